@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from limnos.model.errors import PermissionDenied, ServiceUnavailable, StateUnknown
 from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import API, DriverNode, grant
@@ -221,6 +223,50 @@ def test_statements_that_write_go_to_the_engine(node: DriverNode, heard: Heard) 
     assert kinds == [(kind, target) for kind in ("insert", "upsert", "delete", "delete", "insert")]
     assert heard.jobs[1].returning is not None
     assert [ref.path[2] for ref in heard.jobs[4].reads] == ["west"]
+
+
+FILLED = (
+    "create dataset sales.east.copies(sales.east.orderType) primary key oid as select value o from sales.east.orders o"
+)
+
+
+class FailingEngine(Heard):
+    """An engine whose jobs all fail."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
+        """Fail before the first row."""
+        self.jobs.append(job)
+        raise self.error
+        yield b""
+
+
+@pytest.mark.parametrize(
+    "error, status, stays",
+    [
+        (SqlppError(1079, "a type does not fit"), 400, False),
+        (PermissionDenied("SELECT_TABLE is missing"), 403, False),
+        (ServiceUnavailable("the engine is away"), 503, False),
+        (StateUnknown("the commit had no answer"), 500, True),
+    ],
+    ids=["query", "right", "engine", "unknown"],
+)
+def test_a_dataset_whose_query_fails_is_not_there(
+    node: DriverNode, error: Exception, status: int, *, stays: bool
+) -> None:
+    """CREATE DATASET … AS leaves nothing, unless nobody knows whether the rows were committed."""
+    rows(node, SEED)
+    engine = FailingEngine(error)
+    ENGINE.put(node.built.services, engine)
+
+    assert refusal(node, FILLED)[0] == status
+
+    assert len(engine.jobs) == 1
+    names = rows(node, "select value d.DatasetName from Metadata.`Dataset` d where d.DatasetName = 'copies'")
+    assert names == (["copies"] if stays else [])
 
 
 def test_files_are_read_below_a_root_that_was_named(node: DriverNode, heard: Heard, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.sqlpp.evaluator.expressions import _OPERATORS, OPERATOR_COSTS
+from limnos.sqlpp.evaluator.operators import OPERATOR_COSTS, OPERATORS
 from limnos.sqlpp.functions import FUNCTIONS, costs
 from limnos.sqlpp.values.model import Bag, Value
 
@@ -19,7 +19,7 @@ def test_every_function_declares_its_cost(name: str) -> None:
 
 def test_every_operator_declares_its_cost() -> None:
     """So does an operator."""
-    assert set(OPERATOR_COSTS) == set(_OPERATORS)
+    assert set(OPERATOR_COSTS) == set(OPERATORS)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.errors import LimnosError, StateUnknown
 from limnos.model.principals import Requester
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.sqlpp.definitions.datasets import (
@@ -190,7 +191,7 @@ async def _create_filled(
 ) -> None:
     """Run CREATE DATASET … AS: create the dataset, then insert the query's results, else drop it again.
 
-    Raises SqlppError, PermissionDenied.
+    The dataset stays when it is not known whether the insert was committed. Raises SqlppError, LimnosError.
     """
     await query_bind(session, source)
     if session.compiles_only:
@@ -208,7 +209,9 @@ async def _create_filled(
         async with aclosing(change_rows(session, msgspec.structs.replace(parsed, statement=insert))) as rows:
             async for _ in rows:
                 pass
-    except (SqlppError, StatementEnded):
+    except StateUnknown:
+        raise
+    except (LimnosError, SqlppError, StatementEnded):
         await dataset_drop(session, tree.Drop(statement.at, "dataset", name, if_exists=True))
         raise
 

@@ -143,10 +143,10 @@ def _rewrite(spark: SparkSession, operation: LeasedOperation) -> str:
 
 
 def _compact(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401 - Java objects
-    return _rewritten(_with_options(actions.rewriteDataFiles(table).binPack(), operation))
+    return _run_rewrite(_with_options(actions.rewriteDataFiles(table).binPack(), operation))
 
 
-def _rewritten(action: Any) -> str:  # noqa: ANN401
+def _run_rewrite(action: Any) -> str:  # noqa: ANN401
     result = action.execute()
     return f"{result.rewrittenDataFilesCount()} files became {result.addedDataFilesCount()}"
 
@@ -158,7 +158,7 @@ def _deletes(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  #
     them by its number, and the server would refuse that it goes.
     """
     action = _with_options(actions.rewriteDataFiles(table).binPack(), operation)
-    text = _rewritten(action.option("use-starting-sequence-number", "false"))
+    text = _run_rewrite(action.option("use-starting-sequence-number", "false"))
     table.refresh()
     if table.currentSnapshot().summary().get("total-delete-files") in (None, "0") or _format_version(table) != 2:
         return text

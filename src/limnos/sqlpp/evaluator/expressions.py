@@ -10,62 +10,20 @@ from typing import TYPE_CHECKING, cast
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import BudgetSpent, SqlppError
+from limnos.sqlpp.evaluator.operators import OPERATORS, charge_chain, conjunction, disjunction
 from limnos.sqlpp.functions.collections import distinct, items
-from limnos.sqlpp.functions.costs import OPERATOR, Cost, compare_cost, linear_cost, match_cost, product_cost
-from limnos.sqlpp.functions.times import shift_time
-from limnos.sqlpp.values import access, arithmetic, comparison, text
+from limnos.sqlpp.functions.costs import OPERATOR, compare_cost
+from limnos.sqlpp.values import access, arithmetic, comparison
 from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from limnos.sqlpp.evaluator.budget import MeteredBudget
     from limnos.sqlpp.evaluator.context import EvaluationContext, Row
 
 
 NOT_A_COLLECTION = UNSUPPORTED_TYPE = 4
 DUPLICATE_FIELD = 13
-
-
-def _add_values(left: Value, right: Value) -> Value:
-    result = arithmetic.add(left, right)
-    return shift_time(left, right, sign=1) if result is None and left is not None and right is not None else result
-
-
-def _subtract_values(left: Value, right: Value) -> Value:
-    subtract = arithmetic.subtract(left, right)
-    return shift_time(left, right, sign=-1) if subtract is None and left is not None and right is not None else subtract
-
-
-OPERATOR_COSTS: dict[str, Cost] = {
-    **dict.fromkeys(("=", "!=", "<", "<=", ">", ">=", "is distinct from", "is not distinct from"), compare_cost),
-    **dict.fromkeys(("in", "not in"), match_cost),
-    **dict.fromkeys(("like", "not like"), product_cost),
-    **dict.fromkeys(("||", "+", "-", "*", "/", "div", "mod", "^"), linear_cost),
-}
-"""The cost of an operator without its operands."""
-_OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
-    "=": comparison.equal,
-    "!=": comparison.not_equal,
-    "<": comparison.less,
-    "<=": comparison.less_or_equal,
-    ">": lambda left, right: comparison.less(right, left),
-    ">=": lambda left, right: comparison.less_or_equal(right, left),
-    "in": lambda left, right: comparison.includes(right, left),
-    "not in": lambda left, right: comparison.negated(comparison.includes(right, left)),
-    "is distinct from": comparison.distinct,
-    "is not distinct from": lambda left, right: not comparison.distinct(left, right),
-    "like": text.like,
-    "not like": lambda left, right: comparison.negated(text.like(left, right)),
-    "||": text.concatenate,
-    "+": _add_values,
-    "-": _subtract_values,
-    "*": arithmetic.multiply,
-    "/": arithmetic.divide,
-    "div": arithmetic.div,
-    "mod": arithmetic.mod,
-    "^": arithmetic.power,
-}
 
 
 def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row], Value]:
@@ -228,65 +186,20 @@ def _operate(node: plan.Operate, working: EvaluationContext) -> Callable[[Row], 
     operands = works_of(node.operands, working)
     first = node.operators[0]
     if first in ("and", "or"):
-        return _and(operands) if first == "and" else _or(operands)
+        return conjunction(operands) if first == "and" else disjunction(operands)
     if working.meter is not None:
-        return _charged_chain(node.operators, operands, meter=working.meter)
+        return charge_chain(node.operators, operands, meter=working.meter)
     if len(operands) == 2:
         left, right = operands
-        run = _OPERATORS[first]
+        run = OPERATORS[first]
         return lambda row: run(left(row), right(row))
-    chain = list(zip([_OPERATORS[operator] for operator in node.operators], operands[1:], strict=True))
+    chain = list(zip([OPERATORS[operator] for operator in node.operators], operands[1:], strict=True))
 
     def work(row: Row) -> Value:
         value = operands[0](row)
         for run, operand in chain:
             value = run(value, operand(row))
         return value
-
-    return work
-
-
-def _charged_chain(
-    operators: tuple[str, ...], operands: list[Callable[[Row], Value]], *, meter: MeteredBudget
-) -> Callable[[Row], Value]:
-    """Apply operators from left to right, each charged before it is applied."""
-    first, *rest = operands
-    chain = [
-        (_OPERATORS[operator], OPERATOR_COSTS[operator], operand)
-        for operator, operand in zip(operators, rest, strict=True)
-    ]
-
-    def work(row: Row) -> Value:
-        value = first(row)
-        for run, cost, operand in chain:
-            other = operand(row)
-            meter.charge(cost, (value, other), base=OPERATOR)
-            value = run(value, other)
-        return value
-
-    return work
-
-
-def _and(operands: list[Callable[[Row], Value]]) -> Callable[[Row], Value]:
-    def work(row: Row) -> Value:
-        result: Value = True
-        for operand in operands:
-            result = comparison.both(result, operand(row))
-            if result is False:
-                return False
-        return result
-
-    return work
-
-
-def _or(operands: list[Callable[[Row], Value]]) -> Callable[[Row], Value]:
-    def work(row: Row) -> Value:
-        either: Value = False
-        for operand in operands:
-            either = comparison.either(either, operand(row))
-            if either is True:
-                return True
-        return either
 
     return work
 
