@@ -1,9 +1,10 @@
 """Sampling of tests: `make test` runs one part in seven of large groups, `make test-full` runs all tests.
 
-Three kinds of groups are large, and each is sampled by itself: a test's parameters, the tests of a module that starts
-servers, PostgreSQL or Spark, and the modules marked `heavy`, which take half a minute or more for any of their tests. A
-sample is never empty. The commit selects the part: seven commits in a row try nearly everything, and a commit always
-tries the same. Must know nothing of any single test.
+Four kinds of groups are large, and each is sampled by itself: a test's parameters; the tests of a module that starts
+servers, PostgreSQL or Spark; these modules themselves, of which four in seven run in each folder; and the modules
+marked `heavy`, which take half a minute or more for any of their tests. A sample is never empty. The commit selects the
+part: 0 to 48, of which the remainder by seven selects tests and the quotient selects modules. Some dozens of commits
+try nearly everything, and a commit always tries the same. Must know nothing of any single test.
 """
 
 from __future__ import annotations
@@ -19,17 +20,21 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import pytest
 
-PARTS: Final = 7
+SEVENTHS: Final = 7
+PARTS: Final = SEVENTHS * SEVENTHS
+"""Tests and modules are selected independently: a test that only an absent module has would never run."""
 HEAVY: Final = "heavy"
 """The mark of a module that takes half a minute or more for any of its tests."""
 HEAVY_MIN: Final = 2
 """Minimum number of heavy modules that run."""
+SERVER_MODULES: Final = 4
+"""How many of seven modules of a folder run, of those that start servers, PostgreSQL or Spark."""
 CASES_MIN: Final = {"": 10, "integration": 2, "spark": 2}
 """Minimum number of tests of a group, by suite: a fast test costs milliseconds, one with servers a second."""
 
 
 def part_of_commit(folder: Path) -> int:
-    """Return the part, 0 to 6, of the checked-out commit; 0 without a repository.
+    """Return the part, 0 to 48, of the checked-out commit; 0 without a repository.
 
     `LIMNOS_TEST_PART` selects another one.
     """
@@ -46,33 +51,59 @@ def part_of_commit(folder: Path) -> int:
 
 def sample(items: Sequence[pytest.Item], part: int) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Return the tests of the part and the other tests, each in their order."""
-    heavy = {_module(item) for item in items if item.get_closest_marker(HEAVY) is not None}
-    absent = heavy - _seventh(heavy, part, least=HEAVY_MIN)
+    absent = _absent_tests(items, part // SEVENTHS)
     families: dict[tuple[str, int], list[str]] = defaultdict(list)
     for item in items:
-        if _module(item) not in absent:
+        if item.nodeid not in absent:
             families[_family(item)].append(item.nodeid)
-    chosen = {name for (_, least), family in families.items() for name in _seventh(family, part, least=least)}
+    chosen = {name for (_, least), family in families.items() for name in _share(family, part % SEVENTHS, least=least)}
     return [item for item in items if item.nodeid in chosen], [item for item in items if item.nodeid not in chosen]
+
+
+def _absent_tests(items: Sequence[pytest.Item], turn: int) -> set[str]:
+    """Return the tests of modules that do not run: most heavy ones, and some of those that start servers."""
+    heavy: set[str] = set()
+    folders: dict[str, set[str]] = defaultdict(set)
+    for item in items:
+        module = _module(item)
+        if item.get_closest_marker(HEAVY) is not None:
+            heavy.add(module)
+        elif _server_suite(item) is not None:
+            folders[module.rpartition("/")[0]].add(module)
+    run = _share(heavy, turn, least=HEAVY_MIN)
+    for modules in folders.values():
+        run |= _share(modules, turn, sevenths=SERVER_MODULES, least=1)
+    return {
+        item.nodeid
+        for item in items
+        if _module(item) not in run and (item.get_closest_marker(HEAVY) is not None or _server_suite(item) is not None)
+    }
 
 
 def _module(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[0]
 
 
+def _server_suite(item: pytest.Item) -> str | None:
+    """Return the suite of a test that starts servers, PostgreSQL or Spark."""
+    return next((suite for suite in ("spark", "integration") if item.get_closest_marker(suite) is not None), None)
+
+
 def _family(item: pytest.Item) -> tuple[str, int]:
     """Return a test's group, and the minimum number of its tests that run."""
-    for suite in ("spark", "integration"):
-        if item.get_closest_marker(suite) is not None:
-            return f"{_module(item)} {suite}", CASES_MIN[suite]
+    suite = _server_suite(item)
+    if suite is not None:
+        return f"{_module(item)} {suite}", CASES_MIN[suite]
     return item.nodeid.partition("[")[0], CASES_MIN[""]
 
 
-def _seventh(names: Collection[str], part: int, *, least: int) -> set[str]:
-    """Return every seventh name of a group, from an offset given by the part, and the next ones up to `least`.
+def _share(names: Collection[str], turn: int, *, least: int, sevenths: int = 1) -> set[str]:
+    """Return every seventh name of a group, or several sevenths, from an offset given by the turn.
 
-    Names are ordered by a hash, so that similar neighbours are spread over the parts.
+    The next ones follow up to `least`. Names are ordered by a hash, so that similar neighbours are spread over the
+    turns.
     """
     mixed = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
-    turns = [name for shift in range(PARTS) for name in mixed[(part + shift) % PARTS :: PARTS]]
-    return set(turns[: max(least, len(mixed[part::PARTS]))])
+    turns = [name for shift in range(SEVENTHS) for name in mixed[(turn + shift) % SEVENTHS :: SEVENTHS]]
+    size = sum(len(mixed[(turn + shift) % SEVENTHS :: SEVENTHS]) for shift in range(sevenths))
+    return set(turns[: max(least, size)])

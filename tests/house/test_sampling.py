@@ -1,6 +1,4 @@
-"""The sample of a run: seven parts hold every test, none leaves a family out, and the same commit has the same
-tests.
-"""
+"""The sample of a run: the parts hold every test, none leaves a family out, and the same commit has the same tests."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from tests.sampling import CASES_MIN, HEAVY_MIN, PARTS, part_of_commit, sample
+from tests.sampling import CASES_MIN, HEAVY_MIN, PARTS, SERVER_MODULES, SEVENTHS, part_of_commit, sample
 
 
 def item(nodeid: str, *marks: str) -> SimpleNamespace:
@@ -35,14 +33,12 @@ def chosen(items: list[SimpleNamespace], part: int) -> list[str]:
     ],
     ids=["parameters", "parameters-with-servers", "with-servers", "with-spark", "heavy-modules"],
 )
-def test_of_a_large_family_a_seventh_runs_and_seven_parts_run_it_whole(
-    items: list[SimpleNamespace], least: int
-) -> None:
+def test_of_a_large_family_a_seventh_runs_and_the_parts_run_it_whole(items: list[SimpleNamespace], least: int) -> None:
     """No part is empty or much more than a seventh, and no test is in none."""
     parts = [chosen(items, part) for part in range(PARTS)]
 
     assert {name for part in parts for name in part} == {each.nodeid for each in items}
-    assert all(least <= len(part) <= max(least, len(items) / PARTS + 1) for part in parts)
+    assert all(least <= len(part) <= max(least, len(items) / SEVENTHS + 1) for part in parts)
     assert parts == [chosen(items, part) for part in range(PARTS)]
 
 
@@ -51,13 +47,13 @@ def test_of_a_large_family_a_seventh_runs_and_seven_parts_run_it_whole(
     [
         [item(f"m.py::t{n}") for n in range(50)],
         [item(f"m.py::t[{n}]", "spark") for n in range(2)],
-        [item(f"m{n}.py::t", "integration") for n in range(50)],
+        [item(f"f{n}/m.py::t", "integration") for n in range(50)],
         [item(f"m{n}.py::t", "heavy") for n in range(2)],
     ],
-    ids=["different-fast-tests", "few-parameters", "modules", "few-heavy-modules"],
+    ids=["different-fast-tests", "few-parameters", "folders", "few-heavy-modules"],
 )
 def test_what_is_small_always_runs(items: list[SimpleNamespace]) -> None:
-    """Fast tests, few parameters and one test of each module are in each part, in their order."""
+    """Fast tests, few parameters and one test of each folder are in each part, in their order."""
     for part in range(PARTS):
         assert chosen(items, part) == [each.nodeid for each in items]
 
@@ -70,6 +66,18 @@ def test_a_heavy_module_is_sampled_as_any_other() -> None:
         assert len(chosen(items, part)) == HEAVY_MIN * 2
 
 
+def test_of_a_folder_s_modules_with_servers_four_in_seven_run() -> None:
+    """Their fast tests always run, and no test is left out by every part."""
+    servers = [item(f"f/m{module}.py::t{n}", "integration") for module in range(21) for n in range(14)]
+    fast = [item(f"f/m{module}.py::fast") for module in range(21)]
+    parts = [chosen([*servers, *fast], part) for part in range(PARTS)]
+
+    assert {name for part in parts for name in part} == {each.nodeid for each in [*servers, *fast]}
+    for part in parts:
+        assert len({name.partition("::")[0] for name in part if "fast" not in name}) == 3 * SERVER_MODULES
+        assert sum("fast" in name for name in part) == len(fast)
+
+
 def test_the_part_follows_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder without a repository has part 0; a variable names another one."""
     monkeypatch.delenv("LIMNOS_TEST_PART", raising=False)
@@ -79,5 +87,5 @@ def test_the_part_follows_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert part_of_commit(tmp_path) == 0
     assert part_of_commit(here) == int(commit, 16) % PARTS
 
-    monkeypatch.setenv("LIMNOS_TEST_PART", "9")
-    assert part_of_commit(here) == 9 % PARTS
+    monkeypatch.setenv("LIMNOS_TEST_PART", "51")
+    assert part_of_commit(here) == 51 % PARTS
