@@ -2,6 +2,7 @@
 
 A client's id is the user's name, its secret `secret of NAME`. Tests can rotate keys and make the issuer unreachable or
 silent. People sign in through the public client `TERMINAL` by the device flow; a test answers for them (`answers`).
+Browsers sign `person` in through `BROWSER` or `WEB` (`tests/issuer_codes.py`).
 """
 
 from __future__ import annotations
@@ -28,9 +29,14 @@ from authlib.oauth2.rfc9068 import JWTBearerTokenGenerator
 from joserfc import jwk, jwt
 from werkzeug.serving import make_server
 
+from tests.issuer_codes import AuthorizationCode, add_codes
+
 AUDIENCE = "limnos"
 LIFE_S = 3600
 TERMINAL = "terminal"
+BROWSER = "browser"
+WEB = "web"
+"""The console's clients: one without a secret, and one with."""
 logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no line for each request
 
 
@@ -50,13 +56,21 @@ class Application(ClientMixin):  # type: ignore[misc]
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
         """Allow any method of authentication. Only the terminal's client has no secret."""
-        return (method == "none") is (self.client_id == TERMINAL)
+        return (method == "none") is (self.client_id in (TERMINAL, BROWSER))
 
     def check_grant_type(self, grant_type: str) -> bool:
         """Allow client credentials, and the grants of a terminal."""
         if self.client_id == TERMINAL:
             return grant_type in (DEVICE_CODE_GRANT_TYPE, "refresh_token")
-        return grant_type == "client_credentials"
+        return grant_type == ("authorization_code" if self.client_id in (BROWSER, WEB) else "client_credentials")
+
+    def check_response_type(self, response_type: str) -> bool:
+        """Allow codes to the console's clients."""
+        return response_type == "code" and self.client_id in (BROWSER, WEB)
+
+    def check_redirect_uri(self, redirect_uri: str) -> bool:
+        """Allow the console's address alone."""
+        return redirect_uri.endswith("/console/from-issuer")
 
     def get_allowed_scope(self, scope: str) -> str:
         """Any scope."""
@@ -109,6 +123,13 @@ class Issuer:
         self.life_s = LIFE_S
         self.answers: list[tuple[str, bool] | str | None] = []
         """The answers to a terminal's polls, in order: a user's yes or no, an error of RFC 8628, or None (pending)."""
+        self.person: str | None = None
+        """Who signs in by a browser; None for a refusal."""
+        self.codes: dict[str, AuthorizationCode] = {}
+        self.claims: dict[str, object] = {}
+        """Additional claims of ID tokens."""
+        self.away = False
+        """Answer 503 at the token endpoint and for discovery."""
         self.kept: dict[str, RefreshToken] = {}
         """Current refresh tokens of sessions."""
         self.begun: dict[str, DeviceCredentialDict] = {}
@@ -158,6 +179,7 @@ class Issuer:
         server.register_endpoint(_revoking(issuer))
         for grant in (_by_device(issuer), _by_refreshing(issuer)):
             server.register_grant(grant)
+        add_codes(app, server, issuer=issuer, person=Person)
 
         @app.post("/device")
         def device() -> Any:  # noqa: ANN401
@@ -169,6 +191,8 @@ class Issuer:
 
         @app.post("/token")
         def token() -> Any:  # noqa: ANN401 - Flask's
+            if issuer.away:
+                return "away", 503
             tokens = Tokens(issuer=issuer.url, refresh_token_generator=lambda **_: secrets.token_urlsafe(16))
             tokens.expires_generator = lambda *_: issuer.life_s
             server.register_token_generator("default", tokens)
@@ -176,9 +200,12 @@ class Issuer:
 
         @app.get("/.well-known/openid-configuration")
         def discovery() -> Any:  # noqa: ANN401
+            if issuer.away:
+                return "away", 503
             names = ("jwks_uri", "device_authorization_endpoint", "revocation_endpoint")
             told = {name: f"{issuer.url}/{name.partition('_')[0].replace('jwks', 'keys')}" for name in names}
             told["revocation_endpoint"] = f"{issuer.url}/revoke"
+            told["authorization_endpoint"] = f"{issuer.url}/authorize"
             return {"issuer": issuer.url, "token_endpoint": issuer.token_url, **told}
 
         @app.get("/keys")

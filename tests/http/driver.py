@@ -130,7 +130,10 @@ class DriverNode:
         }
         await self.built.application(scope, receive, send)
         start, *chunks = sent
-        told = {name.decode(): value.decode() for name, value in start["headers"]}
+        told: dict[str, str] = {}
+        for name, value in start["headers"]:  # a browser takes each of several cookies
+            before = f"{told['set-cookie']}\n" if name == b"set-cookie" and "set-cookie" in told else ""
+            told[name.decode()] = before + value.decode()
         return DriverAnswer(start["status"], told, b"".join(chunk["body"] for chunk in chunks))
 
 

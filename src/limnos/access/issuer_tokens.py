@@ -71,8 +71,10 @@ def keys_of(document: object) -> Keys:
 _PUBLIC: Final = frozenset({"kty", "kid", "use", "alg", "n", "e", "crv", "x", "y"})
 
 
-def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int) -> IssuerIdentity:
+def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int, nonce: str | None = None) -> IssuerIdentity:
     """Check a token and return the identity it proves.
+
+    With `nonce` it must be an ID token for this sign-in, made for the only audience of the rules.
 
     Raises:
         AuthenticationFailed: The token is invalid; the message says why.
@@ -80,6 +82,8 @@ def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int) -> Is
     """
     claims = _verify(text, keys)
     _check_meant(claims, rules)
+    if nonce is not None:
+        _check_own_sign_in(claims, rules, nonce)
     skew_ms = rules.skew_s * 1000
     expires_ms = _moment(claims, "exp") + skew_ms
     issued_ms = _moment(claims, "iat") if "iat" in claims else now_ms
@@ -136,6 +140,16 @@ def _check_meant(claims: Mapping[str, object], rules: IssuerRules) -> None:
         raise _invalid_token(
             f"is not meant for this server: ask the issuer for one whose 'aud' is {' or '.join(sorted(rules.audiences))}"
         )
+
+
+def _check_own_sign_in(claims: Mapping[str, object], rules: IssuerRules, nonce: str) -> None:
+    """Refuse an ID token of another sign-in or another client (OpenID Connect Core 1.0, section 3.1.3.7)."""
+    if claims.get("nonce") != nonce:
+        raise _invalid_token("belongs to another sign-in: begin again")
+    party = claims.get("azp")
+    listed = claims.get("aud")
+    if (party is not None or (isinstance(listed, list) and len(listed) > 1)) and party not in rules.audiences:
+        raise _invalid_token("was made for another client of the issuer: begin again")
 
 
 def _moment(claims: Mapping[str, object], name: str) -> int:

@@ -1,14 +1,13 @@
 """Keys of the outside OpenID Connect issuer: fetched, cached, and fetched again for an unknown key id.
 
-May import the rooms below. Knows no request. OpenID Connect Discovery 1.0, section 4 (location of the keys), RFC 7517
-(their form). While the issuer is unreachable, cached keys stay valid. A token with an unknown key then gets 503,
-because it cannot be checked.
+May import the rooms below. Knows no request. `CodeSignIn` exchanges codes. OpenID Connect Discovery 1.0, section 4
+(location of the keys), RFC 7517 (their form). While the issuer is unreachable, cached keys stay valid. A token with an
+unknown key then gets 503, because it cannot be checked.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ import httpx2
 import structlog
 
 from limnos.access.issuer_tokens import IssuerRules, Keys, UnknownSigningKey, identity_of, keys_of
+from limnos.app.issuer_codes import CodeSignIn, discovery_of, json_document
 from limnos.model.errors import AuthenticationFailed, ServiceUnavailable
 from limnos.services.identity.issuer import PublicClient
 
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from limnos.access.authentication import TimeSource
     from limnos.config.access import OidcSection
     from limnos.model.principals import IssuerIdentity
+    from limnos.services.identity.issuer import AuthorizationRequest
 
 AGAIN_S: Final = 1.0
 """Minimum seconds between two fetches, whatever key ids tokens name and however often a fetch fails."""
-DOCUMENT_BYTES_MAX: Final = 1 << 20
-DISCOVERY: Final = "/.well-known/openid-configuration"
 
 log = structlog.get_logger(__name__)
 
@@ -48,6 +47,8 @@ class IssuerKeys:
         self.client = None
         if settings.issuer is not None and settings.client_id is not None:
             self.client = PublicClient(settings.issuer, settings.client_id, settings.scope)
+        self._codes = CodeSignIn(settings)
+        self.name = self._codes.name
         self._jwks_url = settings.jwks_url
         self._timeout_s = settings.timeout_s
         self._clock = clock
@@ -57,18 +58,30 @@ class IssuerKeys:
         self._turn = asyncio.Lock()
         self._renewing: asyncio.Task[None] | None = None
 
-    async def identity(self, text: str) -> IssuerIdentity:
-        """Check a token. Raises AuthenticationFailed, and ServiceUnavailable if its key cannot be fetched."""
+    async def authorization_url(self, request: AuthorizationRequest) -> str:
+        """Return where a person signs in. Raises ServiceUnavailable if the issuer does not answer."""
+        return await self._codes.authorization_url(request)
+
+    async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
+        """Exchange a code and verify the ID token for it. Raises AuthenticationFailed, ServiceUnavailable."""
+        text = await self._codes.id_token(code, request)
+        return await self.identity(text, nonce=request.nonce)
+
+    async def identity(self, text: str, *, nonce: str | None = None) -> IssuerIdentity:
+        """Check a token, with `nonce` an ID token of the console's client.
+
+        Raises AuthenticationFailed, and ServiceUnavailable if its key cannot be fetched.
+        """
         if not self._keys:
             await self._renew()
         elif time.monotonic() - self._fetched > self.remember_s and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())  # cached keys stay in use during the fetch
         try:
-            return self._checked(text)
+            return self._checked(text, nonce)
         except UnknownSigningKey:
             await self._renew()
         try:
-            return self._checked(text)
+            return self._checked(text, nonce)
         except UnknownSigningKey:
             if self._trouble:
                 raise ServiceUnavailable(
@@ -80,8 +93,9 @@ class IssuerKeys:
                 "The token of the outside issuer is signed by no key that the issuer tells: get a new token"
             ) from None
 
-    def _checked(self, text: str) -> IssuerIdentity:
-        return identity_of(text, self._keys, rules=self.rules, now_ms=self._clock.now_ms())
+    def _checked(self, text: str, nonce: str | None) -> IssuerIdentity:
+        rules = self.rules if nonce is None else self.rules._replace(audiences=frozenset({self._codes.client_id}))
+        return identity_of(text, self._keys, rules=rules, now_ms=self._clock.now_ms(), nonce=nonce)
 
     async def _renew(self) -> None:
         """Fetch the keys, once for all waiting callers. After a failure the cached keys stay."""
@@ -108,33 +122,17 @@ class IssuerKeys:
     async def _fetch(self) -> Keys:
         async with httpx2.AsyncClient(timeout=self._timeout_s, follow_redirects=False) as client:
             url = self._jwks_url or await self._told(client)
-            keys = keys_of(await _document(client, url))
+            keys = keys_of(await json_document(client, url))
         if not keys:
             raise ValueError(f"{url} tells no public key for signatures by RSA or on an elliptic curve")
         return keys
 
     async def _told(self, client: httpx2.AsyncClient) -> str:
         """Return the URL of the issuer's keys from its discovery document."""
-        url = self.rules.issuer.rstrip("/") + DISCOVERY
-        document = await _document(client, url)
-        if not isinstance(document, dict) or document.get("issuer") != self.rules.issuer:
-            raise ValueError(f"{url} does not speak for {self.rules.issuer}")
+        document = await discovery_of(client, self.rules.issuer)
         result = document.get("jwks_uri")
         if not isinstance(result, str):
-            raise ValueError(f"{url} names no 'jwks_uri'")
+            raise ValueError(f"{self.rules.issuer} names no 'jwks_uri'")
         if self.rules.issuer.startswith("https://") and not result.startswith("https://"):
-            raise ValueError(f"{url} names keys at an address without TLS")
+            raise ValueError(f"{self.rules.issuer} names keys at an address without TLS")
         return result
-
-
-async def _document(client: httpx2.AsyncClient, url: str) -> object:
-    """Fetch a JSON document. Raises ValueError for any other answer."""
-    async with client.stream("GET", url, headers={"accept": "application/json"}) as answer:
-        if answer.status_code != 200:
-            raise ValueError(f"{url} answers {answer.status_code}")
-        body = b""
-        async for piece in answer.aiter_bytes():
-            body += piece
-            if len(body) > DOCUMENT_BYTES_MAX:
-                raise ValueError(f"{url} sends more than {DOCUMENT_BYTES_MAX} bytes")
-    return json.loads(body)

@@ -80,6 +80,14 @@ class OidcSection(SettingsSection):
         default="openid offline_access",
         description="What that client asks the issuer for; `offline_access` lets sessions go on.",
     )
+    console_client_id: str | None = Field(
+        default=None,
+        description="The issuer's client by which browsers sign in to the console. Unset: the console offers no sign-in at the issuer.",
+    )
+    console_secret_file: str | None = Field(
+        default=None,
+        description="File with the secret of that client, read at each sign-in. Unset: a public client.",
+    )
     skew_s: NonNegativeInt = Field(
         default=60, description="By how much the issuer's clock may differ from the database's, in seconds."
     )

@@ -101,8 +101,7 @@ class ConsoleVisitor:
         if body is not None:
             sent["content_type"] = FORM
         answer = self.node.ask(method, path, body, user=None, **sent)
-        given = answer.headers.get("set-cookie")
-        if given is not None:
+        for given in answer.headers.get("set-cookie", "").splitlines():
             name, _, rest = given.partition("=")
             value = rest.partition(";")[0]
             if value:

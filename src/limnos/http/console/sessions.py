@@ -17,13 +17,18 @@ from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute
 from limnos.http.throttle import address_of
 from limnos.model.errors import AuthenticationFailed, BadRequest, LimnosError, PermissionDenied, TooManyAttempts
+from limnos.names.percent import quote
 from limnos.services.identity import console_sessions
 from limnos.services.identity.console_sessions import ConsoleSession, SessionLine
+from limnos.services.identity.issuer import ISSUER
 
 if TYPE_CHECKING:
+    from limnos.http.console.answers import Headers
     from limnos.http.console.page_requests import PageRequest
     from limnos.http.response import Response
 
+TO_ISSUER: Final = "/to-issuer"
+"""Where a sign-in at the issuer begins, below the console's root."""
 _BROWSERS: Final = (
     ("Edg/", "Edge"),
     ("OPR/", "Opera"),
@@ -37,7 +42,7 @@ _SYSTEMS: Final = (
 
 
 class SignInPage(msgspec.Struct, frozen=True):
-    """The data of the sign-in page; `next` is the path to open after the sign-in."""
+    """The data of the sign-in page; `next` is the path to open after the sign-in, `issuer` the host of the issuer."""
 
     frame: Frame
     next: str
@@ -45,6 +50,8 @@ class SignInPage(msgspec.Struct, frozen=True):
     believes_names: bool
     message: str
     user: str
+    issuer: str
+    issuer_path: str
 
 
 class EnterPage(msgspec.Struct, frozen=True):
@@ -70,36 +77,45 @@ async def sign_in_page(page_request: PageRequest) -> Response:
         try:
             await page_request.identify()
         except LimnosError:
-            return _sign_in(page_request, target)
+            return sign_in_answer(page_request, target)
         return redirect(target)
-    return _sign_in(page_request, target)
+    return sign_in_answer(page_request, target)
 
 
-def _sign_in(
-    page_request: PageRequest, target: str, *, message: str = "", user: str = "", status: int = 200
+def sign_in_answer(
+    page_request: PageRequest,
+    target: str,
+    *,
+    message: str = "",
+    user: str = "",
+    status: int = 200,
+    headers: Headers = (),
 ) -> Response:
+    """Return the sign-in page, with a message if an attempt failed."""
     takes = page_request.site.takes_sign_in(page_request.request.headers)
     view = SignInPage(
-        plain_frame(page_request, "Sign in"), target, takes, page_request.site.believes_names, message, user
-    )
-    return html_response(page_request.request, render("sign_in.html", view), status=status)
+        plain_frame(page_request, "Sign in"), target, takes, page_request.site.believes_names, message, user,
+        ISSUER.of(page_request.ctx.services).name, f"{page_request.base}{TO_ISSUER}?next={quote(target)}",
+    )  # fmt: skip
+    return html_response(page_request.request, render("sign_in.html", view), status=status, headers=headers)
 
 
 async def sign_in(page_request: PageRequest) -> Response:
     """Open a session with a password, a token or, on loopback, a name."""
     fields = await page_request.form()
     target = page_request.site.path_below(fields.get("next"))
-    _require_takes(page_request)
+    require_takes(page_request)
     try:
         session = await _session_of(page_request, fields)
     except (AuthenticationFailed, BadRequest, PermissionDenied, TooManyAttempts) as error:
         page_request.request.failure = error
         status = 429 if isinstance(error, TooManyAttempts) else 401
-        return _sign_in(page_request, target, message=error.message, user=fields.get("user", ""), status=status)
-    return _signed_in(page_request, session, target=target)
+        return sign_in_answer(page_request, target, message=error.message, user=fields.get("user", ""), status=status)
+    return signed_in(page_request, session, target=target)
 
 
-def _require_takes(page_request: PageRequest) -> None:
+def require_takes(page_request: PageRequest) -> None:
+    """Refuse a sign-in where others could read the cookie. Raises PermissionDenied."""
     if not page_request.site.takes_sign_in(page_request.request.headers):
         raise PermissionDenied(
             "The console takes no sign-in over http from another machine: a cookie could be read on the way. "
@@ -124,8 +140,10 @@ async def _session_of(page_request: PageRequest, fields: dict[str, str]) -> Cons
     return await console_sessions.session_open_with_header(ctx, header=header, client=client)
 
 
-def _signed_in(page_request: PageRequest, session: ConsoleSession, *, target: str) -> Response:
-    return redirect(target, headers=(page_request.site.cookie_header(page_request.request.headers, session.text),))
+def signed_in(page_request: PageRequest, session: ConsoleSession, *, target: str, headers: Headers = ()) -> Response:
+    """Return the redirect that gives the browser the session's cookie."""
+    cookie = page_request.site.cookie_header(page_request.request.headers, session.text)
+    return redirect(target, headers=(cookie, *headers))
 
 
 async def enter_page(page_request: PageRequest) -> Response:
@@ -144,11 +162,11 @@ async def enter_page(page_request: PageRequest) -> Response:
 async def enter(page_request: PageRequest) -> Response:
     """Open a session with a one-use code."""
     fields = await page_request.form()
-    _require_takes(page_request)
+    require_takes(page_request)
     session = await console_sessions.session_open_with_code(
         page_request.ctx, code=fields.get("code", ""), client=client_of(page_request)
     )
-    return _signed_in(page_request, session, target=f"{page_request.base}/")
+    return signed_in(page_request, session, target=f"{page_request.base}/")
 
 
 async def sign_out(page_request: PageRequest) -> Response:

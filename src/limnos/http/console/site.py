@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROOT: Final = "/console"
+SESSION: Final = ""
+SIGN_IN: Final = "-sign-in"
+"""Purposes of cookies, in their names: the session, and a sign-in at the issuer that has begun."""
 _NOT_OURS: Final = "This did not come from the console: open its page and press the button there"
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
@@ -64,27 +67,30 @@ class ConsoleSite(NamedTuple):
         """Return whether a session may be opened here: over TLS, or without it on this machine."""
         return self.is_tls or _is_loopback(_host_of(headers))
 
-    def cookie_name(self, headers: Mapping[bytes, bytes]) -> str:
-        """Return the name of the session's cookie.
+    def cookie_name(self, headers: Mapping[bytes, bytes], purpose: str = SESSION) -> str:
+        """Return the name of the session's cookie, or of that of a sign-in.
 
         Cookies know no ports, so over http the port is in the name.
         """
         if self.is_tls:
-            return "__Secure-limnos" if self.prefix else "__Host-limnos"
+            return f"{'__Secure' if self.prefix else '__Host'}-limnos{purpose}"
         _, mark, port = headers.get(b"host", b"").decode("latin-1").rpartition(":")
-        return f"limnos-{port if mark and port.isdigit() else '80'}"
+        return f"limnos{purpose}-{port if mark and port.isdigit() else '80'}"
 
-    def cookie_header(self, headers: Mapping[bytes, bytes], text: str | None) -> tuple[bytes, bytes]:
-        """Return the header that sets the session's cookie, or deletes it for None."""
+    def cookie_header(
+        self, headers: Mapping[bytes, bytes], text: str | None, purpose: str = SESSION, *, life_s: int | None = None
+    ) -> tuple[bytes, bytes]:
+        """Return the header that sets a cookie, or deletes it for None. It ends with the browser, or after `life_s`."""
         path = self.base if self.prefix or not self.is_tls else "/"
         secure = "; Secure" if self.is_tls else ""
-        ended = "; Max-Age=0" if text is None else ""
-        value = f"{self.cookie_name(headers)}={text or ''}; Path={path}; HttpOnly; SameSite=Lax{secure}{ended}"
+        age_s = 0 if text is None else life_s
+        ended = "" if age_s is None else f"; Max-Age={age_s}"
+        value = f"{self.cookie_name(headers, purpose)}={text or ''}; Path={path}; HttpOnly; SameSite=Lax{secure}{ended}"
         return b"set-cookie", value.encode("latin-1")
 
-    def cookie_of(self, headers: Mapping[bytes, bytes]) -> bytes | None:
-        """Return the text of the session's cookie, or None. Of two of that name none counts."""
-        name = self.cookie_name(headers).encode("latin-1")
+    def cookie_of(self, headers: Mapping[bytes, bytes], purpose: str = SESSION) -> bytes | None:
+        """Return the text of a cookie, or None. Of two of that name none counts."""
+        name = self.cookie_name(headers, purpose).encode("latin-1")
         pairs = [pair.strip().partition(b"=") for pair in headers.get(b"cookie", b"").split(b";")]
         values = [value for key, mark, value in pairs if mark and key == name]
         return values[0] if len(values) == 1 and values[0] else None

@@ -1,4 +1,4 @@
-"""Sessions of the console: opened with a password, a token or a one-use code, extended while they are used, ended.
+"""Sessions of the console: opened with a password, a token, a one-use code or at the issuer, extended by use, ended.
 
 May import the rooms below. Must not know any wire format: the console's room puts the text into a cookie. A session
 never has more trust than what it was opened with. It ends with the token it was opened with, with the password, and
@@ -20,7 +20,8 @@ from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import TokenPurpose, TokenTrust
-from limnos.services.identity.issuer_sign_in import sign_in
+from limnos.services.identity.issuer import ISSUER
+from limnos.services.identity.issuer_sign_in import sign_in, store_identity
 from limnos.services.identity.logins import password_verify
 from limnos.services.identity.tokens import worth_of
 from limnos.services.identity.users import check_sign_in
@@ -34,6 +35,7 @@ from limnos.view.keys import token_key
 if TYPE_CHECKING:
     from limnos.model.entities import Password
     from limnos.model.permits import Permit
+    from limnos.services.identity.issuer import AuthorizationRequest
     from limnos.services.request.defaults import AccessSettings
     from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
@@ -139,6 +141,28 @@ async def session_open_with_header(ctx: Context, *, header: bytes, client: str) 
     bearer = Context(ctx.services, credential, ctx.request_id, asker=ctx.asker)
     await refuse_former(bearer)
     return await _open(bearer, partial(_with_credential, bearer, client=client, purpose=TokenPurpose.CONSOLE))
+
+
+async def session_open_at_issuer(
+    ctx: Context, *, code: str, request: AuthorizationRequest, client: str
+) -> ConsoleSession:
+    """Open a session for somebody whom the issuer sent back with a code.
+
+    The issuer's tokens are not kept, so the session lasts as long as one that a password opened. Raises
+    AuthenticationFailed, ServiceUnavailable.
+    """
+    identity = await ISSUER.of(ctx.services).identity_of_code(code, request)
+    credential = await store_identity(ctx.services, identity, request_id=ctx.request_id, asker=ctx.asker)
+    bearer = Context(ctx.services, credential, ctx.request_id, asker=ctx.asker)
+    await refuse_former(bearer)
+
+    def command(request_view: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
+        opened = _with_credential(
+            bearer, request_view, secret_hash=secret_hash, client=client, purpose=TokenPurpose.CONSOLE
+        )
+        return msgspec.structs.replace(opened, ends_ms=None)
+
+    return await _open(bearer, command)
 
 
 async def code_create(ctx: Context) -> tuple[str, int]:

@@ -22,8 +22,23 @@ class PublicClient(NamedTuple):
     scope: str
 
 
+class AuthorizationRequest(NamedTuple):
+    """A browser's way to the issuer and back: where it returns to, and the secrets that bind the answer to it.
+
+    `state` returns with the browser, `nonce` in the ID token, and `verifier` proves who began (RFC 7636).
+    """
+
+    redirect_uri: str
+    state: str
+    nonce: str
+    verifier: str
+
+
 class Issuer(Protocol):
     """Checks tokens of the external issuer, and has its settings."""
+
+    name: str
+    """The host of the issuer, for people; "" without a client by which browsers sign in."""
 
     metalakes: tuple[str, ...]
     """The metalakes that learn of users and groups from its tokens."""
@@ -36,10 +51,22 @@ class Issuer(Protocol):
         """Verify a token. Raises AuthenticationFailed; ServiceUnavailable if the issuer's keys cannot be fetched."""
         ...
 
+    async def authorization_url(self, request: AuthorizationRequest) -> str:
+        """Return the address at the issuer where a person signs in. Raises ServiceUnavailable, AuthenticationFailed."""
+        ...
+
+    async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
+        """Exchange the code with which a browser returned, and verify the ID token for it.
+
+        Raises AuthenticationFailed; ServiceUnavailable if the issuer does not answer.
+        """
+        ...
+
 
 class NoIssuer:
     """The issuer of a server whose settings name none."""
 
+    name = ""
     metalakes: tuple[str, ...] = ()
     remember_s = 0.0
     client: PublicClient | None = None
@@ -48,6 +75,16 @@ class NoIssuer:
         """Refuse every token. Raises AuthenticationFailed."""
         raise AuthenticationFailed(
             f"No outside issuer is set up here whose token of {len(text)} bytes could be checked"
+        )
+
+    async def authorization_url(self, request: AuthorizationRequest) -> str:
+        """Refuse to begin. Raises AuthenticationFailed."""
+        raise AuthenticationFailed(f"No outside issuer is set up here that leads back to {request.redirect_uri}")
+
+    async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
+        """Refuse every code. Raises AuthenticationFailed."""
+        raise AuthenticationFailed(
+            f"No outside issuer is set up here whose code of {len(code)} bytes leads to {request.redirect_uri}"
         )
 
 

@@ -60,21 +60,32 @@ async def sign_in(
         if result is not None:
             return result
         identity = await ISSUER.of(services).identity(header[len("bearer ") :].strip().decode("latin-1"))
-        credential = Credential(identity.user, expires_ms=identity.expires_ms)
-        ctx = Context(services, credential, request_id, asker=asker)
-        try:
-            await _check_user(ctx, identity.user)
-            for metalake in ISSUER.of(services).metalakes:
-                with suppress(
-                    NotFound, PermissionDenied
-                ):  # the metalake does not exist, or the user is disabled, which stays so
-                    await _write_user(ctx, metalake, identity=identity)
-        except BadRequest as error:
-            raise AuthenticationFailed(
-                f"The token of the outside issuer names a user who cannot be: {error.message}"
-            ) from error
+        credential = await store_identity(services, identity, request_id=request_id, asker=asker)
         authenticator.remember(header, credential, for_s=ISSUER.of(services).remember_s)
         return credential
+
+
+async def store_identity(
+    services: NodeServices, identity: IssuerIdentity, *, request_id: str, asker: AuditedRequest | None = None
+) -> Credential:
+    """Store the user and the groups of a verified token in the metalakes of the settings; return its credential.
+
+    Raises AuthenticationFailed for a user whose name no new user may have.
+    """
+    credential = Credential(identity.user, expires_ms=identity.expires_ms)
+    ctx = Context(services, credential, request_id, asker=asker)
+    try:
+        await _check_user(ctx, identity.user)
+        for metalake in ISSUER.of(services).metalakes:
+            with suppress(
+                NotFound, PermissionDenied
+            ):  # the metalake does not exist, or the user is disabled, which stays so
+                await _write_user(ctx, metalake, identity=identity)
+    except BadRequest as error:
+        raise AuthenticationFailed(
+            f"The token of the outside issuer names a user who cannot be: {error.message}"
+        ) from error
+    return credential
 
 
 async def _check_user(ctx: Context, user: str) -> None:

@@ -1,0 +1,180 @@
+"""Sign-in of browsers at the outside issuer: where it begins, and the exchange of the code with which it ends.
+
+May import the rooms below. Knows no session. RFC 6749, section 4.1 (authorization codes), RFC 7636 (proof by a
+verifier), OpenID Connect Discovery 1.0, section 4. Tokens of the issuer never leave this module but for the ID token,
+which the caller verifies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx2
+import structlog
+
+from limnos.model.errors import AuthenticationFailed, ServiceUnavailable
+
+if TYPE_CHECKING:
+    from limnos.config.access import OidcSection
+    from limnos.services.identity.issuer import AuthorizationRequest
+
+DOCUMENT_BYTES_MAX: Final = 1 << 20
+DISCOVERY: Final = "/.well-known/openid-configuration"
+EXCHANGES_MAX: Final = 16
+"""Requests to the issuer at one time, so that nobody turns this server against it."""
+RETRY_S: Final = 5
+_STANDING: Final = "The console's own way of signing in is set up wrongly: {}. Tell who runs this server"
+
+log = structlog.get_logger(__name__)
+
+
+class CodeSignIn:
+    """The console's client at the issuer. `name` is the issuer's host, "" if the settings name no client."""
+
+    def __init__(self, settings: OidcSection) -> None:
+        self.client_id = settings.console_client_id or ""
+        self.name = urlsplit(settings.issuer or "").netloc if self.client_id else ""
+        self._issuer = settings.issuer or ""
+        self._secret_file = settings.console_secret_file
+        self._scope = " ".join(each for each in settings.scope.split() if each != "offline_access")
+        self._timeout_s = settings.timeout_s
+        self._refresh_s = float(settings.refresh_s)
+        self._endpoints: tuple[str, str] | None = None
+        self._read_at = float("-inf")
+        self._turns = asyncio.Semaphore(EXCHANGES_MAX)
+
+    async def authorization_url(self, request: AuthorizationRequest) -> str:
+        """Return the address where a person signs in. Raises AuthenticationFailed, ServiceUnavailable."""
+        authorize, _ = await self._found()
+        digest = hashlib.sha256(request.verifier.encode()).digest()
+        query = urlencode({
+            "response_type": "code", "client_id": self.client_id, "redirect_uri": request.redirect_uri,
+            "scope": self._scope, "state": request.state, "nonce": request.nonce,
+            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(), "code_challenge_method": "S256",
+        })  # fmt: skip
+        return f"{authorize}{'&' if '?' in authorize else '?'}{query}"
+
+    async def id_token(self, code: str, request: AuthorizationRequest) -> str:
+        """Exchange a code and return the ID token. Raises AuthenticationFailed, ServiceUnavailable."""
+        _, url = await self._found()
+        form = {
+            "grant_type": "authorization_code", "code": code, "redirect_uri": request.redirect_uri,
+            "code_verifier": request.verifier,
+        }  # fmt: skip
+        headers = {"accept": "application/json"}
+        if self._secret_file is None:
+            form["client_id"] = self.client_id
+        else:
+            pair = f"{quote(self.client_id, safe='')}:{quote(self._secret(), safe='')}"  # RFC 6749, section 2.3.1
+            headers["authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+        try:
+            async with asyncio.timeout(self._timeout_s), self._turn(), self._client() as client:
+                status, document = await _json_of(client, "POST", url, form=form, headers=headers)
+        except (OSError, ValueError, TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+            self._away(error)
+        return self._id_token_of(status, document)
+
+    def _id_token_of(self, status: int, document: object) -> str:
+        if status == 200 and isinstance(document, dict) and isinstance(document.get("id_token"), str):
+            return str(document["id_token"])
+        code = document.get("error") if isinstance(document, dict) else None
+        if status >= 500 or (status != 200 and not isinstance(code, str)):
+            self._away(ValueError(f"its token endpoint answers {status}"))
+        if code == "invalid_grant":
+            raise AuthenticationFailed("This sign-in was used already or has expired: begin again")
+        log.warning("the issuer refuses the console", issuer=self._issuer, error=str(code)[:100])
+        raise AuthenticationFailed(
+            _STANDING.format("the issuer refuses the console's client" if code else "no ID token")
+        )
+
+    def _secret(self) -> str:
+        try:
+            return Path(self._secret_file or "").read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            log.warning("the file of oidc.console_secret_file cannot be read", error=str(error))
+            raise AuthenticationFailed(_STANDING.format("the secret of its client cannot be read")) from None
+
+    async def _found(self) -> tuple[str, str]:
+        """Return the issuer's endpoints for signing in and for tokens, from its discovery document."""
+        if not self.client_id:
+            raise AuthenticationFailed("The console offers no sign-in at an issuer: oidc.console_client_id is not set")
+        if self._endpoints is not None and time.monotonic() - self._read_at < self._refresh_s:
+            return self._endpoints
+        try:
+            async with asyncio.timeout(self._timeout_s), self._turn(), self._client() as client:
+                document = await discovery_of(client, self._issuer)
+            names = ("authorization_endpoint", "token_endpoint")
+            self._endpoints = (self._endpoint(document, names[0]), self._endpoint(document, names[1]))
+            self._read_at = time.monotonic()
+        except (OSError, ValueError, TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+            if self._endpoints is None:
+                self._away(error)
+        return self._endpoints
+
+    def _endpoint(self, document: dict[str, object], name: str) -> str:
+        url = document.get(name)
+        scheme = urlsplit(self._issuer).scheme
+        if (
+            not isinstance(url, str)
+            or urlsplit(url).scheme not in {"https", scheme}
+            or not (url.isascii() and url.isprintable())
+        ):
+            raise ValueError(f"{self._issuer} names no usable '{name}'")
+        return url
+
+    def _turn(self) -> asyncio.Semaphore:
+        if self._turns.locked():
+            raise ServiceUnavailable("Too many people sign in at the moment: try again", retry_after_s=RETRY_S)
+        return self._turns
+
+    def _client(self) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(timeout=self._timeout_s, follow_redirects=False)
+
+    def _away(self, error: Exception) -> NoReturn:
+        log.warning("the issuer cannot be reached", issuer=self._issuer, error=str(error) or type(error).__name__)
+        raise ServiceUnavailable(
+            f"The issuer {self.name} does not answer as it should at the moment: try again, or sign in in another way",
+            retry_after_s=RETRY_S,
+        ) from None
+
+
+async def discovery_of(client: httpx2.AsyncClient, issuer: str) -> dict[str, object]:
+    """Fetch the issuer's discovery document. Raises ValueError, httpx2.HTTPError."""
+    url = issuer.rstrip("/") + DISCOVERY
+    document = await json_document(client, url)
+    if not isinstance(document, dict) or document.get("issuer") != issuer:
+        raise ValueError(f"{url} does not speak for {issuer}")
+    return document
+
+
+async def json_document(client: httpx2.AsyncClient, url: str) -> object:
+    """Fetch a JSON document. Raises ValueError for any other answer."""
+    status, document = await _json_of(client, "GET", url, headers={"accept": "application/json"})
+    if status != 200:
+        raise ValueError(f"{url} answers {status}")
+    return document
+
+
+async def _json_of(
+    client: httpx2.AsyncClient, method: str, url: str, *, headers: dict[str, str], form: dict[str, str] | None = None
+) -> tuple[int, object]:
+    """Return the status and the JSON of an answer; of a status other than 200 None if it is no JSON."""
+    async with client.stream(method, url, headers=headers, data=form) as answer:
+        body = b""
+        async for piece in answer.aiter_bytes():
+            body += piece
+            if len(body) > DOCUMENT_BYTES_MAX:
+                raise ValueError(f"{url} sends more than {DOCUMENT_BYTES_MAX} bytes")
+    try:
+        return answer.status_code, json.loads(body)
+    except ValueError:
+        if answer.status_code == 200:
+            raise
+        return answer.status_code, None

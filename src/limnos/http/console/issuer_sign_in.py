@@ -1,0 +1,99 @@
+"""Signing in at the outside issuer: the browser is sent there, and comes back with a code for the server.
+
+May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Knows no rule and no
+network: `ISSUER` exchanges the code. A short-lived cookie binds the way back to the browser that began (RFC 9700,
+section 4.7), so nobody is signed in by a link of somebody else's.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.console.answers import redirect
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.sessions import TO_ISSUER, client_of, require_takes, sign_in_answer, signed_in
+from limnos.http.console.site import SIGN_IN
+from limnos.model.errors import AuthenticationFailed, BadRequest, PermissionDenied
+from limnos.names.percent import quote, unquote_form
+from limnos.services.identity.console_sessions import session_open_at_issuer
+from limnos.services.identity.issuer import ISSUER, AuthorizationRequest
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+
+FROM_ISSUER: Final = "/from-issuer"
+LIFE_S: Final = 600
+"""How long a person may take at the issuer, in seconds."""
+TARGET_CHARS_MAX: Final = 1_000
+"""A longer path to go on to is dropped, so that the cookie stays within what browsers keep."""
+_ERROR: Final = re.compile("[a-z_]{1,60}")
+_NOT_BEGUN: Final = (
+    "This sign-in was not begun in this browser, took longer than ten minutes, or was used already: begin again"
+)
+
+
+async def to_issuer(page_request: PageRequest) -> Response:
+    """Send the browser to the issuer, with a cookie by which its return is known."""
+    require_takes(page_request)
+    target = page_request.site.path_below(page_request.request.query("next"))
+    request = AuthorizationRequest(_return_address(page_request), *(secrets.token_urlsafe(32) for _ in range(3)))
+    url = await ISSUER.of(page_request.ctx.services).authorization_url(request)
+    kept_target = target if len(target) <= TARGET_CHARS_MAX else f"{page_request.base}/"
+    text = ".".join((request.state, request.nonce, request.verifier, quote(kept_target)))
+    cookie = page_request.site.cookie_header(page_request.request.headers, text, SIGN_IN, life_s=LIFE_S)
+    return redirect(url, headers=(cookie,))
+
+
+async def from_issuer(page_request: PageRequest) -> Response:
+    """Open a session for the browser that the issuer sent back. Every answer but "try again" ends this sign-in."""
+    require_takes(page_request)
+    headers = page_request.request.headers
+    ended = (page_request.site.cookie_header(headers, None, SIGN_IN),)
+    target = f"{page_request.base}/"
+    try:
+        request, target = _begun(page_request)
+        session = await session_open_at_issuer(
+            page_request.ctx, code=_code_of(page_request), request=request, client=client_of(page_request)
+        )
+    except (AuthenticationFailed, BadRequest, PermissionDenied) as error:
+        page_request.request.failure = error
+        return sign_in_answer(page_request, target, message=error.message, status=401, headers=ended)
+    return signed_in(page_request, session, target=target, headers=ended)
+
+
+def _begun(page_request: PageRequest) -> tuple[AuthorizationRequest, str]:
+    """Return the sign-in that this browser began, and where it goes on. Raises AuthenticationFailed."""
+    cookie = page_request.site.cookie_of(page_request.request.headers, SIGN_IN) or b""
+    parts = cookie.split(b".", 3)
+    sent = (page_request.request.query("state") or "").encode("utf-8", "replace")
+    if len(parts) != 4 or not parts[0] or not hmac.compare_digest(parts[0], sent):
+        raise AuthenticationFailed(_NOT_BEGUN)
+    state, nonce, verifier = (part.decode("latin-1") for part in parts[:3])
+    target = page_request.site.path_below(unquote_form(parts[3]))
+    return AuthorizationRequest(_return_address(page_request), state, nonce, verifier), target
+
+
+def _code_of(page_request: PageRequest) -> str:
+    """Return the issuer's code. Raises AuthenticationFailed if it did not sign the person in."""
+    error = page_request.request.query("error")
+    if error is not None:
+        word = error if _ERROR.fullmatch(error) else "an unknown one"
+        raise AuthenticationFailed(f"The issuer signed nobody in. Its reason: {word.replace('_', ' ')}")
+    code = page_request.request.query("code")
+    if not code:
+        raise AuthenticationFailed("The issuer sent no code: begin again")
+    return code
+
+
+def _return_address(page_request: PageRequest) -> str:
+    return f"{page_request.site.own_origin(page_request.request.headers)}{page_request.base}{FROM_ISSUER}"
+
+
+ROUTES = (
+    ConsoleRoute("GET", TO_ISSUER, to_issuer, "to-issuer", ("next",), is_public=True),
+    ConsoleRoute("GET", FROM_ISSUER, from_issuer, "from-issuer", ("code", "state", "error"), is_public=True),
+)

@@ -1,0 +1,316 @@
+"""Signing in to the console at an outside issuer: the way there and back, and all that is refused on it."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from limnos.app.issuer_keys import IssuerKeys
+from limnos.config.access import OidcSection
+from limnos.http.console.protocol import ConsoleProtocol
+from limnos.http.console.site import ConsoleSite
+from limnos.services.identity.issuer import ISSUER
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+from tests.http.driver import DriverAnswer, DriverNode
+from tests.issuer import AUDIENCE, BROWSER, WEB, Issuer, issuing
+
+TRIP: Final = "limnos-sign-in-8090"
+BACK: Final = "/console/from-issuer"
+NOT_BEGUN: Final = "was not begun in this browser"
+
+
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Shows redirects as answers."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Follow none."""
+
+
+@dataclass
+class Organization:
+    """A node and its issuer."""
+
+    node: DriverNode
+    issuer: Issuer
+
+    def trust(self, **settings: object) -> None:
+        """Take the issuer's word, with some settings of `oidc`."""
+        told = {"console_client_id": BROWSER, "groups_claim": "groups", "metalakes": ("lake",), "timeout_s": 20.0}
+        section = OidcSection(issuer=self.issuer.url, audiences=(AUDIENCE,), **{**told, **settings})
+        ISSUER.put(self.node.built.services, IssuerKeys(section, self.node.built.services.store.time))
+
+    def begin(self, visitor: ConsoleVisitor, target: str = "/console/sessions") -> str:
+        """Begin a sign-in; return the issuer's address to which the browser is sent."""
+        answer = visitor.get(f"/console/to-issuer?next={target}")
+        assert answer.status == 303, text_of(answer)
+        return answer.headers["location"]
+
+    def way_back(self, visitor: ConsoleVisitor, target: str = "/console/sessions") -> str:
+        """Sign in at the issuer; return the path with which it sends the browser back."""
+        return sent_back(self.begin(visitor, target))
+
+
+def sent_back(url: str) -> str:
+    """Visit the issuer; return the path to which it redirects."""
+    opener = urllib.request.build_opener(NoRedirects)
+    with pytest.raises(urllib.error.HTTPError) as stopped:
+        opener.open(url, timeout=20)
+    with stopped.value as answer:
+        assert answer.status == 302, answer.read()
+        parts = urlsplit(answer.headers["location"])
+    assert parts.netloc == "localhost:8090"
+    return f"{parts.path}?{parts.query}"
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    """A running issuer."""
+    with issuing() as running:
+        yield running
+
+
+@pytest.fixture
+def organization(node: DriverNode, issuer: Issuer) -> Organization:
+    """A node that takes the word of the issuer, at which ana can sign in."""
+    issuer.person, issuer.groups, issuer.claims, issuer.away, issuer.broken = "ana", {"ana": ["crew"]}, {}, False, False
+    issuer.codes.clear()
+    made = Organization(node, issuer)
+    made.trust()
+    return made
+
+
+def is_in(visitor: ConsoleVisitor) -> bool:
+    """Whether the visitor's next click meets a session."""
+    return visitor.get("/console/sessions").status == 200
+
+
+def refused(visitor: ConsoleVisitor, answer: DriverAnswer, words: str, *, status: int = 401) -> None:
+    """Check that a sign-in ended without a session, with a page that says why."""
+    assert (answer.status, words in PageReader(text_of(answer)).text) == (status, True), text_of(answer)
+    assert not is_in(visitor)
+
+
+def test_issuer_signs_somebody_in(organization: Organization) -> None:
+    """The button leads to the issuer and back to the page that was wanted; the issuer's groups hold at once."""
+    lake = "/api/metalakes/lake"
+    organization.node.done("POST", f"{lake}/groups", {"name": "crew"})
+    rights = {"fullName": "main", "type": "CATALOG", "privileges": [{"name": "use_catalog", "condition": "allow"}]}
+    organization.node.done("POST", f"{lake}/roles", {"name": "sailor", "properties": {}, "securableObjects": [rights]})
+    organization.node.done("PUT", f"{lake}/permissions/groups/crew/grant", {"roleNames": ["sailor"]})
+    visitor = ConsoleVisitor(organization.node)
+    (button,) = [href for href in visitor.read("/console/sign-in").hrefs if "to-issuer" in href]
+
+    begun = visitor.get(button.replace("next=%2Fconsole%2F", "next=%2Fconsole%2Fsessions"))
+    answer = visitor.get(sent_back(begun.headers["location"]))
+
+    assert (answer.status, answer.headers["location"]) == (303, "/console/sessions")
+    assert visitor.get("/console/o/catalog/lake/main").status == 200
+    assert "ana" in visitor.read("/console/sessions").words
+
+
+def test_confidential_client_sends_its_secret(organization: Organization, tmp_path: Path) -> None:
+    """A client with a secret proves itself; a wrong or missing secret opens no session and shows nothing of it."""
+    secret = tmp_path / "secret"
+    organization.trust(console_client_id=WEB, console_secret_file=str(secret))
+    visitor = ConsoleVisitor(organization.node)
+
+    refused(visitor, visitor.get(organization.way_back(visitor)), "cannot be read")
+    secret.write_text("wrong one\n")
+    answer = visitor.get(organization.way_back(visitor))
+    refused(visitor, answer, "refuses the console's client")
+    assert "wrong one" not in text_of(answer)
+    secret.write_text(f"secret of {WEB}\n")
+    assert visitor.get(organization.way_back(visitor)).status == 303
+    assert is_in(visitor)
+
+
+def test_session_outlives_the_id_token(organization: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ID tokens last a minute; the session lasts as one that a password opened."""
+    visitor = ConsoleVisitor(organization.node)
+    visitor.get(organization.way_back(visitor))
+    clock = organization.node.built.services.store.time
+    real = clock.now_ms
+    monkeypatch.setattr(clock, "now_ms", lambda: real() + 20 * 60_000)
+
+    assert is_in(visitor)
+
+
+def test_request_to_the_issuer_says_no_more_than_it_needs(organization: Organization) -> None:
+    """The browser carries a challenge, not the verifier, and no refresh token is asked for; the cookie is hidden."""
+    visitor = ConsoleVisitor(organization.node)
+    answer = visitor.get("/console/to-issuer")
+    query = parse_qs(urlsplit(answer.headers["location"]).query)
+
+    _, nonce, verifier, _ = visitor.cookies[TRIP].split(".", 3)
+    assert (query["code_challenge_method"], query["response_type"], query["scope"]) == (["S256"], ["code"], ["openid"])
+    assert query["nonce"] == [nonce]
+    assert verifier not in answer.headers["location"]
+    assert "HttpOnly; SameSite=Lax; Max-Age=600" in answer.headers["set-cookie"]
+
+
+def test_each_sign_in_counts_once(organization: Organization) -> None:
+    """After its return the cookie is gone; a kept copy of cookie and address opens nothing."""
+    visitor = ConsoleVisitor(organization.node)
+    path = organization.way_back(visitor)
+    thief = ConsoleVisitor(organization.node, cookies=dict(visitor.cookies))
+
+    assert visitor.get(path).status == 303
+    assert TRIP not in visitor.cookies
+    refused(thief, thief.get(path), "was used already or has expired")
+    refused(thief, thief.get(path), NOT_BEGUN)
+
+
+def test_other_browsers_way_back_opens_nothing(organization: Organization) -> None:
+    """An address with somebody else's code, whether or not this browser began a sign-in, signs nobody in."""
+    other, visitor = ConsoleVisitor(organization.node), ConsoleVisitor(organization.node)
+    path = organization.way_back(other)
+
+    refused(visitor, visitor.get(path), NOT_BEGUN)
+    organization.begin(visitor)
+    refused(visitor, visitor.get(path), NOT_BEGUN)
+    organization.begin(visitor)
+    state = visitor.cookies[TRIP].split(".")[0]
+    stolen = parse_qs(urlsplit(path).query)["code"][0]
+    refused(visitor, visitor.get(f"{BACK}?state={state}&code={stolen}"), "was used already or has expired")
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?code=x", "?state=", "?code=x&state=", "?state=%F0%9F%92%A9&code=x", "?error=x"]
+)
+def test_way_back_without_a_beginning(organization: Organization, query: str) -> None:
+    """Without a cookie, and with an empty one, no query opens anything, not even an empty state."""
+    for cookies in ({}, {TRIP: "..."}, {TRIP: "...%2Fconsole%2F"}, {TRIP: "x"}):
+        visitor = ConsoleVisitor(organization.node, cookies=cookies)
+        refused(visitor, visitor.get(f"{BACK}{query}"), NOT_BEGUN)
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example.com/", "//evil.example.com", "/console/\\evil", "/api/x", "/console", "/consolex/", "%0d%0aset-cookie:x"]
+)  # fmt: skip
+def test_no_redirect_leaves_the_console(organization: Organization, target: str) -> None:
+    """A wrong `next` goes to the home page, also one that was written into the cookie."""
+    visitor, planted = ConsoleVisitor(organization.node), ConsoleVisitor(organization.node)
+
+    assert visitor.get(organization.way_back(visitor, target)).headers["location"] == "/console/"
+    path = organization.way_back(planted)
+    planted.cookies[TRIP] = planted.cookies[TRIP].rpartition(".")[0] + "." + target
+    assert planted.get(path).headers["location"] == "/console/"
+
+
+@pytest.mark.parametrize(
+    "claims,words",
+    [
+        ({"nonce": "another"}, "belongs to another sign-in"),
+        ({"aud": "other"}, "is not meant for this server"),
+        ({"aud": [BROWSER, "other"]}, "was made for another client"),
+        ({"azp": "other"}, "was made for another client"),
+        ({"iss": "https://evil.example.com"}, "comes from"),
+        ({"exp": 1}, "expired"),
+        ({"sub": "a\nb"}, "names no user"),
+    ],
+    ids=str,
+)
+def test_wrong_id_tokens_open_nothing(organization: Organization, claims: dict[str, object], words: str) -> None:
+    """Of another sign-in, client or issuer, an old one, and one that names nobody."""
+    organization.issuer.claims = claims
+    visitor = ConsoleVisitor(organization.node)
+
+    refused(visitor, visitor.get(organization.way_back(visitor)), words)
+
+
+def test_token_of_another_key_opens_nothing(organization: Organization) -> None:
+    """An ID token that none of the issuer's published keys signed is not believed."""
+    visitor = ConsoleVisitor(organization.node)
+    published = organization.issuer.published
+    organization.issuer.rotate("hidden")
+    organization.issuer.published = published
+    try:
+        refused(visitor, visitor.get(organization.way_back(visitor)), "signed by no key")
+    finally:
+        organization.issuer.key = published[0]
+
+
+def test_issuers_refusal_is_told_in_our_words(organization: Organization) -> None:
+    """A person whom the issuer refuses reads so; no text of the address gets onto the page."""
+    organization.issuer.person = None
+    visitor = ConsoleVisitor(organization.node)
+
+    refused(visitor, visitor.get(organization.way_back(visitor)), "Its reason: access denied")
+    organization.begin(visitor)
+    state = visitor.cookies[TRIP].split(".")[0]
+    answer = visitor.get(f"{BACK}?state={state}&error=Call+0123&error_description=Call+0123")
+    refused(visitor, answer, "Its reason: an unknown one")
+    assert "0123" not in text_of(answer)
+
+
+def test_issuer_away(organization: Organization) -> None:
+    """Without its issuer the console says so, at either end; the same address works when the issuer is back."""
+    visitor = ConsoleVisitor(organization.node)
+    organization.issuer.away = True
+    answer = visitor.get("/console/to-issuer")
+    assert answer.headers["retry-after"]
+    refused(visitor, answer, "does not answer as it should", status=503)
+    organization.issuer.away = False
+    path = organization.way_back(visitor)
+
+    organization.issuer.away = True
+    refused(visitor, visitor.get(path), "does not answer as it should", status=503)
+    organization.issuer.away = False
+    assert visitor.get(path).status == 303
+    assert is_in(visitor)
+
+
+def test_disabled_user_stays_out(organization: Organization) -> None:
+    """Whom an administrator disabled, the issuer cannot sign in."""
+    organization.node.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+    organization.node.done("PATCH", "/api/limnos/v1/metalakes/lake/users/ana", {"enabled": False})
+    visitor = ConsoleVisitor(organization.node)
+
+    refused(visitor, visitor.get(organization.way_back(visitor)), "disabled")
+
+
+def test_no_button_without_a_client(organization: Organization) -> None:
+    """An issuer without the console's client is not offered, and the addresses say what is missing."""
+    organization.trust(console_client_id=None)
+    visitor = ConsoleVisitor(organization.node)
+
+    assert not [href for href in visitor.read("/console/sign-in").hrefs if "to-issuer" in href]
+    refused(visitor, visitor.get("/console/to-issuer"), "console_client_id is not set", status=401)
+
+
+def test_not_over_http_from_elsewhere(organization: Organization) -> None:
+    """Where others could read the cookie the way does not begin."""
+    visitor = ConsoleVisitor(organization.node, host="lake.example.com")
+
+    assert visitor.get("/console/to-issuer").status == 403
+    assert visitor.cookies == {}
+
+
+@pytest.mark.parametrize(
+    "site,name,address",
+    [
+        (ConsoleSite(is_tls=True), "__Host-limnos-sign-in", "https://lake.example.com/console/from-issuer"),
+        (
+            ConsoleSite("/lake", "https://data.example.com", is_tls=True),
+            "__Secure-limnos-sign-in",
+            "https://data.example.com/lake/console/from-issuer",
+        ),
+    ],
+    ids=["own TLS", "proxy"],
+)
+def test_name_and_address_over_tls(organization: Organization, site: ConsoleSite, name: str, address: str) -> None:
+    """Over TLS the cookie is bound to the host, below a prefix to TLS, and the way back is the public address."""
+    protocol, application = ConsoleProtocol(site), organization.node.built.application
+    application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
+    visitor = ConsoleVisitor(organization.node, host="lake.example.com")
+    query = parse_qs(urlsplit(visitor.get("/console/to-issuer").headers["location"]).query)
+
+    assert list(visitor.cookies) == [name]
+    assert query["redirect_uri"] == [address]
