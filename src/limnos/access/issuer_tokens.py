@@ -83,7 +83,7 @@ def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int, nonce
     claims = _verify(text, keys)
     _check_meant(claims, rules)
     if nonce is not None:
-        _check_own_sign_in(claims, rules, nonce)
+        _check_own_sign_in(claims, rules, nonce=nonce)
     skew_ms = rules.skew_s * 1000
     expires_ms = _moment(claims, "exp") + skew_ms
     issued_ms = _moment(claims, "iat") if "iat" in claims else now_ms
@@ -142,7 +142,7 @@ def _check_meant(claims: Mapping[str, object], rules: IssuerRules) -> None:
         )
 
 
-def _check_own_sign_in(claims: Mapping[str, object], rules: IssuerRules, nonce: str) -> None:
+def _check_own_sign_in(claims: Mapping[str, object], rules: IssuerRules, *, nonce: str) -> None:
     """Refuse an ID token of another sign-in or another client (OpenID Connect Core 1.0, section 3.1.3.7)."""
     if claims.get("nonce") != nonce:
         raise _invalid_token("belongs to another sign-in: begin again")

@@ -76,7 +76,7 @@ class CodeSignIn:
             headers["authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
         try:
             async with asyncio.timeout(self._timeout_s), self._turn(), self._client() as client:
-                status, document = await _json_of(client, "POST", url, form=form, headers=headers)
+                status, document = await _json_of(client, url, form=form, headers=headers)
         except (OSError, ValueError, TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             self._away(error)
         return self._id_token_of(status, document)
@@ -156,16 +156,17 @@ async def discovery_of(client: httpx2.AsyncClient, issuer: str) -> dict[str, obj
 
 async def json_document(client: httpx2.AsyncClient, url: str) -> object:
     """Fetch a JSON document. Raises ValueError for any other answer."""
-    status, document = await _json_of(client, "GET", url, headers={"accept": "application/json"})
+    status, document = await _json_of(client, url, headers={"accept": "application/json"})
     if status != 200:
         raise ValueError(f"{url} answers {status}")
     return document
 
 
 async def _json_of(
-    client: httpx2.AsyncClient, method: str, url: str, *, headers: dict[str, str], form: dict[str, str] | None = None
+    client: httpx2.AsyncClient, url: str, *, headers: dict[str, str], form: dict[str, str] | None = None
 ) -> tuple[int, object]:
-    """Return the status and the JSON of an answer; of a status other than 200 None if it is no JSON."""
+    """GET a document, or POST a form; return status and JSON, or None for an error without JSON."""
+    method = "GET" if form is None else "POST"
     async with client.stream(method, url, headers=headers, data=form) as answer:
         body = b""
         async for piece in answer.aiter_bytes():

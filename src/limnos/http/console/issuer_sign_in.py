@@ -44,7 +44,7 @@ async def to_issuer(page_request: PageRequest) -> Response:
     url = await ISSUER.of(page_request.ctx.services).authorization_url(request)
     kept_target = target if len(target) <= TARGET_CHARS_MAX else f"{page_request.base}/"
     text = ".".join((request.state, request.nonce, request.verifier, quote(kept_target)))
-    cookie = page_request.site.cookie_header(page_request.request.headers, text, SIGN_IN, life_s=LIFE_S)
+    cookie = page_request.site.cookie_header(page_request.request.headers, text, purpose=SIGN_IN, life_s=LIFE_S)
     return redirect(url, headers=(cookie,))
 
 
@@ -52,7 +52,7 @@ async def from_issuer(page_request: PageRequest) -> Response:
     """Open a session for the browser that the issuer sent back. Every answer but "try again" ends this sign-in."""
     require_takes(page_request)
     headers = page_request.request.headers
-    ended = (page_request.site.cookie_header(headers, None, SIGN_IN),)
+    ended = (page_request.site.cookie_header(headers, None, purpose=SIGN_IN),)
     target = f"{page_request.base}/"
     try:
         request, target = _begun(page_request)

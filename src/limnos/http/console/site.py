@@ -78,7 +78,7 @@ class ConsoleSite(NamedTuple):
         return f"limnos{purpose}-{port if mark and port.isdigit() else '80'}"
 
     def cookie_header(
-        self, headers: Mapping[bytes, bytes], text: str | None, purpose: str = SESSION, *, life_s: int | None = None
+        self, headers: Mapping[bytes, bytes], text: str | None, *, purpose: str = SESSION, life_s: int | None = None
     ) -> tuple[bytes, bytes]:
         """Return the header that sets a cookie, or deletes it for None. It ends with the browser, or after `life_s`."""
         path = self.base if self.prefix or not self.is_tls else "/"
