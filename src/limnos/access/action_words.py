@@ -5,19 +5,14 @@ May import `model`, the actions and the policy. Decides nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
 from limnos.access.policy import POLICY
-from limnos.access.rules import AllOf, AnyOf, ByKind, PrivilegeRule
+from limnos.access.rules import AllOf, AnyOf, ByKind, PrivilegeRule, Rule
 from limnos.model.errors import BadRequest
 from limnos.model.privileges import Privilege, escape_percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from limnos.access.rules import Rule
 
 _NAMED_MAX = 8
 _PREFIXES = {"schema": "namespace", "model_version": "model", "users": "user", "groups": "group", "grants": "privilege"}

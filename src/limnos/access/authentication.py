@@ -14,17 +14,15 @@ import hashlib
 import hmac
 import secrets
 import time
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed
 from limnos.model.kinds import ROOT_ID
 from limnos.model.principals import NAME_BYTES_MAX, TokenPurpose, TokenTrust, is_name
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import ABSENT, token_key
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Token
-    from limnos.view.view import StoreView
+from limnos.view.view import StoreView
 
 ANONYMOUS = "anonymous"
 _PREFIX = "lim_"

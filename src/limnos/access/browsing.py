@@ -10,24 +10,20 @@ touches one of their nodes.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from limnos.access.actions import actions_named
 from limnos.access.policy import ITEMS, POLICY
 from limnos.access.rules import PrivilegeRule
+from limnos.model.decisions import SecurableChain
+from limnos.model.entities import ChangeRow
 from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
+from limnos.model.principals import MergedRules, Subject
 from limnos.model.privileges import Privilege
 from limnos.view.cache_miss import CacheMiss, require_fact
-from limnos.view.keys import ABSENT, node_key, nodes_key, owned_key, zones_of_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import ChangeRow
-    from limnos.model.principals import MergedRules, Subject
-    from limnos.view.keys import Key
-    from limnos.view.view import StoreView, ZoneState
+from limnos.view.keys import ABSENT, Key, node_key, nodes_key, owned_key, zones_of_key
+from limnos.view.view import StoreView, ZoneState
 
 LISTED_IN_CATALOGS: Final = tuple(
     action for action in actions_named("list", Kind.NAMESPACE, *NAMESPACE_OBJECTS).values() if action in ITEMS

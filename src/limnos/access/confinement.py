@@ -5,15 +5,12 @@ May import `model` and the actions. Pure. The confinement only takes away: the u
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import DecisionFactor
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import Decision, SecurableChain
+from limnos.model.decisions import Decision, DecisionFactor, SecurableChain
 
 TABLE_ACTIONS: Final = frozenset(
     {Action.TABLE_LOAD, Action.TABLE_READ, Action.TABLE_EXISTS, Action.TABLE_REPORTS, Action.TABLE_REWRITE}

@@ -7,16 +7,14 @@ OpenID Connect Core 1.0, section 3.1.3.7.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from joserfc import errors, jwk, jws, jwt
 
 from limnos.access.authentication import ANONYMOUS, EXPIRED
 from limnos.model.errors import AuthenticationFailed
 from limnos.model.principals import NAME_BYTES_MAX, IssuerIdentity, is_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 ALGORITHMS: Final = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",

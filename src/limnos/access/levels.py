@@ -6,9 +6,10 @@ compare levels over kinds. A request is still decided by its own action.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.access.actions import Action, actions_named
 from limnos.access.decide import is_allowed
@@ -18,9 +19,6 @@ from limnos.model.decisions import ChainLink
 from limnos.model.kinds import METALAKE_OBJECTS, NAMESPACE_OBJECTS, Kind
 from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.model.privileges import Privilege
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 LEVELS: Final = ("read", "write", "create", "drop", "grant")
 """The levels, in the order in which they are shown."""

@@ -6,8 +6,7 @@ to be made.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from limnos.access.actions import Action
 from limnos.access.policy import POLICY, SERVER_ACTIONS
 from limnos.access.rules import (
     AllOf,
@@ -15,17 +14,15 @@ from limnos.access.rules import (
     ByKind,
     NotDeniedRule,
     OwnerAboveRule,
+    OwnerOf,
     OwnerRule,
     PrivilegeRule,
+    Rule,
     ServiceAdminRule,
 )
+from limnos.model.decisions import SecurableChain
 from limnos.model.kinds import Kind
-
-if TYPE_CHECKING:
-    from limnos.access.actions import Action
-    from limnos.access.rules import OwnerOf, Rule
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.principals import Subject
+from limnos.model.principals import Subject
 
 _OPEN = {Kind.METALAKE: frozenset({Kind.METALAKE}), Kind.CATALOG: frozenset({Kind.METALAKE, Kind.CATALOG})}
 """For a chain that begins at this kind, the target may lie anywhere below it.

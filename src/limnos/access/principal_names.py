@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection, Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import precis_i18n
 
@@ -19,11 +20,7 @@ from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.principals import NAME_BYTES_MAX, is_name
 from limnos.model.privileges import escape_percent
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 _PROFILE: Final = precis_i18n.get_profile("UsernameCasePreserved")
 

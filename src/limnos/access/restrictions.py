@@ -8,21 +8,17 @@ restriction's reach, does not count for them. Decision record 0093.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import KIND_WORDS, DecisionFactor, display_names
+from limnos.access.rules import OwnerOf
+from limnos.model.decisions import KIND_WORDS, Decision, DecisionFactor, SecurableChain, display_names
 from limnos.model.kind_table import kinds_with
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.access.rules import OwnerOf
-    from limnos.model.decisions import Decision, SecurableChain
-    from limnos.model.principals import Subject
-    from limnos.model.restrictions import Restriction
+from limnos.model.principals import Subject
+from limnos.model.restrictions import Restriction
 
 RESTRICTED_KINDS: Final = kinds_with(lambda row: row.restricted)
 RESTRICTED_ACTIONS: Final = frozenset(

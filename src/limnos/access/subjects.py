@@ -6,10 +6,12 @@ The merged rules of a user live as long as the facts of all their roles; other c
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from operator import is_
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from limnos.model.entities import Grant, Principal, RoleEntity
 from limnos.model.kinds import Kind
 from limnos.model.principals import HeldRole, MergedRules, RoleRules, Subject, union_by_privilege
 from limnos.model.privileges import Privilege
@@ -17,6 +19,7 @@ from limnos.store.identity.roles import LAST_ID, PART_MAX
 from limnos.view.cache_miss import CacheMiss, require_fact, require_facts
 from limnos.view.keys import (
     ABSENT,
+    RoleFact,
     groups_key,
     principal_id_key,
     principal_key,
@@ -25,13 +28,7 @@ from limnos.view.keys import (
     rules_key,
     rules_part_key,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from limnos.model.entities import Grant, Principal, RoleEntity
-    from limnos.view.keys import RoleFact
-    from limnos.view.view import DerivedValues, StoreView
+from limnos.view.view import DerivedValues, StoreView
 
 ROLES_AT_ONCE: Final = 256
 """Roles per read. Other requests have their turn between two reads."""

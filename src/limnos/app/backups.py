@@ -6,15 +6,12 @@ May import `config`, `store` and this room.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from limnos.app.node_builder import database_of
 from limnos.app.sealing_keys import keys_origin, keys_text, missing_keys
+from limnos.config.settings import Settings
 from limnos.store.backends.backups import BadBackup, backup_check, backup_restore, backup_write
 from limnos.store.backends.sealed_keys import sealed_keys
-
-if TYPE_CHECKING:
-    from limnos.config.settings import Settings
 
 
 def backup(settings: Settings, target: Path) -> str:

@@ -11,29 +11,27 @@ import tempfile
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from limnos.access.authentication import Credential
+from limnos.config.settings import Settings
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, NotFound
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER
 from limnos.model.permits import upkeep_permit
+from limnos.model.records import MetalakeRecord
 from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.metalakes import metalake_create
 from limnos.services.catalog.nested_namespaces import separator_check, separator_check_key
 from limnos.services.identity.tokens import token_create
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import metalakes_list, refuse_former
+from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.storage.location_reconciliation import locations_reconcile
 from limnos.services.upkeep.secret_keys import keys_inventory
 from limnos.store.objects.nesting import checked_read
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from limnos.config.settings import Settings
-    from limnos.model.records import MetalakeRecord
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.request_view import RequestView
 
 log = get_logger("limnos.storage")
 COMMENT = "Made on first start"

@@ -11,16 +11,14 @@ import asyncio
 import datetime as dt
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cryptography import x509
 
+from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
-
-if TYPE_CHECKING:
-    from limnos.config.settings import Settings
 
 log = get_logger("limnos.tls")
 LOOK_EVERY_S: Final = 1.0

@@ -12,23 +12,20 @@ import asyncio
 import random
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 from limnos.app.http_post import PostFailed, post
 from limnos.app.work_poller import WorkPoller
 from limnos.http.cloudevents import batches_of, event_of, message_id, signed_headers
+from limnos.model.entities import Webhook
 from limnos.model.errors import LimnosError, PositionPruned
 from limnos.model.permits import upkeep_permit
-from limnos.services.activity.webhooks import webhook_next
+from limnos.services.activity.webhooks import WebhookBatch, webhook_next
+from limnos.services.request.node_services import NodeServices
 from limnos.store.activity.webhooks import SECRET_PROPERTY, webhooks_due
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Webhook
-    from limnos.services.activity.webhooks import WebhookBatch
-    from limnos.services.request.node_services import NodeServices
 
 log = get_logger("limnos.deliveries")
 LEASE_MS: Final = 30_000

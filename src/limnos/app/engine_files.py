@@ -11,22 +11,19 @@ import asyncio
 import contextlib
 import math
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from limnos.config.settings import Settings
 from limnos.model.errors import LimnosError
+from limnos.spark.files import SparkFiles
+from limnos.spark.jars import Progress
 from limnos.sqlpp.errors import EngineUnavailable
 from limnos.telemetry.logs import get_logger
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.config.settings import Settings
-    from limnos.spark.files import SparkFiles
-    from limnos.spark.jars import Progress
-
-    Prepare = Callable[[Progress], SparkFiles]
+Prepare = Callable[[Progress], SparkFiles]
 
 log = get_logger("limnos.engine")
 RETRY_S: Final = 10

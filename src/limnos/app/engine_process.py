@@ -11,17 +11,15 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from msgspec import structs
 
 from limnos.app.engine_scratch import ScratchDirectory
 from limnos.engine import wire
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MODULE: Final = "limnos.engine.process"
 PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "HOME", "XDG_CACHE_HOME", "JAVA_HOME")

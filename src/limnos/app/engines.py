@@ -16,23 +16,25 @@ import os
 import socket
 import tempfile
 import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import structs
 
-from limnos.app.engine_files import RETRY_S, cache_of, engine_files_of
+from limnos.app.engine_files import RETRY_S, EngineFiles, cache_of, engine_files_of
 from limnos.app.engine_process import EngineProcess
 from limnos.app.engine_scratch import remove_stale
 from limnos.app.fair_queue import FairQueue
 from limnos.app.listening import url_of
 from limnos.app.node_builder import allowed_of
 from limnos.config.loading import PREFIX
+from limnos.config.settings import Settings
 from limnos.engine import wire
 from limnos.files import root_of
-from limnos.services.sqlpp.execution.engine import NoSqlppEngine
+from limnos.services.sqlpp.execution.engine import NoSqlppEngine, SqlppEngine
 from limnos.sqlpp.errors import (
     NO_ENGINE,
     DuplicateKey,
@@ -42,18 +44,10 @@ from limnos.sqlpp.errors import (
     SqlppError,
     TextPosition,
 )
-from limnos.sqlpp.jobs import encode
+from limnos.sqlpp.jobs import EngineJob, encode
 from limnos.sqlpp.offloaded_work import warnings_of
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
-
-    from limnos.app.engine_files import EngineFiles
-    from limnos.config.settings import Settings
-    from limnos.services.sqlpp.execution.engine import SqlppEngine
-    from limnos.sqlpp.jobs import EngineJob
 
 log = get_logger("limnos.engine")
 GRACE_S: Final = 10.0

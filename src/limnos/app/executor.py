@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -22,18 +22,16 @@ from limnos.app.job_keeper import CANCELLED as KEPT_CANCELLED
 from limnos.app.job_keeper import EXITED, TIMED_OUT, JobExit
 from limnos.app.work_poller import WorkPoller
 from limnos.app.worker_process import WorkerProcess
+from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart, LimnosError
 from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, JobOutput, TemplateJob
 from limnos.model.permits import upkeep_permit
+from limnos.services.request.node_services import NodeServices
 from limnos.services.runs.job_rules import work_read
 from limnos.store.activity.template_jobs import jobs_due
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from limnos.config.settings import Settings
-    from limnos.services.request.node_services import NodeServices
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.jobs")
 BEAT_S: Final = 4.0

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.model.errors import ServiceUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
 
 WAITING_MAX: Final = 64
 NO_WAITS: Final[Mapping[str, int]] = MappingProxyType({})

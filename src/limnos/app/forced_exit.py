@@ -11,13 +11,11 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
 
 log = get_logger("limnos.server")
 WORKING_PART, REPORTING_PART = 0.9, 0.05

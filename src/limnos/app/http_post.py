@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 HEAD_BYTES_MAX: Final = 1 << 16
 _TLS = ssl.create_default_context()

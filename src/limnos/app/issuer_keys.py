@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import httpx2
 import structlog
 
+from limnos.access.authentication import TimeSource
 from limnos.access.issuer_tokens import IssuerRules, Keys, UnknownSigningKey, identity_of, keys_of
 from limnos.app.issuer_codes import CodeSignIn, discovery_of, json_document
+from limnos.config.access import OidcSection
 from limnos.model.errors import AuthenticationFailed, ServiceUnavailable
-from limnos.services.identity.issuer import PublicClient
-
-if TYPE_CHECKING:
-    from limnos.access.authentication import TimeSource
-    from limnos.config.access import OidcSection
-    from limnos.model.principals import IssuerIdentity
-    from limnos.services.identity.issuer import AuthorizationRequest
+from limnos.model.principals import IssuerIdentity
+from limnos.services.identity.issuer import AuthorizationRequest, PublicClient
 
 AGAIN_S: Final = 1.0
 """Minimum seconds between two fetches, whatever key ids tokens name and however often a fetch fails."""

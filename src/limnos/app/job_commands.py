@@ -9,18 +9,14 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.app.job_keeper import JobCommand, JobLimits
+from limnos.config.settings import Settings
 from limnos.formats.gravitino.job_templates import SPARK
-from limnos.services.runs.job_rules import path_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.config.settings import Settings
-    from limnos.services.runs.job_rules import JobWork
+from limnos.services.runs.job_rules import JobWork, path_of
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

@@ -16,17 +16,15 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.engine.confinement import SYSTEM, confine
 from limnos.sources.wire import Wire, die_with_parent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ALONE_S: Final = 1.0
 """Seconds for a job to end after its server has gone."""

@@ -5,15 +5,18 @@ May import this room, `config`, `sources` for the name of their module, and `mod
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.app.lance_processes import LanceProcesses
 from limnos.app.offload_processes import REFUSALS
+from limnos.config.settings import LanceSection
 from limnos.model.errors import (
     AlreadyExists,
     InUse,
     InvalidTable,
+    LimnosError,
     NotFound,
     SchemaMismatch,
     StorageFailed,
@@ -21,12 +24,6 @@ from limnos.model.errors import (
     UnsupportedOperation,
 )
 from limnos.sources.lance.questions import MODULE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from limnos.config.settings import LanceSection
-    from limnos.model.errors import LimnosError
 
 _MISSING: Final = ("version", "tag", "branch", "table", "column", "index", "transaction")
 _TAKEN: Final = ("tag", "branch", "table", "index")

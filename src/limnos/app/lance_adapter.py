@@ -10,13 +10,16 @@ import asyncio
 import ipaddress
 import os
 import signal
+import socket
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import uvicorn
 
 from limnos.app.lance import lance_processes
 from limnos.app.listening import CannotListen, bind_address, url_of
+from limnos.config.settings import LanceSection
 from limnos.config.values import split_listen
 from limnos.formats.lance import is_local
 from limnos.http.lance.adapter import LanceAdapter
@@ -25,12 +28,6 @@ from limnos.services.lance.directory_tables import FolderLimits, FolderTables
 from limnos.sources.lance.delegate import NamespaceDelegate, implementation_of
 from limnos.sources.lance.directories import LanceDirectory
 from limnos.sources.lance.directory_namespace import delegate_of
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Iterator, Mapping
-
-    from limnos.config.settings import LanceSection
 
 __all__ = ["CannotListen", "directory_namespace", "implementation_namespace", "serve"]
 

@@ -9,21 +9,18 @@ Before that nothing has changed; after that the outcome is unknown unless the pr
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.app.fair_queue import FairQueue, Key
 from limnos.app.worker_process import WorkerProcess
 from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StateUnknown, TooLarge
+from limnos.services.lance.workers import WorkerTask
 from limnos.sources.lance.questions import START
 from limnos.sources.wire import CALL, COMPLETE, CUT, MORE
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-
-    from limnos.services.lance.workers import WorkerTask
 
 log = get_logger("limnos.lance")
 IDLE_S: Final = 60.0

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from limnos.config.settings import Settings
 from limnos.config.values import split_listen
 from limnos.model.errors import CannotStart
-
-if TYPE_CHECKING:
-    from limnos.config.settings import Settings
 
 DEFAULT_LISTEN = "127.0.0.1:8090"
 EXTRA_PORTS = (9001, 9101)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
+import socket
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -21,19 +22,15 @@ from limnos.access.confinement import LEASES_ALONE
 from limnos.app.engine_process import PASSED_ON
 from limnos.app.engines import engine_settings, reached_at
 from limnos.app.work_poller import WorkPoller
+from limnos.config.settings import Settings
+from limnos.model.entities import Token
 from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.services.request.node_services import NodeServices
 from limnos.store.activity.rewrites import metalake_due
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    import socket
-
-    from limnos.config.settings import Settings
-    from limnos.model.entities import Token
-    from limnos.services.request.node_services import NodeServices
 
 log = get_logger("limnos.maintenance")
 MODULE: Final = "limnos.spark.maintenance.child"

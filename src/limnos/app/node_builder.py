@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from limnos.access.authentication import Authenticator, accepted_trusts
+from limnos.access.authentication import Authenticator, TimeSource, accepted_trusts
 from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.deliveries import WebhookDeliveries
 from limnos.app.fair_queue import FairQueue
@@ -19,6 +19,9 @@ from limnos.app.lance import lance_processes
 from limnos.app.offload_processes import OffloadProcesses
 from limnos.app.search_indexing import SearchIndexing
 from limnos.app.upkeep import Upkeep
+from limnos.config.access import OidcSection
+from limnos.config.audit import AuditSection
+from limnos.config.settings import Settings
 from limnos.config.values import is_loopback, split_listen
 from limnos.files import ENDPOINTS, AllowedStorage, is_within, root_of
 from limnos.http.admin.protocol import AdminProtocol
@@ -31,12 +34,13 @@ from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.head_admission import HeadAdmission
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
+from limnos.http.route_targets import Protocol
 from limnos.model.sealed_secrets import parse_key
 from limnos.services.federation.sources import SOURCES, SourceConnectors
 from limnos.services.iceberg.reports import REPORTS
 from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
-from limnos.services.identity.issuer import ISSUER
+from limnos.services.identity.issuer import ISSUER, Issuer
 from limnos.services.lance.workers import WORKERS
 from limnos.services.request.defaults import AccessSettings, AuditRules, MaintenanceDefaults, RequestDefaults
 from limnos.services.request.files import FileOperations
@@ -53,19 +57,10 @@ from limnos.services.vending.credentials import VENDOR, CredentialVendor
 from limnos.sources.connectors.registry import SourceLimits
 from limnos.store.backends.migrate import migrate
 from limnos.store.file_modes import private_directory
+from limnos.store.interface import Store
 from limnos.telemetry.logs import get_logger, request_log
-from limnos.view.freshness_gate import InlineFreshnessGate, SharedFreshnessGate
+from limnos.view.freshness_gate import FreshnessGate, InlineFreshnessGate, SharedFreshnessGate
 from limnos.view.view import StoreView
-
-if TYPE_CHECKING:
-    from limnos.access.authentication import TimeSource
-    from limnos.config.access import OidcSection
-    from limnos.config.audit import AuditSection
-    from limnos.config.settings import Settings
-    from limnos.http.route_targets import Protocol
-    from limnos.services.identity.issuer import Issuer
-    from limnos.store.interface import Store
-    from limnos.view.freshness_gate import FreshnessGate
 
 log = get_logger("limnos.storage")
 DATABASE_FILE = "limnos.db"

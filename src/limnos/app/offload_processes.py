@@ -7,7 +7,7 @@ it passes names and bytes.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from limnos.app.fair_queue import FairQueue
 from limnos.app.worker_process import WorkerProcess
@@ -24,9 +24,6 @@ from limnos.model.errors import (
 )
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 log = get_logger("limnos.chores")
 IDLE_S = 60.0

@@ -7,14 +7,12 @@ requests are refused with the package's name.
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.app.node_builder import database_of, warehouse_of
 from limnos.app.startup_errors import masked_address, missing_package_error
+from limnos.config.settings import Settings
 from limnos.model.extras import SCHEME_EXTRAS
-
-if TYPE_CHECKING:
-    from limnos.config.settings import Settings
 
 DRIVERS: Final = ("psycopg", "asyncpg")
 STORES: Final = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs"}

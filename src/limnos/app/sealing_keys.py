@@ -5,19 +5,15 @@ May import `config`, `files`, `model`, `services`, `store` and this room. Reads 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from limnos.app.node_builder import key_file_of
+from limnos.config.settings import Settings
 from limnos.files.key_file import keys_read
 from limnos.model.errors import StartWarning
 from limnos.model.sealed_secrets import parse_key
 from limnos.services.request.secret_sealing import key_name
 from limnos.store.backends.sealed_keys import KeyUse, sealed_keys
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.config.settings import Settings
 
 
 def missing_keys(settings: Settings, database: str) -> Mapping[str, KeyUse]:

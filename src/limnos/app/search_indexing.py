@@ -7,18 +7,16 @@ killed loses nothing: the next one takes the lease when it ends, and goes on at 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 from limnos.app.work_poller import WorkPoller
 from limnos.model.permits import upkeep_permit
+from limnos.services.request.node_services import NodeServices
 from limnos.services.search.indexing import index_step
 from limnos.store.activity.search_index import zones_behind_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from limnos.services.request.node_services import NodeServices
 
 log = get_logger("limnos.search")
 LEASE_MS: Final = 30_000

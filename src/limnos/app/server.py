@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -28,6 +30,7 @@ from limnos.app.startup_errors import explain_startup_errors, masked_address
 from limnos.app.upkeep import LEASE_MS
 from limnos.app.worker_supervisor import Supervisor
 from limnos.config.secrets import secrets_of
+from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.permits import upkeep_permit
 from limnos.services.lookup.principal_names import odd_names
@@ -37,14 +40,8 @@ from limnos.services.upkeep.janitors import JANITOR, JanitorPayload, janitor_run
 from limnos.services.upkeep.released_locations import FREE_PLACES, ReleasedLocations
 from limnos.store.backends.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
 from limnos.store.backends.migrate import migrate as migrate_store
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import configure, get_logger
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Mapping
-
-    from limnos.config.settings import Settings
-    from limnos.store.tx import Tx
 
 T = TypeVar("T")
 

@@ -8,31 +8,26 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import socket
+import ssl
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 import uvicorn
 import uvloop
 
 from limnos.app.bootstrap import bootstrap
+from limnos.app.certificates import CertificateReloader
 from limnos.app.engines import engine_of, has_engine
 from limnos.app.executor import executor_of
 from limnos.app.forced_exit import exit_within, handle_signals_on_thread
 from limnos.app.listening import bind_address
 from limnos.app.maintenance_process import maintenance_process_of
-from limnos.app.node_builder import build
+from limnos.app.node_builder import ServerNode, build
+from limnos.config.settings import Settings
 from limnos.http.admission_protocol import AdmissionProtocol
 from limnos.http.connection import FastPathProtocol
 from limnos.services.sqlpp.execution.engine import ENGINE
-
-if TYPE_CHECKING:
-    import socket
-    import ssl
-    from collections.abc import Callable, Iterator
-
-    from limnos.app.certificates import CertificateReloader
-    from limnos.app.node_builder import ServerNode
-    from limnos.config.settings import Settings
 
 WAITING_PART = 0.8
 """Share of the drain time for running requests. The rest is for closing."""

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart, LimnosError
 from limnos.model.extras import extra_of, install_hint
 from limnos.model.secrets import hide_secrets, passwords_of_url
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from limnos.config.settings import Settings
 
 log = get_logger("limnos.server")
 NEWER = "wrong-schema"

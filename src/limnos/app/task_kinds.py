@@ -8,9 +8,9 @@ a new start.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -41,6 +41,7 @@ from limnos.services.maintenance.orphans.task import (
 )
 from limnos.services.maintenance.task import LEASE_MS as MAINTAIN_LEASE_MS
 from limnos.services.maintenance.task import MAINTAIN_EVERY_S, MAINTAIN_TABLES, MaintenancePosition, maintain_run
+from limnos.services.request.task_context import TaskContext
 from limnos.services.sqlpp.execution.compaction_requests import COMPACT, TEND, CompactPayload
 from limnos.services.sqlpp.execution.compaction_task import LEASE_MS as COMPACT_LEASE_MS
 from limnos.services.sqlpp.execution.compaction_task import compact_run
@@ -53,11 +54,6 @@ from limnos.store.activity.pipelines import declarations_prune
 from limnos.store.activity.scan_plans import EXPIRED_AT_ONCE as PLANS_AT_ONCE
 from limnos.store.idempotency import PRUNED_AT_ONCE
 from limnos.store.objects.snapshot_pins import EXPIRED_AT_ONCE as PINS_AT_ONCE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.services.request.task_context import TaskContext
 
 P = TypeVar("P")
 PRUNE_OUTCOMES: Final = "prune-outcomes"

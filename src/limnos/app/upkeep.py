@@ -8,30 +8,25 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from limnos.app.task_kinds import KINDS, LONG
+from limnos.app.task_kinds import KINDS, LONG, TaskKind, TaskOutcome
+from limnos.files import AllowedStorage
 from limnos.model.permits import upkeep_permit
+from limnos.services.request.audit_lines import AuditLines
+from limnos.services.request.node_services import NodeServices
 from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_reconciliation import locations_refresh
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.activity.audit import EXPIRED_AT_ONCE, lines_expire
 from limnos.store.activity.reports import reports_expire
-from limnos.store.activity.tasks import task_counts, task_due
+from limnos.store.activity.tasks import LeasedTask, task_counts, task_due
 from limnos.store.activity.upkeep import feed_prune, orphans_sweep
+from limnos.store.interface import Store
 from limnos.store.objects.name_search import UNFOLDED_AT_ONCE, names_fold
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
-
-if TYPE_CHECKING:
-    from limnos.app.task_kinds import TaskKind, TaskOutcome
-    from limnos.files import AllowedStorage
-    from limnos.services.request.audit_lines import AuditLines
-    from limnos.services.request.node_services import NodeServices
-    from limnos.store.activity.tasks import LeasedTask
-    from limnos.store.interface import Store
-    from limnos.store.tx import Tx
-    from limnos.view.freshness_gate import FreshnessGate
+from limnos.view.freshness_gate import FreshnessGate
 
 log = get_logger("limnos.upkeep")
 LEASE_MS = 300_000

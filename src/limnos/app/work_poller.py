@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from limnos.model.errors import LimnosError
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 log = get_logger("limnos.taking")
 POLL_S: Final = 2.0

@@ -11,14 +11,12 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.sources.wire import COUNT, LENGTH, pack
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")

@@ -10,23 +10,20 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import sys
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from limnos.app.certificates import CertificateReloader
 from limnos.app.serving import BEAT_S, leaves_within_s, serve
+from limnos.config.settings import Settings
 from limnos.telemetry import worker as identity
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Gauge
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Sequence
-
-    from limnos.app.certificates import CertificateReloader
-    from limnos.config.settings import Settings
 
 log = get_logger("limnos.workers")
 SHORT_LIFE_S = 10.0

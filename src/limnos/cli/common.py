@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 from msgspec.structs import replace
@@ -20,10 +20,8 @@ from msgspec.structs import replace
 from limnos.cli import profiles
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import Format, format_of, visible
-
-if TYPE_CHECKING:
-    from limnos.cli.profiles import Profile
-    from limnos.client import Client
+from limnos.cli.profiles import Profile
+from limnos.client import Client
 
 CONNECTION = Group("Connection", sort_key=100)
 URI_DEFAULT = "http://127.0.0.1:8090"

@@ -10,14 +10,12 @@ import json
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from limnos.cli.failures import StoppedError
 from limnos.cli.output import visible
-
-if TYPE_CHECKING:
-    from limnos.cli.profiles import OutsideIssuer
+from limnos.cli.profiles import OutsideIssuer
 
 DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
 DISCOVERY: Final = "/.well-known/openid-configuration"

@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from limnos.sqlpp import EmptyNameResolver, bind, parse_body, results
 from limnos.sqlpp.values.model import MISSING, Bag, Float, Integer, SmallInt, TinyInt, Value, object_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 NESTED_MAX: Final = 200
 """Most levels of brackets around a value."""

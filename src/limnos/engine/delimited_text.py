@@ -9,16 +9,13 @@ ignored.
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.stored import StorageForm
 from limnos.sqlpp.stored.types import AnyType, Scalar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from limnos.sqlpp.stored import StorageForm
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import Value
 
 NO_DELIMITER, BAD_OPTION = 3050, 1079
 FIELD_CHARACTERS_MAX: Final = 16 << 20

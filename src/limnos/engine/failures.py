@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import os
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
-from limnos.engine.wire import JobFailure
+from limnos.engine.wire import EngineStart, JobFailure
 from limnos.model.errors import LimnosError
 from limnos.sqlpp.errors import (
     DuplicateKey,
@@ -22,11 +23,6 @@ from limnos.sqlpp.errors import (
     compilation,
     too_deep,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from limnos.engine.wire import EngineStart
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,9 @@ import datetime as dt
 import decimal
 import gzip
 import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TextIO, cast
+from typing import Final, NamedTuple, TextIO, cast
 from urllib.parse import unquote, urlsplit
 
 from limnos.engine.adm_text import UnfinishedText, read_adm, read_json
@@ -20,13 +21,9 @@ from limnos.engine.delimited_text import MalformedLine, read_lines
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.times import DAY_MS
+from limnos.sqlpp.jobs import ExternalSource
+from limnos.sqlpp.stored import StorageForm
 from limnos.sqlpp.values.model import Date, DateTime, Time, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from limnos.sqlpp.jobs import ExternalSource
-    from limnos.sqlpp.stored import StorageForm
 
 NOT_FOUND, MALFORMED, UNKNOWN_FORMAT = 3077, 3021, 3026
 DOCUMENT_BYTES_MAX: Final = 16 << 20

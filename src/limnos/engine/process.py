@@ -17,21 +17,17 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from limnos.engine import wire
 from limnos.engine.confinement import SYSTEM, confine
 from limnos.engine.failures import cancelled_error, failure_of, is_permanent, start_error, timed_out_error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.engine.sessions import StatementSessions
-    from limnos.sqlpp.jobs import EngineJob
+from limnos.engine.sessions import StatementSessions
+from limnos.sqlpp.jobs import EngineJob
 
 logger = logging.getLogger(__name__)
 CONTROL_FD = 0

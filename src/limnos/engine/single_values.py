@@ -13,10 +13,9 @@ import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
-if TYPE_CHECKING:
-    from limnos.sqlpp.stored import Plain
+from limnos.sqlpp.stored import Plain
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Row = Mapping[str, "Plain"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.engine.names import quote_name
 from limnos.sqlpp.relations.nodes import (
@@ -19,6 +19,7 @@ from limnos.sqlpp.relations.nodes import (
     Filter,
     Join,
     OrderTerm,
+    Relation,
     RowGrouping,
     RowLimit,
     Sort,
@@ -27,14 +28,10 @@ from limnos.sqlpp.relations.nodes import (
     Window,
     WindowColumn,
 )
-from limnos.sqlpp.relations.terms import CallTerm, ColumnTerm, LambdaTerm, LiteralTerm
+from limnos.sqlpp.relations.results import ResultLayout
+from limnos.sqlpp.relations.terms import CallTerm, ColumnTerm, LambdaTerm, LiteralTerm, Term
 from limnos.sqlpp.stored import time_texts
 from limnos.sqlpp.values.model import Date, DateTime, Value
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.relations.nodes import Relation
-    from limnos.sqlpp.relations.results import ResultLayout
-    from limnos.sqlpp.relations.terms import Term
 
 TYPES: Final[Mapping[str, str]] = {
     "boolean": "BOOLEAN",

@@ -8,15 +8,13 @@ warehouse in it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from limnos.files.locations import LOCAL, OBJECT_STORES, is_within, normalise, parse
 from limnos.model.errors import BadRequest, OutsideRoots, StorageMisconfigured
 from limnos.model.sealed_secrets import keys_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 ENDPOINTS: Final = (
     "s3.endpoint", "s3-endpoint", "gcs.service.host", "gcs-endpoint", "adls.endpoint", "azure-storage-endpoint",

@@ -6,14 +6,11 @@ May import this room. Must not know what the files hold.
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from limnos.files.local import path_of
 from limnos.files.locations import is_local
 from limnos.files.stores import store_for
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def delete_directory(location: str, properties: Mapping[str, str]) -> None:

@@ -11,15 +11,13 @@ import fcntl
 import os
 import stat
 import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.model.errors import CannotStart
 from limnos.model.sealed_secrets import parse_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _HEAD: Final = (
     "# Keys that seal secrets of catalogs, one a line; the last one seals, all open. Keep a copy apart from backups of the database:\n"

@@ -14,18 +14,16 @@ import errno
 import os
 import re
 import stat
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.files import file_errors
 from limnos.files.entries import ChooseNames, FileEntry, FileIdentity
 from limnos.files.locations import parse
 from limnos.model.errors import AlreadyExists
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not block the reader forever

@@ -12,16 +12,14 @@ dot segments (also percent-encoded), control characters, and a query or fragment
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote
 
 import msgspec
 
 from limnos.model.errors import BadRequest, OutsideRoots
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LOCAL = "file"
 

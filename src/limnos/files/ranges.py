@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import io
 import os
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from limnos.files import file_errors
+from limnos.files.allowed_storage import AllowedStorage
 from limnos.files.local import LocalFiles, path_of
 from limnos.files.locations import is_local
 from limnos.files.remote import RemoteFiles
 from limnos.files.stores import store_for
 from limnos.files.symbolic_links import resolve_within
 from limnos.model.errors import UnsupportedOperation
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.files.allowed_storage import AllowedStorage
 
 
 class ReadBudget:

@@ -13,18 +13,16 @@ from __future__ import annotations
 import errno
 import inspect
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
 from limnos.files import file_errors
 from limnos.files.entries import ChooseNames, FileEntry
 from limnos.files.locations import parse
 from limnos.model.errors import BadRequest, MissingFile, UnsupportedOperation
 from limnos.model.extras import SCHEME_EXTRAS, extra_of, missing_part
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _S3_NAMES: Final = {
     "endpoint": ("s3.endpoint", "s3-endpoint"),

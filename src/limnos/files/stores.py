@@ -5,16 +5,14 @@ May import `model` and this room. Must not know what the files hold.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from limnos.files.entries import ChooseNames, FileEntry
 from limnos.files.local import LocalFiles
 from limnos.files.locations import LOCAL, ParsedLocation, parse
 from limnos.files.remote import RemoteFiles, StoreOptions, options_from
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _STORES_MAX: Final = 128
 LOCAL_FILES: Final = LocalFiles()

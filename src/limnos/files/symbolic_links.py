@@ -7,18 +7,14 @@ on the machine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from limnos.files import file_errors
+from limnos.files.allowed_storage import AllowedStorage
 from limnos.files.local import real_path
 from limnos.files.locations import is_local, is_within, normalise
 from limnos.files.stores import LOCAL_FILES
 from limnos.model.errors import BadRequest, MissingFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from limnos.files.allowed_storage import AllowedStorage
 
 
 def read_within(location: str, roots: Sequence[str], allowed: AllowedStorage, *, bytes_max: int | None = None) -> bytes:

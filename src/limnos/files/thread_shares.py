@@ -10,13 +10,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Callable, Hashable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from limnos.model.errors import LimnosError, ServiceUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
 
 T = TypeVar("T")
 THREADS_MAX: Final = 4

@@ -7,16 +7,13 @@ file is written.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from limnos.model.audit import AuditRecord
 from limnos.model.errors import UnsupportedOperation
 from limnos.model.extras import missing_part
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.audit import AuditRecord
 
 _TEXTS: Final = (
     "user", "outcome", "change", "action", "kind", "path", "new_path", "detail", "rights", "protocol", "operation",

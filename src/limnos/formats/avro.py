@@ -12,14 +12,11 @@ import io
 import json
 import lzma
 import zlib
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Iterator, Sequence
+from typing import Final, cast
 
 import fastavro
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from fastavro.types import Schema
+from fastavro.types import Schema
 
 BLOCK_BYTES_MAX: Final = 16 << 20
 """Largest decompressed block. Writers begin a new block after 16 to 64 KB, or for each entry."""

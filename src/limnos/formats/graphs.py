@@ -7,12 +7,10 @@ are marked, and drawn backwards. Edges over several layers pass through points i
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 ORDER_SWEEPS: Final = 6
 PLACE_SWEEPS: Final = 8

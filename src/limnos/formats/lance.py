@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.model.errors import BadRequest, InvalidTable
 from limnos.names.parts import check_levels, quote_for_message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from limnos.names.path import Levels
+from limnos.names.path import Levels
 
 MANIFEST: Final = "__manifest"
 """The folder of a V2 directory's index, which is itself a Lance table."""

@@ -8,13 +8,11 @@ unknown encoding of manifests keeps files and never deletes them.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from limnos.formats.lance_manifests import VERSIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 BYPASSED: Final = "_bypassed"
 """Folder for manifests that belong to no version in the store: beside the table's own, where no reader looks."""

@@ -9,13 +9,11 @@ version.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from limnos.model.errors import BadRequest
 from limnos.names.percent import unquote_strict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 VERSIONS: Final = "_versions"
 V1: Final = 1

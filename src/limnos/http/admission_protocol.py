@@ -8,28 +8,21 @@ the answer before the connection ends.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, MutableMapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import Any, Final, cast
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from limnos.http.application import Application, AsgiScope, Send
 from limnos.http.client_timeouts import ConnectionPhase, ConnectionProgress
 from limnos.http.head_admission import HEAD_BYTES_MAX, size_of, too_large
-from limnos.http.request import IS_GONE
+from limnos.http.request import IS_GONE, Receive
 from limnos.http.streamed_body import StreamTruncated
 from limnos.model.errors import BadRequest, LimnosError, TooSlow
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, MutableMapping
-    from typing import Any
-
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-
-    from limnos.http.application import Application, AsgiScope, Send
-    from limnos.http.request import Receive
 
 PIECE_BYTES: Final = HEAD_BYTES_MAX
 """Input is parsed in pieces of this length, so that a head over the limit is detected before all of it is read."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from limnos.access.authentication import known_user
 from limnos.http.active_roles import ACTIVE_ROLES, active_roles_of, refuse_active_roles
@@ -20,18 +21,27 @@ from limnos.http.cors import VARY, allow_origin, is_preflight, preflight_fields
 from limnos.http.deadlines import Deadlines
 from limnos.http.head_admission import HeadAdmission
 from limnos.http.parameters import check_parameters
-from limnos.http.request import IS_GONE, Request
+from limnos.http.request import IS_GONE, Body, Receive, Request
 from limnos.http.request_audit import NOBODY, TOO_MANY, audit_proof_of, audit_repeat, audit_response
-from limnos.http.response import Response
-from limnos.http.response_cache import ResponseCache, dependencies_of, key_of
+from limnos.http.response import Answer, Response
+from limnos.http.response_cache import (
+    CacheableRequest,
+    CachedResponse,
+    ResponseCache,
+    ResponseCacheKey,
+    dependencies_of,
+    key_of,
+)
 from limnos.http.route_targets import (
     UNKNOWN_ROUTE,
+    Handler,
     Protocol,
     RouteTarget,
     find_target,
     refusal_response,
     unknown_target,
 )
+from limnos.http.routing import Route
 from limnos.http.streamed_body import StreamedBody, StreamTruncated
 from limnos.http.throttle import CredentialThrottle
 from limnos.model.errors import (
@@ -44,23 +54,14 @@ from limnos.names.errors import InvalidName
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.request.admission import require_possible_access
 from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import request_seconds, requests
 from limnos.telemetry.request_ids import current_request_id, next_request_id
+from limnos.telemetry.request_log import RequestLog
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-
-    from limnos.http.request import Body, Receive
-    from limnos.http.response import Answer
-    from limnos.http.response_cache import CacheableRequest, CachedResponse, ResponseCacheKey
-    from limnos.http.route_targets import Handler
-    from limnos.http.routing import Route
-    from limnos.services.request.node_services import NodeServices
-    from limnos.telemetry.request_log import RequestLog
-
-    AsgiScope = MutableMapping[str, object]
-    Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
+AsgiScope = MutableMapping[str, object]
+Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
 
 HEAD_TIMEOUT_S = 10.0
 READING = frozenset({"GET", "HEAD"})

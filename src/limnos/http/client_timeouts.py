@@ -8,11 +8,9 @@ limit of the phase, the client has done nothing for that long. So a request cost
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol
 
 _CHECKS: Final = 8
 _SECONDS_MAX: Final = 1.0

@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 from urllib.parse import quote
 
 import msgspec
@@ -16,11 +17,7 @@ import msgspec
 from limnos.http.admin.activity.changes import encode
 from limnos.http.times import instant
 from limnos.names.display import render
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from limnos.services.lookup.change_publishing import PublishedChange
+from limnos.services.lookup.change_publishing import PublishedChange
 
 CONTENT_TYPE: Final = "application/cloudevents-batch+json"
 BATCH_BYTES_MAX: Final = 1 << 20

@@ -12,28 +12,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Coroutine
+from typing import Any, Final, cast
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from limnos.http.admission_protocol import AdmissionProtocol
 from limnos.http.client_timeouts import ConnectionPhase
 from limnos.http.fast_path_exchange import FastPathExchange, resume_coroutine, return_answer
 from limnos.http.head_admission import HEAD_BYTES_MAX
-from limnos.http.response_cache import METHODS, dependencies_of, key_of
+from limnos.http.response import Answer
+from limnos.http.response_cache import (
+    METHODS,
+    CacheableRequest,
+    CachedResponse,
+    ResponseCacheKey,
+    dependencies_of,
+    key_of,
+)
 from limnos.http.streamed_body import StreamTruncated
 from limnos.model.errors import ServiceUnavailable
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.request_ids import current_request_id, next_request_id
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any
-
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-
-    from limnos.http.response import Answer
-    from limnos.http.response_cache import CacheableRequest, CachedResponse, ResponseCacheKey
 
 BODY_BYTES_MAX: Final = 1 << 16
 """Longer bodies are received through ASGI, which can slow a sender down."""

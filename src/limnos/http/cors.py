@@ -8,12 +8,10 @@ an origin seen here is the server's own or a named one. Credentials are headers,
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Mapping
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    Fields = list[tuple[bytes, bytes]]
+Fields = list[tuple[bytes, bytes]]
 
 METHODS: Final = b"GET, HEAD, POST, PUT, PATCH, DELETE"
 EXPOSED: Final = b"ETag, Location, Retry-After, WWW-Authenticate, X-Request-Id"

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import types
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Generator
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator
-    from typing import Any
-
-    from limnos.http.response import Answer
+from limnos.http.response import Answer
 
 
 class _NullWaiter:

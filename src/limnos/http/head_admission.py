@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from limnos.model.errors import BadRequest, HeadTooLarge, MisdirectedRequest, PermissionDenied
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 HEAD_BYTES_MAX: Final = 1 << 16
 FIELDS_MAX: Final = 100

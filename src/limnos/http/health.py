@@ -6,20 +6,17 @@ May import `model`, `store`, `telemetry`, `services` and this package's shared m
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.model.kinds import ROOT_ID
+from limnos.services.request.context import Context
 from limnos.store.changes import EPOCH
 from limnos.store.sql import read_rows
 from limnos.store.time_sources import OFF_MS
 from limnos.telemetry.logs import get_logger
 
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.services.request.context import Context
-
-    Check = dict[str, object]
+Check = dict[str, object]
 
 log = get_logger("limnos.health")
 ANSWER_S = 1.8

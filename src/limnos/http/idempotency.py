@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from limnos.http.request import Request
 from limnos.http.response import Response
+from limnos.http.route_targets import Handler
+from limnos.http.routing import Route
 from limnos.model.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -25,6 +29,7 @@ from limnos.model.errors import (
     TooManyAttempts,
 )
 from limnos.names.errors import InvalidName
+from limnos.services.request.context import Context
 from limnos.services.request.idempotency import IdempotentRequest, RepeatedRequest
 from limnos.services.request.idempotency_replay import (
     GRACE_MS,
@@ -35,24 +40,16 @@ from limnos.services.request.idempotency_replay import (
     outcome_find,
     refusal_keep,
 )
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import ExternalCatalogError
+from limnos.store.idempotency import RequestOutcome
 from limnos.telemetry.metrics import Counter
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+ReplayResponse = Callable[[Request, Context, int], Awaitable[Response]]
+"""Builds the response to a repetition from the current state of the object with this id.
 
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.http.routing import Route
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.store.idempotency import RequestOutcome
-
-    ReplayResponse = Callable[[Request, Context, int], Awaitable[Response]]
-    """Builds the response to a repetition from the current state of the object with this id.
-
-    Raises NotFound if it is gone.
-    """
+Raises NotFound if it is gone.
+"""
 
 HEADER: Final = b"idempotency-key"
 INLINE_BYTES_MAX: Final = 256 << 10

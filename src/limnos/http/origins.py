@@ -5,16 +5,11 @@ May import `access` and `model`. Knows no secret.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from limnos.access.authentication import ANONYMOUS
+from limnos.access.authentication import ANONYMOUS, Credential
 from limnos.model.audit import TEXT_MAX, RequestOrigin, shorten_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.access.authentication import Credential
 
 
 def origin_of(

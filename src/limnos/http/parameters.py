@@ -7,14 +7,11 @@ The OpenAPI documents are generated from the same declarations.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from limnos.model.errors import BadRequest
 from limnos.names.parts import quote_for_message
 from limnos.names.percent import unquote_form
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 PAGING = ("limit", "offset", "page", "pageSize", "pageToken", "page_size", "page_token")
 """Parameters by which clients ask for a page; refused by lists that are always complete."""

@@ -6,26 +6,22 @@ them: a decoded path cannot distinguish `%2F` from `/`.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 import msgspec
 
+from limnos.access.authentication import Credential
 from limnos.http.origins import origin_of
-from limnos.http.routing import SHORT_BODY_BYTES
+from limnos.http.routing import SHORT_BODY_BYTES, RouteBodyKind
+from limnos.model.audit import RequestOrigin
+from limnos.model.decisions import Decision
 from limnos.model.errors import BadRequest, TooLarge, WrongMediaType
 from limnos.names.percent import unquote_form
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
-
-    from limnos.access.authentication import Credential
-    from limnos.http.routing import RouteBodyKind
-    from limnos.model.audit import RequestOrigin
-    from limnos.model.decisions import Decision
-
-    Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
-    Body = bytes | Receive
+Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
+Body = bytes | Receive
 
 T = TypeVar("T")
 IS_GONE = "limnos.is_gone"

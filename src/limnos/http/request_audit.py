@@ -6,20 +6,16 @@ every response, cached ones included. The changes of a request are recorded by i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from limnos.http.origins import origin_of, proof_of
-from limnos.model.audit import AuditedDecision, AuditRecord, rights_text, shorten_text
+from limnos.http.request import Request
+from limnos.model.audit import AuditedDecision, AuditOutcome, AuditRecord, RequestOrigin, rights_text, shorten_text
+from limnos.model.decisions import Decision
 from limnos.model.errors import AuthenticationFailed, LimnosError, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from limnos.http.request import Request
-    from limnos.model.audit import AuditOutcome, RequestOrigin
-    from limnos.model.decisions import Decision
-    from limnos.services.request.audit_lines import AuditLines
+from limnos.services.request.audit_lines import AuditLines
 
 TOO_MANY: Final = 429
 """Responses with this status are logged once a second with a count, and not audited; the attempts before them are."""

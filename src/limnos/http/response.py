@@ -5,18 +5,15 @@ May import msgspec, and `services` for the type of `validity`. Knows no protocol
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+from limnos.http.streamed_body import StreamedBody
+from limnos.services.request.cache_validity import CacheValidity
 
-    from limnos.http.streamed_body import StreamedBody
-    from limnos.services.request.cache_validity import CacheValidity
-
-    Answer = tuple[int, list[tuple[bytes, bytes]], bytes | StreamedBody]
-    """Status, all headers, and the body as it is sent."""
+Answer = tuple[int, list[tuple[bytes, bytes]], bytes | StreamedBody]
+"""Status, all headers, and the body as it is sent."""
 
 
 JSON = (b"content-type", b"application/json")

@@ -7,23 +7,18 @@ this request's own gate (docs/decisions/0035), and after the same check of a loc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
 from limnos.http.active_roles import ACTIVE_ROLES
-from limnos.http.request_audit import NOBODY
+from limnos.http.request_audit import NOBODY, CachedAnswerProof
+from limnos.http.response import Response
 from limnos.model.errors import LimnosError
+from limnos.services.request.cache_validity import CacheValidity
+from limnos.services.request.node_services import NodeServices
 from limnos.telemetry.metrics import Counter, Gauge
 from limnos.view.facts import size_of
-from limnos.view.freshness_gate import GATE_QUIET
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from limnos.http.request_audit import CachedAnswerProof
-    from limnos.http.response import Response
-    from limnos.services.request.cache_validity import CacheValidity
-    from limnos.services.request.node_services import NodeServices
-    from limnos.view.freshness_gate import GateWaiter
+from limnos.view.freshness_gate import GATE_QUIET, GateWaiter
 
 METHODS: Final = frozenset({"GET", "HEAD"})
 HEADERS: Final = (b"authorization", b"if-none-match", b"accept", b"x-iceberg-access-delegation", ACTIVE_ROLES)

@@ -6,30 +6,26 @@ shared modules; it must not know a single protocol, nor the application.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 from typing import Protocol as Interface
 
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.request import Request
 from limnos.http.response import Response
-from limnos.http.routing import SHORT_BODY_BYTES
+from limnos.http.routing import SHORT_BODY_BYTES, Route, RouteBodyKind, Router
 from limnos.model.errors import (
     LimnosError,
     NotFound,
     UnsupportedOperation,
 )
+from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
 from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from limnos.http.routing import Route, RouteBodyKind, Router
-    from limnos.model.kinds import Kind
-    from limnos.names.path import Levels
-    from limnos.services.request.request_scope import RequestScope
-
-    Handler = Callable[[Request, Context], Awaitable[Response]]
+Handler = Callable[[Request, Context], Awaitable[Response]]
 
 
 class Protocol(Interface):

@@ -6,12 +6,10 @@ literal wins over a parameter at the same position. `{b...}` at the end of a pat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.access.actions import Action
+from limnos.access.actions import Action
 
 H = TypeVar("H")
 SHORT_BODY_BYTES: Final = 1 << 16

@@ -5,13 +5,9 @@ May import `names`, `services` and this package's shared modules. Knows no proto
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from limnos.http.request import Request
 from limnos.names.percent import unquote_form
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
 
 
 def scope_of_path(path: str, request: Request) -> RequestScope:

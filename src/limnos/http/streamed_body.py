@@ -8,14 +8,11 @@ detects.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from collections.abc import AsyncGenerator, Callable
+from typing import cast
 
+from limnos.http.deadlines import Deadlines
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from limnos.http.deadlines import Deadlines
 
 log = get_logger("limnos.http")
 

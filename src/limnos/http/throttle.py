@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from limnos.model.errors import TooManyAttempts
+from limnos.model.errors import AuthenticationFailed, TooManyAttempts
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from limnos.model.errors import AuthenticationFailed
 
 BURST: Final = 20
 PER_S: Final = 2.0

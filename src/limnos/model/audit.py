@@ -5,14 +5,12 @@ May import only `model` and msgspec. Knows no store. The values hold no secrets:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Iterable
+from typing import Final, Literal
 
 import msgspec
 
 from limnos.model.decisions import Decision, DecisionFactor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 AuditOutcome = Literal["done", "refused", "failed"]
 OUTCOMES: Final[tuple[AuditOutcome, ...]] = ("done", "refused", "failed")

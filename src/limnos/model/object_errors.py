@@ -5,15 +5,10 @@ May import `model` and `names`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from limnos.model.errors import AlreadyExists
+from limnos.model.errors import AlreadyExists, LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.display import render
-
-if TYPE_CHECKING:
-    from limnos.model.errors import LimnosError
-    from limnos.names.parts import Levels
+from limnos.names.parts import Levels
 
 
 def name_object_in_error(error: LimnosError, path: Levels, *, what: Kind = Kind.TABLE) -> LimnosError:

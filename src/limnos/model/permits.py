@@ -6,12 +6,11 @@ never does. A mutation cannot be submitted without one, so an unchecked write do
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    from limnos.model.decisions import Decision
+from limnos.model.decisions import Decision
 
 C_co = TypeVar("C_co", covariant=True)
 D = TypeVar("D")

@@ -11,22 +11,18 @@ version wrote and this one does not know; a value built from nothing loses them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
+from typing import Any, ClassVar, Final, Self, cast
 
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.proto.limnos.v1 import records_pb2, schema_pb2
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
-
-    from google.protobuf.descriptor import FieldDescriptor
 
 MAJOR_VERSION: Final = 1
 MINOR_VERSION: Final = 0

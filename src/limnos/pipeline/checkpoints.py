@@ -7,14 +7,11 @@ pipelines nor Spark.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.client.values import Json
+from limnos.client.values import Json
 
 INPUTS = "limnos.inputs"
 """Summary key: JSON that maps each table or view to the snapshot that was read, or to the view's definition."""

@@ -12,18 +12,15 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from limnos import __version__
-from limnos.client import ClientError
+from limnos.client import Client, ClientError
+from limnos.client.values import LineageReceipt
 from limnos.names import InvalidName, display
+from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.plan_columns import ColumnOrigin
 from limnos.pipeline.side_tables import MALFORMED, side_table
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.client.values import LineageReceipt
-    from limnos.pipeline.declaration import Parts
 
 logger = logging.getLogger(__name__)
 

@@ -6,14 +6,11 @@ Job: frozen values that the engine returns to the runner, and that the run's rec
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.pipeline.declaration import Parts
-    from limnos.pipeline.lineage import QueryLineage
+from limnos.pipeline.declaration import Parts
+from limnos.pipeline.lineage import QueryLineage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

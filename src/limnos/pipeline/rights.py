@@ -10,19 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from limnos.client import Client
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
+from limnos.client.values import Explanation, Json
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER, REST_PROVIDERS
 from limnos.names import display
 from limnos.pipeline.declaration import Parts, Pipeline
 from limnos.pipeline.problems import Problem, nearest_word
+from limnos.pipeline.reads import StepReads
 from limnos.pipeline.side_tables import tables_of
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.client.values import Explanation, Json
-    from limnos.pipeline.reads import StepReads
 
 _GRANT = re.compile(r"Grant (?P<privilege>\w+)(?: or \w+)* on (?P<kind>[a-z_]+)(?: (?P<name>\S.*))? to a role of .*\.")
 _IN_TREE = frozenset({"catalog", "namespace", "schema", "table"})

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from limnos.client import Client
+from limnos.client.activity.runs import Pipeline as Declared
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
+from limnos.client.values import Json
 from limnos.names import display
+from limnos.pipeline.declaration import Parts, Pipeline
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.rights import unwritable_catalogs
 from limnos.pipeline.side_tables import QUARANTINE, side_table, tables_of
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.client.activity.runs import Pipeline as Declared
-    from limnos.client.values import Json
-    from limnos.pipeline.declaration import Parts, Pipeline
 
 
 def declared_by_others(client: Client, pipeline: Pipeline) -> Iterator[Problem]:

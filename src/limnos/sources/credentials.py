@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 from limnos.model.errors import BadRequest, ServiceUnavailable, StorageFailed, UnsupportedOperation
 from limnos.model.extras import missing_part
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
 
 ROLE: Final = ("s3.role-arn", "s3-role-arn")
 """The property that turns on vended credentials for tables."""

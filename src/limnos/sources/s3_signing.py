@@ -8,18 +8,15 @@ it accesses nothing but the objects that are returned. Decision record 0059.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from xml.etree import ElementTree as ET
 
 from limnos.model.errors import BadRequest, PermissionDenied, UnsupportedOperation
 from limnos.model.extras import missing_part
 from limnos.sources.credentials import S3_ENDPOINT, find_property
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from urllib.parse import SplitResult
 
 READ, WRITE, LIST, BUCKET = "read", "write", "list", "bucket"
 """Kinds of access: to an object (READ, WRITE), to names with a prefix, or to a bucket as a whole."""

@@ -6,13 +6,10 @@ opens one location, the request for credentials under it, and their lifetime. De
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from limnos.sources import adls, gcs
 from limnos.sources.credentials import ROLE, AwsCredentials, AwsRole, check_role, role_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 CredentialIssuer = AwsRole | gcs.GcsAccount | adls.AdlsAccount
 IssuedCredentials = AwsCredentials | gcs.GcsToken | adls.AdlsSignature

@@ -17,11 +17,9 @@ import signal
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Final
 
 COUNT = struct.Struct(">I")
 LENGTH = struct.Struct(">Q")

@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from limnos.spark.jars import cache_directory, ensure_runtime
+from limnos.spark.jars import Progress, cache_directory, ensure_runtime
 from limnos.spark.java import find_java
-
-if TYPE_CHECKING:
-    from limnos.spark.jars import Progress
 
 
 @dataclass(frozen=True, slots=True)

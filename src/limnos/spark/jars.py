@@ -20,20 +20,18 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from limnos.model.errors import BadRequest, ServiceUnavailable, UnsupportedOperation
 from limnos.model.extras import install_hint
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    Progress = Callable[[int, int], None]
-    """Called with (bytes so far, bytes in all) while an archive is fetched."""
+Progress = Callable[[int, int], None]
+"""Called with (bytes so far, bytes in all) while an archive is fetched."""
 
 logger = logging.getLogger(__name__)
 

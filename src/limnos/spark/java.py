@@ -18,15 +18,12 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from limnos.model.errors import ServiceUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 logger = logging.getLogger(__name__)
 

@@ -12,13 +12,11 @@ import os
 import ssl
 import struct
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.model.errors import BadRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PASSWORD: Final = "changeit"  # noqa: S105 - Java's own for stores that hold no secret
 _SALT: Final = b"Mighty Aphrodite"

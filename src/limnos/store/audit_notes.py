@@ -6,13 +6,8 @@ are written under one clock, in the order in which they are read; notes become r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from limnos.store.sql import Sql
-
-if TYPE_CHECKING:
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Params, Sql
+from limnos.store.transaction import StoreTransaction
 
 NOTE_NEW = Sql(
     "INSERT INTO audit_note (id, zone, actor, request_id, at, payload) VALUES (:id, :zone, :actor, :request, :at, :payload)"

@@ -7,13 +7,10 @@ outcome of the first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from limnos.store.sql import Sql
-
-if TYPE_CHECKING:
-    from limnos.store.sql import Query, Row
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Query, Row, Sql
+from limnos.store.transaction import StoreTransaction
 
 PRUNED_AT_ONCE = 1000
 FIND = Sql(

@@ -6,20 +6,16 @@ return at once (SQLite) or must be awaited (PostgreSQL).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, TypeVar
 
-from limnos.store.backends.mutation_queue import BeginCallback, ignore_begin
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
-
-    from limnos.model.permits import Permit
-    from limnos.store.backends.mutation_queue import Again
-    from limnos.store.changes import GateResult
-    from limnos.store.snapshots import StoreSnapshot
-    from limnos.store.sql import Load, Query, Row
-    from limnos.store.tx import Mutation
+from limnos.model.permits import Permit
+from limnos.store.backends.mutation_queue import Again, BeginCallback, ignore_begin
+from limnos.store.changes import GateResult
+from limnos.store.snapshots import StoreSnapshot
+from limnos.store.sql import Load, Query, Row
+from limnos.store.tx import Mutation
 
 T = TypeVar("T")
 KnownRevisions = tuple[tuple[int, int], ...]

@@ -6,15 +6,12 @@ May import this room's `sql`. Knows no table.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.store.sql import Value
+from limnos.store.sql import Value
 
 _SLASH = re.compile("(?<=[^/:])/")
 

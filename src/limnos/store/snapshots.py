@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from limnos.store.sql import Query, Row
+from limnos.store.sql import Query, Row
 
 
 class StoreSnapshot(Protocol):

@@ -5,16 +5,13 @@ May import `model` and this room's `changes` and `sql`. Must not know any resour
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from collections.abc import Mapping, Sequence
+from typing import NoReturn, Protocol
 
 from limnos.model.errors import StalePermit
+from limnos.model.permits import Permit
 from limnos.store.changes import CLOCK_NEW, EPOCH, ChangeDraft
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.model.permits import Permit
-    from limnos.store.sql import Params, Row, Sql
+from limnos.store.sql import Params, Row, Sql
 
 
 class StoreSession(Protocol):

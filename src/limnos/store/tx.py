@@ -6,11 +6,13 @@ closes it. A mutation is a plain function over it that never awaits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from limnos.model.audit import add_detail
 from limnos.model.errors import StalePermit
+from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.store.activity.lineage import LineageWrites
 from limnos.store.activity.maintenance import MaintenanceWrites
 from limnos.store.activity.orphan_files import OrphanFileWrites
@@ -48,15 +50,8 @@ from limnos.store.objects.snapshot_pins import SnapshotPinWrites
 from limnos.store.objects.statistics import StatisticWrites
 from limnos.store.objects.storage_locations import LocationWrites
 from limnos.store.objects.trash import TrashWrites
-from limnos.store.transaction import StoreTransaction
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.kinds import Kind
-    from limnos.model.permits import Permit
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreSession
+from limnos.store.sql import Params
+from limnos.store.transaction import StoreSession, StoreTransaction
 
 T = TypeVar("T")
 

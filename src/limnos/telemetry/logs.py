@@ -11,22 +11,17 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterable
 from io import StringIO
-from typing import TYPE_CHECKING, Final, Literal, TextIO, cast
+from typing import Final, Literal, TextIO, cast
 
 import structlog
+from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from limnos.model.secrets import MASK, hide_secrets
 from limnos.telemetry import worker
 from limnos.telemetry.request_ids import current_request_id
-from limnos.telemetry.request_log import RequestLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
-
-    from limnos.telemetry.request_log import LoggedRequests
+from limnos.telemetry.request_log import LoggedRequests, RequestLog
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("auto", "json", "console")

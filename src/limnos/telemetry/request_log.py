@@ -13,16 +13,14 @@ import select
 import stat
 import time
 from collections import deque
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TextIO, cast
+from typing import Final, Literal, NamedTuple, TextIO, cast
 
 import msgspec
 
 from limnos.telemetry import worker
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 LoggedRequests = Literal["all", "refusals", "none"]
 

@@ -6,15 +6,11 @@ effects.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
-from limnos.view.keys import ABSENT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from limnos.view.keys import Key
-    from limnos.view.view import StoreView
+from limnos.view.keys import ABSENT, Key
+from limnos.view.view import StoreView
 
 T = TypeVar("T")
 V = TypeVar("V")

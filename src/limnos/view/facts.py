@@ -7,7 +7,7 @@ May import `store` and `model`. A fact is a key and an immutable value; an absen
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.model.entities import ChangeRow, Listing, MetadataDocument, Node, OwnedRange
 from limnos.model.kinds import ROOT_ID, Kind
@@ -18,6 +18,7 @@ from limnos.store.sql import Load
 from limnos.view import listings
 from limnos.view.keys import (
     Key,
+    Space,
     all_roles_key,
     attached_key,
     block_key,
@@ -39,9 +40,6 @@ from limnos.view.keys import (
     token_key,
     tokens_key,
 )
-
-if TYPE_CHECKING:
-    from limnos.view.keys import Space
 
 Value = object
 """The type of any fact's value. The key says which type it is."""

@@ -9,23 +9,19 @@ each of them arrived (rule 1). A read waits a few turns of the event loop as lon
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from limnos.model.errors import ServiceUnavailable
 from limnos.model.kinds import ROOT_ID
-from limnos.store.changes import NO_CHANGES
+from limnos.store.changes import NO_CHANGES, GateResult
+from limnos.store.interface import AwaitedStore, InlineStore, KnownRevisions
+from limnos.store.sql import Load, Query, Row
 from limnos.telemetry.metrics import Counter
 from limnos.view.facts import Value, read_facts
 from limnos.view.keys import Key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from limnos.store.changes import GateResult
-    from limnos.store.interface import AwaitedStore, InlineStore, KnownRevisions
-    from limnos.store.sql import Load, Query, Row
-    from limnos.view.view import StoreView
+from limnos.view.view import StoreView
 
 GATE_READS = Counter("limnos_gate_reads_total", "Gate statements sent to the store.", ("reason",))
 GATE_SHARED = Counter("limnos_gate_shared_total", "Requests that shared a gate statement with others.", ())

@@ -10,17 +10,15 @@ checker what the value is; at run time `Key` is `tuple`, and nothing is built or
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Never
+
+from limnos.model.attachments import Attachment
+from limnos.model.entities import Grant, Listing, MetadataDocument, Node, OwnedRange, Principal, RoleEntity, Token
+from limnos.model.kinds import Kind
+from limnos.model.restrictions import CatalogRestrictions
 
 if TYPE_CHECKING:
-    from typing import Generic, Never
-
     from typing_extensions import TypeVar
-
-    from limnos.model.attachments import Attachment
-    from limnos.model.entities import Grant, Listing, MetadataDocument, Node, OwnedRange, Principal, RoleEntity, Token
-    from limnos.model.kinds import Kind
-    from limnos.model.restrictions import CatalogRestrictions
 
     V_co = TypeVar("V_co", default=Any, covariant=True)
 
@@ -28,13 +26,13 @@ if TYPE_CHECKING:
         """A fact's key, with the type of its value; only the functions below make keys."""
 
         __slots__ = ()
-
-    Space = tuple[int, str, Kind]
-    """A listing: the parent's id, the name space, the kind."""
-    RoleFact = tuple[RoleEntity, tuple[Grant, ...] | None] | None
-    """A role and its rules; None in place of the rules if the role has many, None for no such role."""
 else:
     Key = tuple
+
+Space = tuple[int, str, Kind]
+"""A listing: the parent's id, the name space, the kind."""
+RoleFact = tuple[RoleEntity, tuple[Grant, ...] | None] | None
+"""A role and its rules; None in place of the rules if the role has many, None for no such role."""
 
 
 class AbsentType(Enum):

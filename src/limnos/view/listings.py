@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
-from limnos.model.entities import Listing
-from limnos.view.keys import block_key
-
-if TYPE_CHECKING:
-    from limnos.model.entities import ChangeRow
-    from limnos.view.keys import Key, Space
+from limnos.model.entities import ChangeRow, Listing
+from limnos.view.keys import Key, Space, block_key
 
 T = TypeVar("T")
 BLOCK: Final = 512

@@ -7,22 +7,17 @@ only. A loaded fact enters only if the ring has every change since its revision 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from limnos.model.entities import Listing
+from limnos.model.entities import ChangeRow, ClockRow, Listing
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import SCOPES
-from limnos.store.changes import NO_CHANGES, UNKNOWN
+from limnos.store.changes import NO_CHANGES, UNKNOWN, GateResult
 from limnos.view.facts import OWNED_BY, RANGE_FACTS, WIDE, Value, size_of, touched_keys, touches_value
-from limnos.view.keys import ABSENT
+from limnos.view.keys import ABSENT, AbsentType, Key, Space
 from limnos.view.listings import BlockIndex, names_touched, patch_block
-
-if TYPE_CHECKING:
-    from limnos.model.entities import ChangeRow, ClockRow
-    from limnos.store.changes import GateResult
-    from limnos.view.keys import AbsentType, Key, Space
 
 V = TypeVar("V")
 DerivedValues = dict[object, Any]

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import Format, to_json, visible
 from limnos.client.errors import UnavailableError
+from limnos.client.values import ChangeInfo, ChangesPage
 from limnos.names.display import render
-
-if TYPE_CHECKING:
-    from limnos.client.values import ChangeInfo, ChangesPage
 
 WAIT_S_MAX = 20
 PAUSE_S = 2.0

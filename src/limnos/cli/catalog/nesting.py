@@ -6,17 +6,15 @@ May import `client` values, `names` and this room.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.output import show_done, show_rows, visible
+from limnos.client.values import NameChange, NameChanges
 from limnos.names import display
-
-if TYPE_CHECKING:
-    from limnos.client.values import NameChange, NameChanges
 
 app = App(name="names")
 SeparatorFlag = Annotated[

@@ -6,8 +6,9 @@ May import `client`, `names` and this room.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import App, Parameter
@@ -15,12 +16,8 @@ from cyclopts import App, Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from limnos.client import Client
-    from limnos.client.values import AuditLine
+from limnos.client import Client
+from limnos.client.values import AuditLine
 
 PAGE = 1000
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")

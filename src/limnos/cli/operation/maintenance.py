@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import msgspec
 from cyclopts import App, Parameter
@@ -17,11 +17,9 @@ from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import StoppedError
 from limnos.cli.output import show_done, show_fields, show_rows, visible
+from limnos.client import Client
 from limnos.client.operation.maintenance_values import MaintenanceOperation, MaintenanceReport, OrphanFiles
 from limnos.client.paths import parts_of
-
-if TYPE_CHECKING:
-    from limnos.client import Client
 
 app = App(name="maintenance")
 PAUSE_S: Final = 2.0

@@ -10,17 +10,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from limnos.cli.extras import import_extra
 from limnos.cli.output import Format, format_of, show_rows
-from limnos.model.errors import StartWarning
-
-if TYPE_CHECKING:
-    from limnos.config import LoadedSettings, Settings
-    from limnos.model.errors import CannotStart
+from limnos.config import LoadedSettings, Settings
+from limnos.model.errors import CannotStart, StartWarning
 
 app = App(name="server")
 ROOM = "limnos.app.server"

@@ -6,16 +6,13 @@ May import `client` values and this room.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import msgspec
 from cyclopts import App
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import show_done, show_rows, visible
-
-if TYPE_CHECKING:
-    from limnos.client.values import SecretKeys
+from limnos.client.values import SecretKeys
 
 app = App(name="storage")
 

@@ -6,19 +6,16 @@ of their own, which register themselves below `app`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.output import show_done, show_fields, show_rows
+from limnos.client.activity.runs import Run, RunFindingInfo, RunStep
 from limnos.names import display
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.client.activity.runs import Run, RunFindingInfo, RunStep
 
 app = App(name="pipeline")
 State = Literal["running", "cancelling", "lost", "held", "failed", "cancelled", "discarded", "published"]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -16,9 +17,6 @@ from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import ExitCode, UsageError
 from limnos.cli.sqlpp.sql_session import SqlSession
 from limnos.names import display
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GRACE_S = 30.0
 """Seconds to wait for an answer after the statements' own timeout."""

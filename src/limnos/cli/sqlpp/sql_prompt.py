@@ -11,19 +11,22 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
-from prompt_toolkit.completion import Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.history import FileHistory, InMemoryHistory
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from limnos import __version__
 from limnos.cli.output import visible
+from limnos.cli.sqlpp.sql_session import SqlSession
 from limnos.cli.sqlpp.sql_text import is_whole, takes_words
 from limnos.client.errors import ClientError
 from limnos.names import canonical
@@ -31,15 +34,6 @@ from limnos.names.display import render
 from limnos.names.errors import InvalidName
 from limnos.sqlpp.functions.table import FUNCTIONS
 from limnos.sqlpp.tokens import KEYWORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from prompt_toolkit.completion import CompleteEvent
-    from prompt_toolkit.document import Document
-    from prompt_toolkit.history import History
-
-    from limnos.cli.sqlpp.sql_session import SqlSession
 
 FRESH_S: Final = 30.0
 """Seconds for which loaded names are used."""

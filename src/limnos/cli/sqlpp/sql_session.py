@@ -9,25 +9,21 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import uuid4
 
 import msgspec
 
 from limnos.cli.failures import CommandFailure, ExitCode, render
-from limnos.cli.output import show_rows, to_json, visible
+from limnos.cli.output import Format, show_rows, to_json, visible
 from limnos.cli.sqlpp.sql_text import active_dataverse, changes_names, place_of, underline_position
+from limnos.client import Client
 from limnos.client.errors import ClientError
+from limnos.client.values import StatementResponse
 from limnos.names.display import render as render_path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from limnos.cli.output import Format
-    from limnos.client import Client
-    from limnos.client.values import StatementResponse
-    from limnos.names.path import Levels
+from limnos.names.path import Levels
 
 DEFAULT: Final = ("Default",)
 CANCEL_S: Final = 5.0

@@ -6,17 +6,15 @@ May import `sqlpp`, `names` and rich's widths. Does no input and no output.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rich.cells import cell_len
 
+from limnos.names.path import Levels
 from limnos.sqlpp import SqlppError, TextPosition, parse
 from limnos.sqlpp.lexer import TokenizedText
 from limnos.sqlpp.tokens import END
 from limnos.sqlpp.tree import Use
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
 
 _PLACES: Final = (
     re.compile(r"\(in line (\d+), at column (\d+)\)"),

@@ -6,15 +6,13 @@ library.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, NamedTuple
 
 from limnos.client.errors import ArgumentError
 from limnos.client.flow import OWN, Flow, Request, Resource, S, call, decode, request, segments, verb
 from limnos.client.values import ImportInfo, MetalakeImportResult
 from limnos.model.frames import BrokenFrame, frame_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 ExportForm = Literal["proto", "json"]
 RECORDS_AT_ONCE: Final = 200

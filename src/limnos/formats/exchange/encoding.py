@@ -5,7 +5,8 @@ May import Protobuf and `model`. Must not know the content of a record except it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Iterable
+from typing import Final, Literal
 
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
@@ -13,12 +14,8 @@ from google.protobuf.message import DecodeError
 from limnos.model.errors import BadRequest
 from limnos.model.frames import BrokenFrame, frame_at, frame_message
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+from limnos.model.proto.limnos.v1.schema_pb2 import SchemaVersion
 from limnos.model.records import MAJOR_VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.model.proto.limnos.v1.schema_pb2 import SchemaVersion
 
 Form = Literal["proto", "json"]
 FORMS: Final[tuple[Form, ...]] = ("proto", "json")

@@ -6,18 +6,22 @@ values and returns a message.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, cast
 
 import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from limnos.formats.iceberg.read_restrictions import check_action
 from limnos.formats.iceberg.row_filters import read_stored_filter
+from limnos.model.entities import MetadataDocument, Node, Principal
 from limnos.model.errors import BadRequest
 from limnos.model.kind_table import KIND_TABLE
 from limnos.model.kinds import Kind
+from limnos.model.lance import LanceVersion
+from limnos.model.model_versions import ModelVersion
 from limnos.model.proto.limnos.v1 import export_pb2, records_pb2, schema_pb2
-from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord, ReadRestriction
 from limnos.model.records import (
     MAJOR_VERSION,
     MINOR_VERSION,
@@ -28,17 +32,8 @@ from limnos.model.records import (
     encode,
     type_number,
 )
-from limnos.model.restrictions import ColumnMask, RestrictionTerms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from limnos.model.entities import MetadataDocument, Node, Principal
-    from limnos.model.lance import LanceVersion
-    from limnos.model.model_versions import ModelVersion
-    from limnos.model.proto.limnos.v1.export_pb2 import ReadRestriction
-    from limnos.model.restrictions import Restriction
-    from limnos.model.statistics import Statistic
+from limnos.model.restrictions import ColumnMask, Restriction, RestrictionTerms
+from limnos.model.statistics import Statistic
 
 _ENTITY = "entity."
 RESTS: Final[Mapping[Kind, str]] = {

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, cast
 
 from limnos.formats.gravitino.columns import FieldBuilder, default_of, plain_of, stands_for
 from limnos.formats.iceberg.json_types import Json, preview_value
 from limnos.formats.iceberg.schema import columns
 from limnos.model.errors import BadRequest, UnsupportedOperation
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _DECIMAL = re.compile(r"decimal\((\d+), (\d+)\)")
 _WIDER: Final = {("int", "long"), ("float", "double"), ("date", "timestamp"), ("date", "timestamp_ns")}

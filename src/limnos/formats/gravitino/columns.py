@@ -8,8 +8,9 @@ as long as the field has that type. Types that neither knows are refused on inpu
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -17,9 +18,6 @@ from limnos.formats.iceberg.json_types import Json, as_object, objects_at, previ
 from limnos.formats.iceberg.schema import DEPTH_MAX, with_fresh_ids
 from limnos.formats.iceberg.types import parse_primitive
 from limnos.model.errors import BadRequest, UnsupportedOperation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 ORIGINAL_TYPES: Final = "gravitino.types"
 """Property of an Iceberg table with the original types: JSON, by field id."""

@@ -6,16 +6,14 @@ came. Definitions that the same call could match are refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
 from limnos.formats.iceberg.json_types import Json, as_object, preview_value, text_at
 from limnos.formats.iceberg.schema import DEPTH_MAX
 from limnos.model.errors import BadRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 TABLE: Final = "table"
 TYPES: Final = {"scalar": "scalar", "aggregate": "aggregate", "agg": "aggregate", TABLE: TABLE}

@@ -6,17 +6,14 @@ its catalog decides the spelling.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.formats.gravitino.columns import columns_of, schema_of
+from limnos.formats.iceberg.json_types import Json
 from limnos.names.path import Levels
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.formats.iceberg.json_types import Json
 
 COMMENT: Final = "comment"
 """The property in which Iceberg's clients store a view's comment; in Gravitino it is a field."""

@@ -6,14 +6,12 @@ snapshots costs little. Source: Iceberg specification, "Table Metadata Fields" a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.formats.iceberg.field_ids import schema_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DEPTH_MAX: Final = 20
 """Deepest level of nesting whose columns are read."""

@@ -6,18 +6,15 @@ files: bytes are passed in.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
 from limnos.formats.avro import BadAvro, values_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.json_types import Json
 from limnos.model.errors import BadRequest, InvalidTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from limnos.formats.iceberg.json_types import Json
 
 _ADDED: Final = 1
 _DELETED: Final = 2

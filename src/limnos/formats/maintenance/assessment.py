@@ -7,7 +7,8 @@ come from clients and may be wrong: they steer effort and reports, and never wha
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -16,9 +17,6 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.maintenance.expiry import ExpiryGuards, ExpiryRules, plan_expiry
 from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
 from limnos.model.errors import InvalidTable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 COMPACT: Final = "compact"
 DELETES: Final = "deletes"

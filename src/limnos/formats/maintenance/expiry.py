@@ -6,14 +6,11 @@ Where several rules say how long a snapshot is kept, the one that keeps it longe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.formats.maintenance.table_metadata import BRANCH, MAIN, SnapshotRef, TableMetadata
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 MAX_SNAPSHOT_AGE: Final = "history.expire.max-snapshot-age-ms"
 MIN_SNAPSHOTS: Final = "history.expire.min-snapshots-to-keep"

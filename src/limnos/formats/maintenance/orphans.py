@@ -8,7 +8,8 @@ Entries of status DELETED name no file that any reader opens.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,9 +18,6 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.maintenance.expiry import GC_ENABLED
 from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.errors import InvalidTable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 Key = TypeVar("Key")
 DIRECTORIES: Final = ("data/", "metadata/")

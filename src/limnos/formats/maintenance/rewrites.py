@@ -7,20 +7,16 @@ data file has is not read, only how many.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.formats.avro import BadAvro, values_of
 from limnos.formats.maintenance.expiry import CHECKPOINT_PREFIXES
-from limnos.formats.maintenance.table_metadata import MAIN, SnapshotRef
+from limnos.formats.maintenance.table_metadata import MAIN, SnapshotRef, TableMetadata
 from limnos.model.errors import BadRequest, InvalidTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from limnos.formats.maintenance.table_metadata import TableMetadata
 
 OPERATION: Final = "limnos.operation"
 """Summary key of a snapshot that a maintenance operation made: the operation's id."""

@@ -6,14 +6,12 @@ a wrong type make the whole document unreadable for maintenance, and nothing is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import msgspec
 
 from limnos.model.errors import InvalidTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 MAIN: Final = "main"
 BRANCH: Final = "branch"

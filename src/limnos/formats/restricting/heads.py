@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 import pyarrow as pa
@@ -16,9 +17,6 @@ import pyarrow.parquet as pq
 
 from limnos.formats.restricting.rewriting import MemoryFileIO, ReadShape, ReadTable
 from limnos.model.errors import UnsupportedOperation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
 
 Json = dict[str, Any]
 WHOLE_BYTES_MAX: Final = 4 << 20

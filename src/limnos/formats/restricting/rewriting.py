@@ -8,8 +8,9 @@ reveal neither content nor the file's name, which may contain values.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 import pyarrow as pa
@@ -31,9 +32,6 @@ from pyiceberg.typedef import Record
 
 from limnos.formats.restricting.masking import evaluate_filter, mask_column
 from limnos.model.errors import LimnosError, UnsupportedOperation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Json = dict[str, Any]
 ROWS_AT_ONCE: Final = 64 << 10

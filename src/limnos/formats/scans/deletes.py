@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Collection, Sequence
+from typing import Final, cast
 
-from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry
 
 from limnos.formats.scans.manifests import REFERENCED
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from pyiceberg.manifest import DataFile, ManifestEntry
 
 _PATH_ID: Final = 2147483546
 PartitionKey = tuple[int, tuple[object, ...]]

@@ -7,7 +7,8 @@ transform, a function) may be true for any row: it prunes nothing and stays in t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from collections.abc import Callable
+from typing import Final, NamedTuple, cast
 
 import msgspec
 from pyiceberg.expressions import (
@@ -33,25 +34,20 @@ from pyiceberg.expressions import (
     StartsWith,
 )
 from pyiceberg.expressions.literals import AboveMax, BelowMin
+from pyiceberg.schema import Schema
 from pyiceberg.types import (
     DoubleType,
     FloatType,
+    IcebergType,
     StringType,
     TimestampNanoType,
     TimestamptzNanoType,
     UnknownType,
 )
 
+from limnos.formats.scans.field_lookup import FieldLookup
 from limnos.formats.scans.values import literal_of
 from limnos.model.errors import BadRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyiceberg.schema import Schema
-    from pyiceberg.types import IcebergType
-
-    from limnos.formats.scans.field_lookup import FieldLookup
 
 DEPTH_MAX: Final = 300
 LEAVES_MAX: Final = 20_000

@@ -6,12 +6,10 @@ manifests.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from limnos.formats.scans.request import ManifestSummary
+from limnos.formats.scans.request import ManifestSummary
 
 BYTES_MAX: Final = 16 << 20
 """Most bytes of manifests in one batch, as far as the manifest list states their lengths."""

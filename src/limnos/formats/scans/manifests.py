@@ -8,9 +8,10 @@ decompressed already within limits.
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from pyiceberg.avro.file import AvroFile
+from pyiceberg.io import InputFile
 from pyiceberg.manifest import (
     MANIFEST_ENTRY_SCHEMAS,
     MANIFEST_LIST_FILE_SCHEMAS,
@@ -27,9 +28,6 @@ from pyiceberg.manifest import (
 from limnos.formats.avro import BadAvro, decompress
 from limnos.formats.scans.request import ManifestSummary
 from limnos.model.errors import InvalidTable
-
-if TYPE_CHECKING:
-    from pyiceberg.io import InputFile
 
 _VERSION: Final = 3
 """The newest form, which includes the fields of the older ones."""

@@ -5,8 +5,9 @@ May import pyiceberg, this package and `limnos.model.errors`. Must not know wher
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.visitors import (
@@ -16,6 +17,7 @@ from pyiceberg.expressions.visitors import (
     manifest_evaluator,
     residual_evaluator_of,
 )
+from pyiceberg.manifest import DataFile, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import VoidTransform
@@ -25,15 +27,9 @@ from pyiceberg.types import NestedField
 from limnos.formats.scans.deletes import partition_key_of
 from limnos.formats.scans.field_lookup import FieldLookup
 from limnos.formats.scans.filters import ScanFilter, expression_of, filter_of, residual_of
+from limnos.formats.scans.request import Json, ScanRequest, ScanScope
 from limnos.formats.scans.values import partition_encoder
 from limnos.model.errors import BadRequest, InvalidTable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyiceberg.manifest import DataFile, ManifestFile
-
-    from limnos.formats.scans.request import Json, ScanRequest, ScanScope
 
 _KNOWN: Final = frozenset({
     "boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns",

@@ -7,10 +7,11 @@ from the request first. Source: Iceberg's OpenAPI, `ScanTasks`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
-from pyiceberg.manifest import DataFileContent, ManifestEntryStatus, ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 
 from limnos.formats.scans.deletes import DeleteIndex
 from limnos.formats.scans.filters import filter_json
@@ -24,16 +25,9 @@ from limnos.formats.scans.manifests import (
     list_read,
     manifest_summary,
 )
-from limnos.formats.scans.request import ScanManifests
+from limnos.formats.scans.request import ScanManifests, ScanRequest, ScanScope
 from limnos.formats.scans.table import ScannedTable
 from limnos.model.errors import UnsupportedOperation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pyiceberg.manifest import DataFile, ManifestEntry
-
-    from limnos.formats.scans.request import ScanRequest, ScanScope
 
 _COUNTS: Final = (("column-sizes", 6), ("value-counts", 7), ("null-value-counts", 8), ("nan-value-counts", 9))
 _BOUNDS: Final = (("lower-bounds", 10), ("upper-bounds", 11))

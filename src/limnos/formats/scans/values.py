@@ -7,9 +7,10 @@ single-value serialization).
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from pyiceberg.expressions.literals import (
     BinaryLiteral,
@@ -30,6 +31,7 @@ from pyiceberg.types import (
     DoubleType,
     FixedType,
     FloatType,
+    IcebergType,
     IntegerType,
     LongType,
     StringType,
@@ -42,11 +44,6 @@ from pyiceberg.types import (
 )
 
 from limnos.model.errors import BadRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyiceberg.types import IcebergType
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a zone
 _DAY: Final = date(1970, 1, 1)

@@ -5,14 +5,10 @@ May import `names`, msgspec and the shared modules of `limnos.http`. Knows no re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from limnos.http.request import Request
 from limnos.names.percent import unquote_form
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
 
 
 class AdminRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

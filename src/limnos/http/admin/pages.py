@@ -10,20 +10,18 @@ import hashlib
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 import limnos
 from limnos import __version__
+from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 _TITLE: Final = f"Limnos {__version__}: one governed tree of names for lakehouse data."
 _ROOTS: Final = (

@@ -6,8 +6,6 @@ and answers for unknown paths.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.admin import pages, service
 from limnos.http.admin.activity import audit, changes, exchange, jobs, lineage, pipelines, reports, runs, webhooks
 from limnos.http.admin.catalog import children, moves, nesting, previews, searches, table_checks, transactions, trash
@@ -16,20 +14,17 @@ from limnos.http.admin.governance import protection, restrictions
 from limnos.http.admin.identity import access, console_codes, groups, logins, service_accounts, tokens, users
 from limnos.http.admin.operation import maintenance, rewrites, storage, tasks
 from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
-from limnos.http.routing import Router
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
+from limnos.http.routing import Route, Router
 from limnos.http.scopes import scope_of_path
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.http.routing import Route
-    from limnos.model.errors import LimnosError
-    from limnos.model.kinds import Kind
-    from limnos.names.errors import InvalidName
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
 
 _MODULES = (
     pages,

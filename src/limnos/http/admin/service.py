@@ -5,20 +5,16 @@ May import `services`, `access`, `telemetry` and the shared modules of `limnos.h
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from limnos.access.authentication import Authenticator
 from limnos.http import health
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.services.identity.issuer import ISSUER
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.telemetry import metrics
-
-if TYPE_CHECKING:
-    from limnos.access.authentication import Authenticator
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 

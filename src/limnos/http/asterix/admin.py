@@ -7,18 +7,14 @@ whatever node they run; service admins those of all users.
 from __future__ import annotations
 
 from importlib.metadata import version as installed
-from typing import TYPE_CHECKING
 
-from limnos.http.response import json_response
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest, NotFound
+from limnos.model.principals import Requester
+from limnos.services.request.context import Context
 from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from limnos.services.sqlpp.statements import caller_require
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.model.principals import Requester
-    from limnos.services.request.context import Context
 
 
 async def version(_request: Request, ctx: Context) -> Response:

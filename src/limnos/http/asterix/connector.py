@@ -6,22 +6,16 @@ each part. Errors that AsterixDB answers with 200 and an error inside are 400 he
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.asterix.errors import error_response
 from limnos.http.asterix.parameters import request_parameters_of
-from limnos.http.response import json_response
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
 from limnos.model.errors import NotFound
-from limnos.services.sqlpp.definitions.connector import dataset_info
+from limnos.services.request.context import Context
+from limnos.services.sqlpp.definitions.connector import DatasetInfo, dataset_info
 from limnos.services.sqlpp.requests.errors import no_dataset
 from limnos.services.sqlpp.statements import caller_require
 from limnos.sqlpp import SqlppError, render, tree
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.services.request.context import Context
-    from limnos.services.sqlpp.definitions.connector import DatasetInfo
 
 NEEDED = 49
 

@@ -7,19 +7,16 @@ answers 500 are 400 here if the caller's statement is their cause.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.http.refusals import hidden_metalake, lacks_credential, unescape_percent
-from limnos.http.response import json_response
+from limnos.http.response import Response, json_response
 from limnos.model import errors
 from limnos.model.errors import AuthenticationFailed, LimnosError
 from limnos.names.errors import InvalidName
 from limnos.services.sqlpp.requests.running_requests import RequestEnded
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE, EngineFailed, EngineUnavailable, OutcomeUnknown
-
-if TYPE_CHECKING:
-    from limnos.http.response import Response
 
 STORAGE_RETRY_AFTER_S: Final = 5
 _MISSING: Final = (

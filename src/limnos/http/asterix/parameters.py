@@ -8,29 +8,32 @@ string for one part, an array for more; a string is never split.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from collections.abc import Mapping
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
+from limnos.http.request import Request
 from limnos.http.routing import SHORT_BODY_BYTES
 from limnos.model.errors import WrongMediaType
 from limnos.names.jsonform import decode as decode_levels
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
 from limnos.services.sqlpp.execution.queries import process_do
 from limnos.services.sqlpp.requests.errors import check_dataverse
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import compilation, shorten, visible
 from limnos.sqlpp.offloaded_work import PARAMETERS, parameters_of
-from limnos.sqlpp.parameters import BAD_JSON, BAD_VALUE, check_values, form_parameters, json_parameters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.http.request import Request
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.sqlpp.parameters import EncodedParameter
-    from limnos.sqlpp.result_text import ResultFormat
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.parameters import (
+    BAD_JSON,
+    BAD_VALUE,
+    EncodedParameter,
+    check_values,
+    form_parameters,
+    json_parameters,
+)
+from limnos.sqlpp.result_text import ResultFormat
+from limnos.sqlpp.values.model import Value
 
 NO_STATEMENT: Final = 40
 MODES: Final = ("immediate", "deferred", "async")

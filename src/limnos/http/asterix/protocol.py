@@ -6,24 +6,22 @@ statement.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.access.actions import Action
 from limnos.http.asterix import admin, connector, result_handles, service
 from limnos.http.asterix.errors import error_response
 from limnos.http.asterix.parameters import GET_PARAMETERS
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route, Router
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.model.errors import LimnosError
-    from limnos.model.kinds import Kind
-    from limnos.names.errors import InvalidName
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
 
 BODY_BYTES_MAX: Final = 8 << 20
 """A statement has at most 1 MiB, which an encoding may triple, and parameters come in addition."""

@@ -7,19 +7,15 @@ be taken back: an error after the first results is reported after them, with sta
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
-from limnos.http.asterix.errors import error_entry
+from limnos.http.asterix.errors import Failure, error_entry
 from limnos.services.sqlpp.requests.running_requests import RequestEnded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.http.asterix.errors import Failure
-    from limnos.sqlpp import SqlppError
-    from limnos.sqlpp.result_text import ResultFormat
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.result_text import ResultFormat
 
 _SIGNATURE: Final = b'"signature":{"*":"*"},'
 _TYPES: Final = {

@@ -7,23 +7,19 @@ available (409). The outcome of a request whose node is gone is unknown.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncGenerator
+from typing import Final
 
 import msgspec
 
 from limnos.http.asterix.response_body import QueryResponseBody
+from limnos.http.request import Request
 from limnos.http.response import JSON, Response, json_response, stream_response
-from limnos.model.entities import RUNNING
+from limnos.model.entities import RUNNING, StatementRequest
 from limnos.model.errors import LimnosError
+from limnos.services.request.context import Context
 from limnos.services.sqlpp.requests.results import is_lost, result_discard, result_find, result_lines
 from limnos.services.sqlpp.statements import caller_require
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from limnos.http.request import Request
-    from limnos.model.entities import StatementRequest
-    from limnos.services.request.context import Context
 
 STATUS: Final = "status"
 RESULT: Final = "result"

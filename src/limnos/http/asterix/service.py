@@ -7,35 +7,29 @@ async results are stored, and the response is a handle.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from limnos.http.asterix.errors import error_entry, error_response, headers_of, status_of
-from limnos.http.asterix.parameters import query_request_of, request_parameters_of
+from limnos.http.asterix.errors import Failure, error_entry, error_response, headers_of, status_of
+from limnos.http.asterix.parameters import QueryRequest, query_request_of, request_parameters_of
 from limnos.http.asterix.response_body import QueryResponseBody, status_word
 from limnos.http.asterix.result_handles import RESULT, STATUS, QueryOutcome, handle_address
+from limnos.http.request import Request
 from limnos.http.response import JSON, Response, stream_response
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
+from limnos.services.request.context import Context
 from limnos.services.sqlpp.requests.results import ResultWriter
 from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded
 from limnos.services.sqlpp.requests.running_requests import RunningRequest as Running
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.services.sqlpp.statements import caller_require, dataverse_begin, has_results, statement_run, statements_of
-from limnos.sqlpp import SqlppError, tree
+from limnos.sqlpp import ParsedStatement, SqlppError, tree
 from limnos.sqlpp.result_text import ResultText
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from limnos.http.asterix.errors import Failure
-    from limnos.http.asterix.parameters import QueryRequest
-    from limnos.http.request import Request
-    from limnos.services.request.context import Context
-    from limnos.sqlpp import ParsedStatement
 
 log = get_logger("limnos.http")
 SEVERAL_STATEMENTS: Final = 35

@@ -5,25 +5,22 @@ May import `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.errors import error_body
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler
 from limnos.http.gravitino.users import UserAdd
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, NotFound
 from limnos.model.kinds import Kind
 from limnos.services.identity import users
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 ITEMS_MAX: Final = 100
 _OF_ONE = (BadRequest, AlreadyExists, NotFound)

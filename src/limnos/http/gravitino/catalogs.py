@@ -5,7 +5,7 @@ May import `access`, `model`, `names`, `services` and this package. Knows no rul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable
 
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
@@ -15,19 +15,15 @@ from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_o
 from limnos.http.gravitino.updates import EntityUpdates, InUseRequest, check_properties, edits_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import AuthenticationFailed, IllegalName, LimnosError, NotFound, PermissionDenied
 from limnos.names.errors import InvalidName
 from limnos.services.catalog import catalog_checks, catalogs
 from limnos.services.request.browsing import catalog_names
+from limnos.services.request.context import Context
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 
 class CatalogCreate(GravitinoRequestBody, frozen=True):

@@ -5,20 +5,15 @@ May import `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.handler_wrappers import wrap_handler
 from limnos.http.gravitino.metalake_objects import object_of
-from limnos.http.response import NO_STORE, json_response
+from limnos.http.request import Request
+from limnos.http.response import NO_STORE, Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
+from limnos.services.request.context import Context
 from limnos.services.vending import credentials
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 _LOCATION = b"current-location-name"
 

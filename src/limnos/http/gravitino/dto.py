@@ -6,50 +6,45 @@ and times in ISO-8601, as clients require.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import msgspec
 
 from limnos.formats.gravitino.job_templates import FIELDS, content_read
 from limnos.http.response import Response, json_response
 from limnos.http.times import instant
+from limnos.model.entities import Node, Principal, RoleEntity
+from limnos.model.jobs import TemplateJob
 from limnos.model.kinds import Kind
-from limnos.model.model_versions import UNKNOWN_URI
+from limnos.model.model_versions import UNKNOWN_URI, ModelVersion
 from limnos.model.privileges import Privilege
-from limnos.services.catalog.filesets import DEFAULT_NAME, UNKNOWN
+from limnos.model.records import (
+    CatalogRecord,
+    FilesetRecord,
+    JobTemplateRecord,
+    MetalakeRecord,
+    ModelRecord,
+    NamespaceRecord,
+    PolicyRecord,
+    SqlppObjectRecord,
+    TagRecord,
+    TopicRecord,
+)
+from limnos.model.runs import PipelineRun
+from limnos.model.statistics import Statistic
+from limnos.names.logical import LogicalCodec
+from limnos.services.catalog.filesets import DEFAULT_NAME, UNKNOWN, FileInfo
 from limnos.services.governance.tag_values import allowed_values
+from limnos.services.identity.roles import RoleObject
+from limnos.services.identity.users import RoleHolder
 from limnos.services.lookup.securables import render_full_name
 from limnos.services.sqlpp.definitions.stored_functions import function_view
+from limnos.services.vending.credentials import VendedCredentials
 from limnos.sources.adls import AdlsSignature
 from limnos.sources.gcs import GcsToken
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from limnos.model.entities import Node, Principal, RoleEntity
-    from limnos.model.jobs import TemplateJob
-    from limnos.model.model_versions import ModelVersion
-    from limnos.model.records import (
-        CatalogRecord,
-        FilesetRecord,
-        JobTemplateRecord,
-        MetalakeRecord,
-        ModelRecord,
-        NamespaceRecord,
-        PolicyRecord,
-        SqlppObjectRecord,
-        TagRecord,
-        TopicRecord,
-    )
-    from limnos.model.runs import PipelineRun
-    from limnos.model.statistics import Statistic
-    from limnos.names.logical import LogicalCodec
-    from limnos.services.catalog.filesets import FileInfo
-    from limnos.services.identity.roles import RoleObject
-    from limnos.services.identity.users import RoleHolder
-    from limnos.services.vending.credentials import VendedCredentials
-
-    Json = dict[str, object]
+Json = dict[str, object]
 
 _TYPES = {"RELATIONAL": "relational", "FILE": "fileset", "STREAM": "messaging", "ML": "model"}
 """The catalog types of records, in Gravitino's words."""

@@ -5,8 +5,6 @@ May import `access`, `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
@@ -20,17 +18,15 @@ from limnos.http.gravitino.updates import (
     VariedUpdate,
     check_properties,
 )
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.catalog import filesets
 from limnos.services.catalog.filesets import UNKNOWN, FilesetRequest
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 _TYPES = {"managed": False, "external": True}
 

@@ -6,8 +6,6 @@ it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
 from limnos.formats.gravitino.functions import Function, FunctionChange, FunctionDefinition
 from limnos.http.gravitino import dto
@@ -15,16 +13,14 @@ from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, wrap_body_handler, wrap_handler
 from limnos.http.gravitino.namespace_objects import NamespaceObjectRoutes, drop_response, object_path_of, place_of
 from limnos.http.gravitino.updates import UpdateComment, edits_of
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.kinds import Kind
 from limnos.services.lookup import namespace_objects
+from limnos.services.request.context import Context
 from limnos.services.sqlpp.definitions import stored_functions as functions
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 
 class FunctionRegister(GravitinoRequestBody, frozen=True):

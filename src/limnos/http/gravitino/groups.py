@@ -6,22 +6,19 @@ May import `model`, `services` and this package. Knows no rule.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
 from limnos.http.gravitino.users import principal_load, principal_remove, principals_list
 from limnos.http.parameters import PAGING
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.kinds import Kind
 from limnos.services.identity import users
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 
 class GroupAdd(GravitinoRequestBody, frozen=True):

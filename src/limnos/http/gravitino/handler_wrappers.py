@@ -6,23 +6,20 @@ May import `model`, `names`, `services`, this package and the shared modules of 
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from limnos.http.gravitino.errors import SUBJECT, UnknownVersion
 from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.model.errors import IllegalName, LimnosError, NotFound, UnsupportedOperation
 from limnos.names.errors import InvalidName
 from limnos.names.percent import unquote_form, unquote_once_if_encoded
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator
-
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 _VERSION = re.compile(rb"application/vnd\.gravitino\.v(\d+)\+json")
 _SERVED = frozenset({b"1", b"2"})

@@ -6,26 +6,23 @@ May import `model`, `services` and this package. Knows no rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
 from limnos.http.gravitino.namespace_objects import drop_response
 from limnos.http.gravitino.updates import RenameUpdate, UpdateComment, VariedUpdate, edits_of
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, RunConflict
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs import job_templates, jobs, runs
 from limnos.services.runs.job_templates import KIND, TemplateRequest
 from limnos.services.runs.jobs import JobView
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
-    from limnos.services.runs.run_access import RunView
+from limnos.services.runs.run_access import RunView
 
 
 class UpdateTemplate(VariedUpdate, frozen=True, tag="updateTemplate"):

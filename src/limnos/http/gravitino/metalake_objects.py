@@ -5,28 +5,24 @@ May import `model`, `services` and this package. Knows neither of the two.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import names_of
 from limnos.http.gravitino.namespace_objects import drop_response
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.services.governance import attachments
-from limnos.services.governance.attachments import PLURAL
+from limnos.services.governance.attachments import PLURAL, ObjectAttachment
 from limnos.services.lookup import metalake_objects
 from limnos.services.lookup.securables import AttachmentTarget, parse_kind
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_for
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.model.entities import Node
-    from limnos.services.governance.attachments import ObjectAttachment
-    from limnos.services.request.context import Context
 
 
 def object_of(request: Request) -> AttachmentTarget:

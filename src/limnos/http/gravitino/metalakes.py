@@ -5,23 +5,19 @@ May import `access`, `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
 from limnos.http.gravitino.updates import EntityUpdates, InUseRequest, check_properties, edits_of
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.services.catalog import metalakes
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 
 class MetalakeCreate(GravitinoRequestBody, frozen=True):

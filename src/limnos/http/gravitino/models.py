@@ -5,8 +5,6 @@ May import `access`, `model`, `names`, `services` and this package. Knows no rul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.access.actions import Action
@@ -23,18 +21,16 @@ from limnos.http.gravitino.updates import (
     check_properties,
     edits_of,
 )
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.kinds import Kind
 from limnos.model.model_versions import ModelVersionReference
 from limnos.model.records import ModelRecord
 from limnos.services.catalog import models
 from limnos.services.catalog.models import VersionEdits
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 ONE_VERSION, ONE_ALIAS = "{model}/versions/{version}", "{model}/aliases/{alias}"
 

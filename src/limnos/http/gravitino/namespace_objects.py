@@ -6,29 +6,25 @@ May import `model`, `names`, `services` and this package. Knows no resource.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from limnos.http.gravitino.dto import identifiers, ok
 from limnos.http.gravitino.handler_wrappers import names_of
-from limnos.http.gravitino.updates import edits_of
+from limnos.http.gravitino.updates import EntityUpdate, edits_of
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.model.entities import Node
 from limnos.model.errors import NotFound
+from limnos.model.kinds import Kind
+from limnos.model.records import NodeRecord
+from limnos.names.path import Levels
 from limnos.services.lookup import namespace_objects
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_sourced
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from limnos.http.gravitino.updates import EntityUpdate
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.model.entities import Node
-    from limnos.model.kinds import Kind
-    from limnos.model.records import NodeRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
 
 
 class SchemaPath(NamedTuple):

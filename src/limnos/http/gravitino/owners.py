@@ -5,8 +5,6 @@ May import `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import (
@@ -16,17 +14,15 @@ from limnos.http.gravitino.handler_wrappers import (
     wrap_body_handler,
     wrap_handler,
 )
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.identity import owners
 from limnos.services.lookup.securables import parse_kind
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 _KINDS = {"user": Kind.USER, "group": Kind.GROUP}
 

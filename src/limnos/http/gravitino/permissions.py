@@ -6,7 +6,6 @@ May import `access`, `model`, `services` and this package. Knows no rule.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
@@ -18,16 +17,14 @@ from limnos.http.gravitino.handler_wrappers import (
     wrap_body_handler,
 )
 from limnos.http.gravitino.securables import PrivilegeBody, SecurableObject, role_json, wish_of, wishes_of
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.identity import grants
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 
 class RoleNames(GravitinoRequestBody, frozen=True):

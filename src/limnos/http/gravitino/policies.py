@@ -6,26 +6,22 @@ May import `access`, `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
 from limnos.http.gravitino.metalake_objects import MetalakeObjectRoutes, object_of
 from limnos.http.gravitino.updates import RenameUpdate, UpdateComment, VariedUpdate, edits_of
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.governance import policies
 from limnos.services.governance.policies import PolicyContent, PolicyRequest
+from limnos.services.request.context import Context
 from limnos.services.request.property_edits import PropertyEdits
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 
 class PolicyCreate(GravitinoRequestBody, frozen=True):

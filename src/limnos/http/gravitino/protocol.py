@@ -5,8 +5,6 @@ May import `services`, `model`, `names`, this package and the shared modules of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.gravitino import (
     bulk_users,
     catalogs,
@@ -31,19 +29,17 @@ from limnos.http.gravitino import (
     views,
 )
 from limnos.http.gravitino.errors import error_response
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Router
 from limnos.http.scopes import scope_of_path
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.model.errors import LimnosError
-    from limnos.model.kinds import Kind
-    from limnos.names.errors import InvalidName
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 
 ROOT = "/api"
 _MODULES = (

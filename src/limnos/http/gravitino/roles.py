@@ -5,8 +5,6 @@ May import `access`, `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import (
@@ -18,17 +16,15 @@ from limnos.http.gravitino.handler_wrappers import (
 )
 from limnos.http.gravitino.securables import SecurableObject, role_json, wishes_of
 from limnos.http.parameters import PAGING
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.services.identity import roles
 from limnos.services.lookup.securables import parse_kind
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 
 class RoleCreate(GravitinoRequestBody, frozen=True):

@@ -6,7 +6,7 @@ May import `access`, `model`, `names`, `services` and this package. Knows no rul
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,11 +15,15 @@ from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import compact, identifiers, ok
 from limnos.http.gravitino.handler_wrappers import NamedBody, names_of, wrap_body_handler, wrap_handler
 from limnos.http.gravitino.updates import PropertyUpdates, check_properties, edits_of
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
-from limnos.names.path import check_gravitino_name
+from limnos.names.logical import LogicalCodec
+from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.catalog import namespaces
 from limnos.services.federation import schemas as source_schemas
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
@@ -32,21 +36,14 @@ from limnos.services.lance.catalog_directories import (
     properties_in,
 )
 from limnos.services.lookup.lance_roots import is_root_schema, is_root_visible, require_own, root_load
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.name_pages import ALL_NAMES
+from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_sourced
 from limnos.services.upkeep.cascades import namespace_drop_all
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.names.logical import LogicalCodec
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.property_edits import PropertyEdits
-    from limnos.services.request.request_view import RequestView
 
 COMMENT = "comment"
 """The property in which Iceberg's clients keep a namespace's comment; here it is a separate field."""

@@ -5,24 +5,20 @@ May import `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody
+from limnos.model.entities import RoleWithRules
 from limnos.model.privileges import parse_condition, parse_privilege
 from limnos.services.identity.grants import PrivilegeRequest
 from limnos.services.identity.roles import role_objects
 from limnos.services.lookup.securables import parse_kind
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_for
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import RoleWithRules
-    from limnos.services.request.context import Context
 
 
 class PrivilegeBody(GravitinoRequestBody, frozen=True):

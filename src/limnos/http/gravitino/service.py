@@ -5,19 +5,15 @@ May import `services` and the shared modules of `limnos.http`. Knows no resource
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http import health
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import wrap_handler
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 # Clients refuse a server whose version is below their own: 1.3.1 is the newest release whose calls are served here,
 # not a statement about our own code. Java's clients also want the two other fields to be there.

@@ -6,23 +6,20 @@ May import `access`, `model`, `services` and this package. Knows no meaning of a
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, wrap_body_handler, wrap_handler
 from limnos.http.gravitino.metalake_objects import object_of
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.statistics import PartitionRange
 from limnos.services.governance import statistics
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 
 class StatisticsUpdate(GravitinoRequestBody, frozen=True):

@@ -7,7 +7,7 @@ listed and loaded.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,6 +23,7 @@ from limnos.formats.gravitino.tables import (
     iceberg_metadata_of,
     table_json,
 )
+from limnos.formats.iceberg.json_types import Json
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import compact, identifiers, ok
 from limnos.http.gravitino.handler_wrappers import (
@@ -32,16 +33,18 @@ from limnos.http.gravitino.handler_wrappers import (
     wrap_body_handler,
     wrap_handler,
 )
-from limnos.http.gravitino.namespace_objects import drop_response, object_path_of, place_of
+from limnos.http.gravitino.namespace_objects import SchemaPath, drop_response, object_path_of, place_of
 from limnos.http.gravitino.updates import VariedUpdate
+from limnos.http.request import Request
 from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import ANY_BODY_BYTES, Route
-from limnos.model.entities import Node
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege, parse_privilege
 from limnos.model.records import BLANK_TABLE
-from limnos.names.path import check_gravitino_name
+from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.catalog import tables
 from limnos.services.federation import tables as source_tables
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
@@ -52,25 +55,16 @@ from limnos.services.iceberg.table_evolution import table_evolve
 from limnos.services.iceberg.tables import TableRequest
 from limnos.services.lance import table_description as lance_describing
 from limnos.services.lance.catalog_directories import CatalogDirectory, catalog_directory_of, directory_open, tables_in
-from limnos.services.lance.table_description import VersionReference
+from limnos.services.lance.table_description import TableDescription, VersionReference
 from limnos.services.lance.table_lists import tables_page
 from limnos.services.lookup.lance_roots import levels_within
 from limnos.services.request.cache_validity import cache_validity_of
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.name_pages import ALL_NAMES
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.http.gravitino.namespace_objects import SchemaPath
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.model.entities import MetadataDocument
-    from limnos.names.path import Levels
-    from limnos.services.lance.table_description import TableDescription
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
 
 _NOT_SPLIT = (
     "An Iceberg table's partitions are in its files and follow from its rows: see `partitioning` of the table for what it is split by, and "

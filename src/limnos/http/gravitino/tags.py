@@ -5,14 +5,15 @@ May import `access`, `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
 from limnos.http.gravitino.metalake_objects import MetalakeObjectRoutes, object_of
 from limnos.http.gravitino.updates import EntityUpdates, edits_of
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.attachments import check_tag_value
 from limnos.model.errors import BadRequest
@@ -20,12 +21,7 @@ from limnos.model.kinds import Kind
 from limnos.services.governance import attachments, tag_values
 from limnos.services.governance.tag_values import TagValuePair, tag_record
 from limnos.services.lookup import metalake_objects
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 
 class TagCreate(GravitinoRequestBody, frozen=True):

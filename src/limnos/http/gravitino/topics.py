@@ -6,30 +6,26 @@ are only records of the server. A connector catalog shows the topics of its exte
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import compact, identifiers, ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, wrap_body_handler, wrap_handler
 from limnos.http.gravitino.namespace_objects import NamespaceObjectRoutes, drop_response, object_path_of, place_of
 from limnos.http.gravitino.updates import RemoveProperty, SetProperty, UpdateComment, check_properties, edits_of
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
+from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.model.records import TopicRecord
 from limnos.services.federation import topics as source_topics
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
 from limnos.services.federation.source_objects import VisibleSourceNames
 from limnos.services.lookup import namespace_objects
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_sourced
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.model.entities import Node
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
 
 
 class TopicCreate(GravitinoRequestBody, frozen=True):

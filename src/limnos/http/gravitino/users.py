@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
 from limnos.http.parameters import PAGING
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.services.identity import users
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 _AT_ONCE = 500
 """Users or groups that are encoded before other requests have a turn."""

@@ -7,7 +7,7 @@ Iceberg catalog belong to that one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +22,7 @@ from limnos.formats.gravitino.views import (
     text_updates,
     version_of,
 )
+from limnos.formats.iceberg.json_types import Json
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import compact, identifiers, ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
@@ -34,28 +35,24 @@ from limnos.http.gravitino.updates import (
     check_key,
     check_properties,
 )
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import ANY_BODY_BYTES, Route
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest
-from limnos.names.path import check_gravitino_name
+from limnos.names.logical import LogicalCodec
+from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.catalog import views
 from limnos.services.federation import views as source_views
+from limnos.services.federation.placeholder_nodes import SourceLookup
 from limnos.services.federation.source_objects import VisibleSourceNames
 from limnos.services.iceberg import views as iceberg_views
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_federated
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.model.entities import MetadataDocument, Node
-    from limnos.names.logical import LogicalCodec
-    from limnos.names.path import Levels
-    from limnos.services.federation.placeholder_nodes import SourceLookup
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
 
 
 class ViewText(GravitinoRequestBody, frozen=True):

@@ -5,11 +5,12 @@ May import `model`, `names`, `services` and the shared modules of `limnos.http`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from limnos.http.iceberg.federated_bodies import CREDENTIALS, PASSED_ON
 from limnos.http.iceberg.vended_credentials import mode_of
 from limnos.http.refusals import lacks_credential
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.model.errors import NotFound, PermissionDenied
 from limnos.model.kinds import REST_PROVIDERS
@@ -18,15 +19,10 @@ from limnos.services.catalog.catalogs import catalog_use
 from limnos.services.catalog.scan_modes import catalog_scan_mode
 from limnos.services.federation.forwarded_requests import endpoints_of_source as source_endpoints
 from limnos.services.request.catalog_properties import mask_passwords
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, require_format
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.http.request import Request
-    from limnos.services.request.context import Context
 
 
 async def config_load(

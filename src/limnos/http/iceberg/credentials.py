@@ -5,13 +5,9 @@ May import `names`, `model` and the shared modules of `limnos.http`. Knows no ru
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.refusals import lacks_credential
 from limnos.model.errors import AuthenticationFailed, LimnosError
-
-if TYPE_CHECKING:
-    from limnos.names.errors import InvalidName
+from limnos.names.errors import InvalidName
 
 _MISSING = (
     "No credential was sent, and the user anonymous is not known here. Send a token as 'Authorization: Bearer lim_…': clients "

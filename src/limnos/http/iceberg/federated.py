@@ -9,20 +9,17 @@ its namespace learns that it does not exist.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from limnos.http.iceberg import federated_namespaces, federated_tables, federated_views
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
+from limnos.http.routing import Route
 from limnos.model.kinds import REST_PROVIDERS
+from limnos.services.request.context import Context
 from limnos.services.request.table_formats import ExternalCatalogError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.http.routing import Route
-    from limnos.services.request.context import Context
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     "list-namespaces": federated_namespaces.namespaces_list,

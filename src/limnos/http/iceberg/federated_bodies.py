@@ -11,27 +11,24 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from limnos.formats.iceberg import requirements as iceberg_requirements
 from limnos.http.iceberg.pages import size_of
+from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response
 from limnos.model.errors import BadRequest
 from limnos.names import iceberg
+from limnos.names.path import Levels
+from limnos.services.federation.forwarded_requests import VendingDecision
+from limnos.services.request.request_scope import RequestScope
+from limnos.sources.connectors.capabilities import RestCall, RestReply
 from limnos.sources.connectors.iceberg_rest import TABLE
 from limnos.sources.connectors.rest_errors import rest_failed_error
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.http.request import Request
-    from limnos.names.path import Levels
-    from limnos.services.federation.forwarded_requests import VendingDecision
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.sources.connectors.capabilities import RestCall, RestReply
 
 _Shape = TypeVar("_Shape")
 PASSED_ON: Final = ("io-impl", "s3.endpoint", "s3.region", "s3.path-style-access", "client.region", "gcs.project-id")

@@ -6,27 +6,22 @@ rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.http.iceberg.federated_bodies import page_of, read_reply
 from limnos.http.iceberg.namespaces import CreateNamespace, UpdateProperties
 from limnos.http.iceberg.paths import levels_of, split_path
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response, no_content
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
 from limnos.services.federation import forwarded_requests as federation
 from limnos.services.federation.forwarded_requests import SourceObjectRequest
-from limnos.sources.connectors.capabilities import RestCall
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.sources.connectors.capabilities import RestCall, RestReply
 from limnos.sources.connectors.iceberg_rest import NAMESPACE, NAMESPACES
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.sources.connectors.capabilities import RestReply
 
 
 async def namespaces_list(request: Request, ctx: Context) -> Response:

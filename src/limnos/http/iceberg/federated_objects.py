@@ -6,7 +6,7 @@ rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -14,19 +14,16 @@ from limnos.access.actions import Action
 from limnos.http.iceberg.federated_bodies import page_of
 from limnos.http.iceberg.paths import levels_of, name_of, split_path
 from limnos.http.iceberg.tables import RenameTable
-from limnos.http.response import json_response, no_content
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response, no_content
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
+from limnos.names.path import Levels
 from limnos.services.federation import forwarded_requests as federation
 from limnos.services.federation.forwarded_requests import SourceObjectRequest
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 from limnos.sources.connectors.capabilities import RestCall
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
 
 _PROBES: Final = {Kind.TABLE: Action.TABLE_MAY_PROBE, Kind.VIEW: Action.VIEW_MAY_PROBE}
 

@@ -6,7 +6,7 @@ rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -36,19 +36,16 @@ from limnos.http.iceberg.paths import levels_of, split_path
 from limnos.http.iceberg.tables import NewTableName, RegisterTable
 from limnos.http.iceberg.transactions import LargeTransaction, TableChangeIdentifier
 from limnos.http.iceberg.vended_credentials import DELEGATION, delegates_of
+from limnos.http.request import Request
 from limnos.http.response import NO_STORE, Response, json_response, no_content
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
 from limnos.services.federation import forwarded_requests as federation
 from limnos.services.federation.forwarded_requests import SourceObjectRequest, SourceTableCommit
+from limnos.services.request.context import Context
 from limnos.sources.connectors.capabilities import RestCall
 from limnos.sources.connectors.iceberg_rest import NAMESPACE, TABLE, TABLES
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.services.request.context import Context
-
 
 DELEGATING: Final = ((DELEGATION.decode(), "vended-credentials"),)
 

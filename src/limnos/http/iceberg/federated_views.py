@@ -6,7 +6,7 @@ rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -27,18 +27,14 @@ from limnos.http.iceberg.federated_objects import (
 from limnos.http.iceberg.paths import levels_of, split_path
 from limnos.http.iceberg.tables import NewTableName
 from limnos.http.iceberg.views import RegisterView, new_view_name
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response, no_content
 from limnos.model.kinds import Kind
 from limnos.services.federation import forwarded_requests as federation
 from limnos.services.federation.forwarded_requests import SourceObjectRequest
-from limnos.sources.connectors.capabilities import RestCall
+from limnos.services.request.context import Context
+from limnos.sources.connectors.capabilities import RestCall, RestReply
 from limnos.sources.connectors.iceberg_rest import NAMESPACE, VIEW, VIEWS
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.services.request.context import Context
-    from limnos.sources.connectors.capabilities import RestReply
-
 
 _NEW_VIEW: Final = ("schema", "view-version", "location", "properties")
 

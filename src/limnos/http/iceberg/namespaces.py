@@ -10,25 +10,23 @@ catalog that the caller may not use is 403 here, and 404 in `/v1/config`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.http.iceberg.pages import join_page, page_request_of
 from limnos.http.iceberg.paths import levels_of, split_path
+from limnos.http.request import Request
 from limnos.http.response import JSON, Response, no_content
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied, PropertyConflict
+from limnos.model.records import NamespaceRecord
 from limnos.names import iceberg
+from limnos.names.path import Levels
 from limnos.services.catalog import namespaces
+from limnos.services.request.context import Context
 from limnos.services.storage.namespace_locations import LOCATION
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.model.entities import Node
-    from limnos.model.records import NamespaceRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
 
 COMMENT = "comment"
 

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 from urllib.parse import parse_qsl, unquote_plus
 
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.model.errors import AuthenticationFailed, BadRequest
-from limnos.services.identity.service_accounts import token_by_secret, token_exchange
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.http.request import Request
-    from limnos.services.identity.service_accounts import IssuedToken
-    from limnos.services.request.context import Context
+from limnos.services.identity.service_accounts import IssuedToken, token_by_secret, token_exchange
+from limnos.services.request.context import Context
 
 EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type, no token

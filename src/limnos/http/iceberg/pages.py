@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from limnos.http.request import Request
 from limnos.model.errors import BadRequest
-from limnos.services.request.name_pages import ALL_NAMES, PageRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.http.request import Request
-    from limnos.services.request.name_pages import NamePage
+from limnos.services.request.name_pages import ALL_NAMES, NamePage, PageRequest
 
 PAGE_DEFAULT = 1000
 PAGE_MAX = 100_000

@@ -7,17 +7,13 @@ rule.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from limnos.http.request import Request
 from limnos.names import iceberg
 from limnos.names.percent import unquote_form
-from limnos.services.lookup.definer_rights import check_view_chain
+from limnos.services.lookup.definer_rights import ViewChain, check_view_chain
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.services.lookup.definer_rights import ViewChain
-    from limnos.services.request.context import Context
 
 PLAIN_PLUS = b"GoIceberg/"
 """The beginning of iceberg-go's User-Agent."""

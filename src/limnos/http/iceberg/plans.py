@@ -11,33 +11,29 @@ otherwise 403.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
+from limnos.formats.iceberg.read_restrictions import BoundRestrictions
 from limnos.formats.scans.request import ScanRequest
 from limnos.http.iceberg.errors import error_response
 from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path
 from limnos.http.iceberg.vended_credentials import config_of, delegates_of, entry_of
+from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response, no_content
 from limnos.model import errors
 from limnos.model.errors import BadRequest
+from limnos.names.path import Levels
 from limnos.services.iceberg import scan_plans, scans
 from limnos.services.iceberg.policy_enforcement import restricted_credentials, scan_restricted
-from limnos.services.iceberg.scans import ScanTasks
+from limnos.services.iceberg.scan_plans import ScanPlanView
+from limnos.services.iceberg.scans import ScanTarget, ScanTasks
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.vending.credentials import is_vending, table_credentials
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from limnos.formats.iceberg.read_restrictions import BoundRestrictions
-    from limnos.http.request import Request
-    from limnos.names.path import Levels
-    from limnos.services.iceberg.scan_plans import ScanPlanView
-    from limnos.services.iceberg.scans import ScanTarget
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
 
 T = TypeVar("T")
 LOOK_S: Final = 0.5

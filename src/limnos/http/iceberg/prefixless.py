@@ -6,21 +6,18 @@ own catalog would otherwise change the object of that name in another catalog, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
+from limnos.http.request import Request
+from limnos.http.route_targets import Handler
+from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.names import iceberg
 from limnos.services.catalog.catalogs import catalog_require
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.http.routing import Route
-    from limnos.services.request.context import Context
 
 READING = frozenset({"GET", "HEAD"})
 

@@ -6,7 +6,6 @@ May import `access`, `services`, `model`, `names`, this package and the shared m
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
 from limnos.http.iceberg import (
@@ -25,18 +24,16 @@ from limnos.http.iceberg.federated import HANDLERS, serve_federated
 from limnos.http.iceberg.paths import levels_of, name_of, split_path
 from limnos.http.iceberg.prefixless import prefixless
 from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import ANY_BODY_BYTES, Route, Router
+from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.model.errors import LimnosError
-    from limnos.names.errors import InvalidName
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
+from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 
 ROOT = "/iceberg/v1"
 REPORT_BYTES_MAX = 1 << 18

@@ -6,24 +6,19 @@ is for one request of one caller and must not be cached.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.http.iceberg.paths import levels_of, name_of, split_path
 from limnos.http.iceberg.vended_credentials import DELEGATION, mode_of, route_of, store_properties_of
+from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response
 from limnos.model.errors import UnsupportedOperation
-from limnos.services.vending.signing import is_catalog_signing, request_sign
+from limnos.model.records import CatalogRecord
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.vending.signing import RequestSigning, is_catalog_signing, request_sign
 from limnos.sources.s3_signing import StoreRequest
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.model.records import CatalogRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.vending.signing import RequestSigning
 
 SIGNER = "S3V4RestSigner"
 """PyIceberg's name for the client of the route below."""

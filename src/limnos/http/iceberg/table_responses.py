@@ -6,26 +6,24 @@ bytes. Must not know routes or bodies of requests.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.formats.iceberg.scan_modes import SCAN_MODES
 from limnos.http.iceberg.signing import is_signing_asked, signing_configuration
 from limnos.http.iceberg.vended_credentials import credentials_configuration, is_asked
+from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import LimnosError
+from limnos.model.records import CatalogRecord
+from limnos.names.path import Levels
 from limnos.services.catalog.scan_modes import table_scan_mode
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.vending.credentials import table_credentials
 from limnos.services.vending.signing import table_signing
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.model.entities import MetadataDocument
-    from limnos.model.records import CatalogRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
 
 
 class TableResponseEnd(NamedTuple):

@@ -10,14 +10,14 @@ who could load it, otherwise 403.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.files import is_local
 from limnos.formats.iceberg import metadata as iceberg_metadata
-from limnos.formats.iceberg.read_restrictions import restrictions_json
+from limnos.formats.iceberg.read_restrictions import BoundRestrictions, restrictions_json
 from limnos.http.iceberg.pages import join_page, page_request_of
 from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path
 from limnos.http.iceberg.signing import is_signing_asked
@@ -32,32 +32,26 @@ from limnos.http.iceberg.table_responses import (
     response_end,
 )
 from limnos.http.iceberg.vended_credentials import credentials_configuration, delegates_of, is_asked
+from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response, no_content
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, IllegalName, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.records import CatalogRecord
 from limnos.names import iceberg
-from limnos.names.path import check_part
+from limnos.names.path import Levels, check_part
 from limnos.services.catalog import tables
 from limnos.services.catalog.scan_modes import table_scan_mode
 from limnos.services.iceberg import commits, registrations, reports, restricted_tables
 from limnos.services.iceberg import tables as iceberg_tables
-from limnos.services.iceberg.dataset_fence import lock_proof_of
-from limnos.services.request.cache_validity import cache_validity_of
+from limnos.services.iceberg.dataset_fence import LockProof, lock_proof_of
+from limnos.services.iceberg.restricted_tables import TableVisibility
+from limnos.services.request.cache_validity import CacheValidity, cache_validity_of
+from limnos.services.request.context import Context
+from limnos.services.request.name_pages import NamePage
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, is_heavy
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.read_restrictions import BoundRestrictions
-    from limnos.http.request import Request
-    from limnos.model.entities import MetadataDocument
-    from limnos.model.records import CatalogRecord
-    from limnos.names.path import Levels
-    from limnos.services.iceberg.dataset_fence import LockProof
-    from limnos.services.iceberg.restricted_tables import TableVisibility
-    from limnos.services.request.cache_validity import CacheValidity
-    from limnos.services.request.context import Context
-    from limnos.services.request.name_pages import NamePage
-    from limnos.services.request.request_view import RequestView
+from limnos.services.request.request_view import RequestView
 
 _MODES = ("all", "refs")
 _PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})

@@ -9,24 +9,21 @@ with the table's name in it.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from limnos.http.iceberg.paths import split_path
+from limnos.http.request import Request
 from limnos.http.response import Response, no_content
 from limnos.model.errors import BadRequest
 from limnos.names import iceberg
-from limnos.names.path import check_part
+from limnos.names.path import Levels, check_part
 from limnos.services.iceberg.commit_values import CommitChange
+from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 from limnos.services.transactions.operations import TableCommitOperation
 from limnos.services.transactions.transactions import OPERATIONS_MAX, transaction_execute
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
 
 T = TypeVar("T")
 _GLANCE_BYTES_MAX = 4 << 10

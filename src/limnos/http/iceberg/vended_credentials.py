@@ -7,30 +7,26 @@ cache it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from limnos.formats.iceberg.scan_modes import SCAN_MODE
 from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path
+from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response
+from limnos.model.records import CatalogRecord
 from limnos.names import iceberg
+from limnos.names.path import Levels
 from limnos.services.catalog import tables
-from limnos.services.vending.credentials import is_vending, table_credentials
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.vending.credentials import VendedCredentials, is_vending, table_credentials
 from limnos.sources.adls import HOST as ADLS_HOST
 from limnos.sources.adls import AdlsSignature
 from limnos.sources.credentials import PATH_STYLE, REGION, S3_ENDPOINT, find_property
 from limnos.sources.gcs import HOST, PROJECT, GcsToken
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.http.request import Request
-    from limnos.model.records import CatalogRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.vending.credentials import VendedCredentials
 
 DELEGATION: Final = b"x-iceberg-access-delegation"
 _PASSED_ON: Final = (

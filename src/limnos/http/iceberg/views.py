@@ -10,27 +10,22 @@ who could load it, otherwise 403.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.http.iceberg.pages import join_page, page_request_of
 from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path
 from limnos.http.iceberg.tables import RenameTable
+from limnos.http.request import Request
 from limnos.http.response import JSON, Response, no_content
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import IllegalName, NotFound
 from limnos.names import iceberg
-from limnos.names.path import check_part
+from limnos.names.path import Levels, check_part
 from limnos.services.catalog import views
 from limnos.services.iceberg import views as iceberg_views
+from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.model.entities import MetadataDocument
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 QUOTES_NAMES = b"PyIceberg/"
 """The beginning of the User-Agent of the client that percent-quotes names in bodies of views (decision record 0009)."""

@@ -10,9 +10,10 @@ committed.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import msgspec
 
@@ -23,26 +24,21 @@ from limnos.http.lance.identifiers import body_path
 from limnos.http.lance.operations import FLAGS, MAPS, NUMBERS, OPERATIONS, PARAMETERS, REPEATED, ProtocolOperation
 from limnos.http.lance.protocol import ROOT, LanceRouter
 from limnos.http.parameters import check_parameters
-from limnos.http.request import Request
+from limnos.http.request import Receive, Request
 from limnos.http.response import JSON, Response, json_response
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, LimnosError, NotFound, UnsupportedOperation
 from limnos.names import lance
 from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
 from limnos.names.percent import unquote_form, unquote_strict
+from limnos.services.lance.directory_tables import FolderTables
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.request_ids import next_request_id
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, MutableMapping
-
-    from limnos.http.request import Receive
-    from limnos.names.path import Levels
-    from limnos.services.lance.directory_tables import FolderTables
-
-    Call = Callable[..., object]
-    Scope = MutableMapping[str, object]
-    Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
+Call = Callable[..., object]
+Scope = MutableMapping[str, object]
+Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
 
 log = get_logger("limnos.lance")
 THREADS: Final = 16

@@ -6,23 +6,19 @@ May import `model`, `services` for the owner of the rows, and this package. Know
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
 from limnos.http.lance import changes, indices, queries, rows
 from limnos.http.lance.identifiers import path_of
 from limnos.http.lance.namespaces import word_of
-from limnos.http.response import json_response
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
+from limnos.services.lance.directory_tables import FolderTables
 from limnos.services.lance.table_creation import MODES
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.services.lance.directory_tables import FolderTables
-
-    Handler = Callable[[Request, FolderTables], Awaitable[Response]]
+Handler = Callable[[Request, FolderTables], Awaitable[Response]]
 
 
 async def table_create(request: Request, folders: FolderTables) -> Response:

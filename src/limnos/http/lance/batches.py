@@ -6,27 +6,22 @@ all tables are in one catalog.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 
-from limnos.http.lance.identifiers import IdentifiedBody, body_of, place_at
+from limnos.http.lance.identifiers import IdentifiedBody, LanceObjectPath, body_of, place_at
 from limnos.http.lance.tables import DeclareTable, TableBody, encode_location
 from limnos.http.lance.versions import CreateVersion, DeleteVersions, encode_version
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
 from limnos.services.lance.tables import LanceTable
 from limnos.services.lance.versions import VersionView
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.transactions import lance_batches
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.http.lance.identifiers import LanceObjectPath
-    from limnos.http.request import Request
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.transactions.lance_batches import LanceBatchOperation, LanceBatchResult
+from limnos.services.transactions.lance_batches import LanceBatchOperation, LanceBatchResult
 
 
 class CreateVersions(msgspec.Struct):

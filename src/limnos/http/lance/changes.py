@@ -6,24 +6,25 @@ rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from limnos.http.lance.identifiers import IdentifiedBody, body_of
-from limnos.http.lance.row_targets import find_rows, find_transaction
-from limnos.http.response import json_response
+from limnos.http.lance.row_targets import Where, find_rows, find_transaction
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.services.lance.rows import LanceRows
 from limnos.services.lance.table_description import VersionReference
 from limnos.sources.lance import questions
-from limnos.sources.lance.questions import FieldMetadataResult, LanceWriteResult, TableSize, TransactionSummary
-
-if TYPE_CHECKING:
-    from limnos.http.lance.row_targets import Where
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.services.lance.rows import LanceRows
-    from limnos.sources.lance.questions import LanceQuestion
+from limnos.sources.lance.questions import (
+    FieldMetadataResult,
+    LanceQuestion,
+    LanceWriteResult,
+    TableSize,
+    TransactionSummary,
+)
 
 T = TypeVar("T")
 SUCCEEDED: Final = "SUCCEEDED"

@@ -8,16 +8,13 @@ message.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.http.refusals import hidden_metalake, lacks_credential, unescape_percent
-from limnos.http.response import json_response
+from limnos.http.response import Response, json_response
 from limnos.model import errors
 from limnos.model.errors import AuthenticationFailed, LimnosError
 from limnos.names.errors import InvalidName
-
-if TYPE_CHECKING:
-    from limnos.http.response import Response
 
 UNSUPPORTED, INVALID, CONFLICT, DENIED, UNAUTHENTICATED, UNAVAILABLE, INTERNAL, BAD_STATE = (
     0,

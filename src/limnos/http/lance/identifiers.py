@@ -7,22 +7,19 @@ handled here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from limnos.http.request import Request
 from limnos.model.errors import BadRequest
 from limnos.names import lance
 from limnos.names.lance import DELIMITER_DEFAULT
 from limnos.names.parts import check_levels, quote_for_message
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.http.request import Request
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
 
 DATABASE = b"x-lancedb-database"
 METALAKE = b"x-limnos-metalake"

@@ -7,7 +7,7 @@ are accepted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -15,18 +15,14 @@ from limnos.http.lance.changes import BranchBody, change_table
 from limnos.http.lance.identifiers import IdentifiedBody, body_of, is_remote
 from limnos.http.lance.pages import decode_token, page, page_request_of
 from limnos.http.lance.queries import METRICS
-from limnos.http.lance.row_targets import find_rows
-from limnos.http.response import json_response
+from limnos.http.lance.row_targets import Where, find_rows
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
 from limnos.names.percent import unquote_strict
 from limnos.services.lance.table_description import VersionReference
 from limnos.sources.lance import questions
 from limnos.sources.lance.questions import IndexCoverage, LanceIndex, LanceWriteResult
-
-if TYPE_CHECKING:
-    from limnos.http.lance.row_targets import Where
-    from limnos.http.request import Request
-    from limnos.http.response import Response
 
 SCALAR: Final = ("BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "ZONEMAP", "BLOOMFILTER", "RTREE")
 VECTOR: Final = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ", "VECTOR")

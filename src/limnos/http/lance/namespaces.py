@@ -6,22 +6,20 @@ may use; it cannot be changed itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from limnos.http.lance.identifiers import IdentifiedBody, body_of, place_of
 from limnos.http.lance.pages import page, page_request_of
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.services.catalog.catalogs import catalogs_list
 from limnos.services.lance.namespaces import lance_namespace_create, lance_namespace_drop
 from limnos.services.lance.table_lists import lance_namespace_load, lance_namespaces_list, tables_list
 from limnos.services.request.browsing import catalog_names
+from limnos.services.request.context import Context
+from limnos.services.request.name_pages import PageRequest
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.services.request.context import Context
-    from limnos.services.request.name_pages import PageRequest
 
 CREATE_MODES = ("create", "existok", "overwrite")
 DROP_MODES = ("fail", "skip")

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from limnos.http.request import Request
 from limnos.model.errors import BadRequest
 from limnos.services.request.name_pages import PageRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.http.request import Request
 
 LIMIT_MAX = 1_000_000
 _DIGITS_MAX = 10

@@ -7,27 +7,24 @@ May import `access` for names of actions, `services`, `model`, `names`, this pac
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Iterable
+from typing import Final, TypeVar
 
 from limnos.access.actions import Action
 from limnos.http.lance import batches, changes, indices, namespaces, queries, references, rows, tables, versions
 from limnos.http.lance.errors import error_response
 from limnos.http.lance.identifiers import is_remote, place_of
 from limnos.http.lance.unsupported_operations import unsupported_routes
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import H, Route, Router
 from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, NotFound
 from limnos.model.kinds import Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.http.route_targets import Handler
-    from limnos.names.errors import InvalidName
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
+from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 
 ROOT: Final = "/lance/v1"
 _FIRST: Final = frozenset({b"namespace", b"table", b"transaction", b"materialized_view"})

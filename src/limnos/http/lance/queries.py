@@ -6,21 +6,17 @@ clients spell a query differently (bare lists, pairs); both spellings are accept
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.http.lance.identifiers import IdentifiedBody, body_of
-from limnos.http.lance.row_targets import find_rows
-from limnos.http.response import json_response, stream_response
+from limnos.http.lance.row_targets import Where, find_rows
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response, stream_response
 from limnos.model.errors import BadRequest
 from limnos.services.lance.table_description import VersionReference
 from limnos.sources.lance.questions import Query
-
-if TYPE_CHECKING:
-    from limnos.http.lance.row_targets import Where
-    from limnos.http.request import Request
-    from limnos.http.response import Response
 
 ARROW_FILE: Final = (b"content-type", b"application/vnd.apache.arrow.file")
 EVERY: Final = 1 << 31

@@ -6,18 +6,14 @@ clients want the bare tags where the protocol wraps them in a field.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.lance.identifiers import IdentifiedBody, body_of, is_remote, place_of
 from limnos.http.lance.pages import encode_token, page_request_of
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.services.lance import references as lance_references
 from limnos.services.lance.references import ReferenceTarget, names_of
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.services.request.context import Context
-    from limnos.sources.lance.questions import BranchReference, TagReference
+from limnos.services.request.context import Context
+from limnos.sources.lance.questions import BranchReference, TagReference
 
 
 class ReferenceListBody(IdentifiedBody):

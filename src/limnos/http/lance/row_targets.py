@@ -6,21 +6,15 @@ same requests, refusals and responses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from limnos.http.lance.identifiers import path_of, place_of
+from limnos.http.lance.identifiers import IdentifiedBody, path_of, place_of
+from limnos.http.request import Request
 from limnos.model.errors import NotFound
 from limnos.services.lance.directory_tables import FolderTables
-from limnos.services.lance.rows import TreeRows
+from limnos.services.lance.rows import LanceRows, TreeRows
+from limnos.services.request.context import Context
 
-if TYPE_CHECKING:
-    from limnos.http.lance.identifiers import IdentifiedBody
-    from limnos.http.request import Request
-    from limnos.services.lance.rows import LanceRows
-    from limnos.services.request.context import Context
-
-    Where = Context | FolderTables
-    """The request's context, for a table of the tree; or the directory."""
+Where = Context | FolderTables
+"""The request's context, for a table of the tree; or the directory."""
 
 
 def find_rows(request: Request, where: Where, *, body: IdentifiedBody | None = None) -> LanceRows:

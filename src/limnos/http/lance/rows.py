@@ -8,26 +8,22 @@ in the query.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.http.lance.identifiers import IdentifiedBody, body_of, place_of
 from limnos.http.lance.namespaces import word_of
-from limnos.http.lance.row_targets import find_rows
+from limnos.http.lance.row_targets import Where, find_rows
 from limnos.http.lance.vended_credentials import credentials_response, delegates_of, options_of
-from limnos.http.response import json_response
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
 from limnos.services.lance import table_creation as lance_creating
 from limnos.services.lance.table_creation import TableCreateRequest
 from limnos.services.lance.table_description import VersionReference
+from limnos.services.request.context import Context
 from limnos.sources.lance.questions import Count, Merge, Write
-
-if TYPE_CHECKING:
-    from limnos.http.lance.row_targets import Where
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.services.request.context import Context
 
 _TIME: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)?")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

@@ -6,12 +6,11 @@ content.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.http.lance.identifiers import (
     IdentifiedBody,
+    LanceObjectPath,
     body_of,
     database_of,
     delimiter_of,
@@ -22,23 +21,19 @@ from limnos.http.lance.identifiers import (
 from limnos.http.lance.namespaces import word_of
 from limnos.http.lance.pages import page, page_request_of
 from limnos.http.lance.vended_credentials import credentials_response, delegates_of, options_of
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
 from limnos.names import lance
 from limnos.names.parts import check_levels
+from limnos.names.path import Levels
 from limnos.services.lance import table_description as lance_describing
 from limnos.services.lance import tables as lance_tables
-from limnos.services.lance.table_description import VersionReference
+from limnos.services.lance.table_description import TableDescription, VersionReference
 from limnos.services.lance.table_lists import all_tables, tables_list
+from limnos.services.lance.tables import LanceTable
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.lance.identifiers import LanceObjectPath
-    from limnos.http.request import Request
-    from limnos.names.path import Levels
-    from limnos.services.lance.table_description import TableDescription
-    from limnos.services.lance.tables import LanceTable
-    from limnos.services.request.context import Context
 
 REGISTER_MODES = ("create", "overwrite")
 

@@ -7,15 +7,13 @@ rights, because nothing is read.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from limnos.http.request import Request
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import UnsupportedOperation
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 _ENTERPRISE = "only LanceDB Enterprise does it"
 _ON_TABLE = {

@@ -6,22 +6,18 @@ when `expires_at_millis` is near. LanceDB's remote clients work through the serv
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from limnos.http.lance.identifiers import is_remote
+from limnos.http.lance.identifiers import LanceObjectPath, is_remote
+from limnos.http.request import Request
 from limnos.http.response import NO_STORE, Response, json_response
 from limnos.model.errors import LimnosError
+from limnos.services.lance.tables import LanceTable
 from limnos.services.lance.workers import connection_options_of
-from limnos.services.vending.credentials import is_vending, table_credentials
+from limnos.services.request.context import Context
+from limnos.services.vending.credentials import VendedCredentials, is_vending, table_credentials
 from limnos.sources.adls import AdlsSignature
 from limnos.sources.gcs import GcsToken
-
-if TYPE_CHECKING:
-    from limnos.http.lance.identifiers import LanceObjectPath
-    from limnos.http.request import Request
-    from limnos.services.lance.tables import LanceTable
-    from limnos.services.request.context import Context
-    from limnos.services.vending.credentials import VendedCredentials
 
 OPTIONS: Final = "storage_options"
 

@@ -6,12 +6,11 @@ in the table's files.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.http.lance.identifiers import IdentifiedBody, body_of, place_of
 from limnos.http.lance.pages import encode_token, page_request_of
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
 from limnos.services.lance import commits as lance_commits
@@ -19,12 +18,8 @@ from limnos.services.lance import deletions as lance_deletions
 from limnos.services.lance import versions as lance_versions
 from limnos.services.lance.commits import NewVersion
 from limnos.services.lance.deletions import VersionSpan
-from limnos.services.lance.versions import VersionWindow
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.services.lance.versions import VersionView
-    from limnos.services.request.context import Context
+from limnos.services.lance.versions import VersionView, VersionWindow
+from limnos.services.request.context import Context
 
 SCHEMES = ("v1", "v2")
 

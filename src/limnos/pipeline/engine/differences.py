@@ -6,20 +6,15 @@ with the same key that differ count as changed. May import `names`, this room an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, MapType, StructType
 
 from limnos.names import engine
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from limnos.pipeline.outcomes import StepBranch
+from limnos.pipeline.outcomes import StepBranch
 
 _SIDE = "_side"
 _TIMES = "_times"

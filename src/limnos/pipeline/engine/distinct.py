@@ -8,20 +8,16 @@ up to 64 times fewer groups, scattered keys as many as there are keys.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongType, ShortType
 
 from limnos.pipeline.engine.naming import quote_identifier
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import Column, DataFrame
 
 _BITS = 6
 """Number of low bits that select one of 64 bits."""

@@ -11,14 +11,15 @@ cases.
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, MapType, StructType
 
 from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import StepDeclaration
 from limnos.pipeline.engine.branches import MERGES, WriteKind, branch_identifier, run_on_branch
 from limnos.pipeline.engine.changes import ddl, fitted_columns, quote_column
 from limnos.pipeline.engine.distinct import key_counts
@@ -27,14 +28,7 @@ from limnos.pipeline.engine.keys import require_keys
 from limnos.pipeline.engine.merging import comparable
 from limnos.pipeline.engine.session import temporary_view
 from limnos.pipeline.engine.staging import staged_rows
-
-if TYPE_CHECKING:
-    import datetime as dt
-
-    from pyspark.sql import Column, DataFrame
-
-    from limnos.pipeline.declaration import StepDeclaration
-    from limnos.pipeline.outcomes import StepBranch
+from limnos.pipeline.outcomes import StepBranch
 
 _AT = "_limnos_at"
 _END = "_limnos_end"

@@ -16,19 +16,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from limnos.names import engine
+from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.merging import comparable
 from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot, metadata_there
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from limnos.pipeline.declaration import Parts
 
 _ADDING = frozenset({"append", "replace"})
 _LINEAGE_VERSION = 3

@@ -9,27 +9,29 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Load, PythonStep, Sql
+from limnos.pipeline.context import StepContext
+from limnos.pipeline.declaration import Load, Parts, Pipeline, PythonStep, Sql, StepDeclaration
 from limnos.pipeline.engine.incremental import ReadChoice, choose, not_incremental, read_whole
-from limnos.pipeline.engine.pinned_reads import branch_pin, frame_of, full_name, pin_tables, reads, with_reads
+from limnos.pipeline.engine.pinned_reads import (
+    PinnedRead,
+    branch_pin,
+    frame_of,
+    full_name,
+    pin_tables,
+    reads,
+    with_reads,
+)
 from limnos.pipeline.engine.relations import QueryNames, query_names
 from limnos.pipeline.engine.source_opening import OpenedSource, SourceOpener
+from limnos.pipeline.engine.sources import MalformedRows
+from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.run.parameters import arguments
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from limnos.pipeline.context import StepContext
-    from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
-    from limnos.pipeline.engine.pinned_reads import PinnedRead
-    from limnos.pipeline.engine.sources import MalformedRows
-    from limnos.pipeline.outcomes import ReadPin
 
 _CATALOG = "spark.sql.catalog."
 

@@ -6,18 +6,13 @@ histories.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from limnos.pipeline.engine.branches import WriteKind, branch_identifier, require_branch, run_on_branch
 from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.session import settings, temporary_view
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from limnos.pipeline.outcomes import StepBranch
+from limnos.pipeline.outcomes import StepBranch
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 

@@ -6,10 +6,12 @@ know tables. Without the check, a merge silently inserts duplicate new keys, and
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from limnos.model.errors import BadRequest
@@ -17,11 +19,6 @@ from limnos.pipeline.declaration import ExpectationAction, RuleKind
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.distinct import key_counts
 from limnos.pipeline.outcomes import ExpectationFinding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pyspark.sql import DataFrame
 
 _SAMPLES = 3
 _COUNT = "_limnos_count"

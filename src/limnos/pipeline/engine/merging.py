@@ -6,25 +6,20 @@ import this room and PySpark. It must not know histories, which have their own m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
+from limnos.pipeline.declaration import StepDeclaration
 from limnos.pipeline.engine.branches import MERGES, WriteKind, branch_identifier, run_on_branch
 from limnos.pipeline.engine.changes import fitted_columns, quote_column
 from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.keys import are_distinct, require_keys
 from limnos.pipeline.engine.session import temporary_view
 from limnos.pipeline.engine.staging import staged_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import DataFrame
-
-    from limnos.pipeline.declaration import StepDeclaration
-    from limnos.pipeline.outcomes import StepBranch
+from limnos.pipeline.outcomes import StepBranch
 
 _DELETE = "_limnos_delete"
 

@@ -7,18 +7,14 @@ step is. A classic session returns the JSON of Spark's own copy; over Spark Conn
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
 from limnos.model.errors import NotFound
 from limnos.names import engine
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declaration import Parts
 
 MAIN = "main"
 _ABSENT = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "NO_SUCH_TABLE_EXCEPTION"})

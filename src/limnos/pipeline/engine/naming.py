@@ -6,10 +6,7 @@ standard library, and knows nothing of sessions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 
 def quote_identifier(parts: Iterable[str]) -> str:

@@ -11,23 +11,19 @@ import hashlib
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from limnos.model.errors import CommitConflict, NotFound, UnsupportedOperation
 from limnos.names import engine
+from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.changes import fitted_columns, quote_column
 from limnos.pipeline.engine.metadata import TableMetadata, TableSchema, metadata_of
 from limnos.pipeline.engine.relations import NamedRelation, relations, splice_names
 from limnos.pipeline.engine.views import ViewDefinition, view_of
 from limnos.pipeline.outcomes import ReadPin, StepBranch
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from limnos.pipeline.declaration import Parts
 
 _DEPTH_MAX = 32
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType, StructField, StructType, TimestampType
 
 from limnos.model.errors import BadRequest
 from limnos.names import engine
 from limnos.pipeline.context import MADE_BY
-from limnos.pipeline.declaration import WriteMode
+from limnos.pipeline.declaration import Parts, StepDeclaration, WriteMode
 from limnos.pipeline.engine.branches import run_of
 from limnos.pipeline.engine.changes import (
     ColumnChanges,
@@ -39,11 +39,6 @@ from limnos.pipeline.engine.layout import (
 )
 from limnos.pipeline.engine.metadata import TableMetadata, metadata_of
 from limnos.pipeline.failures import OutputGone
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from limnos.pipeline.declaration import Parts, StepDeclaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

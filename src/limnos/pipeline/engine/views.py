@@ -8,19 +8,15 @@ special column names unquoted; such views raise an error there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
 from limnos.names import engine
+from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.parser import grammar_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from limnos.pipeline.declaration import Parts
 
 _PLACE = "View Catalog and Namespace"
 

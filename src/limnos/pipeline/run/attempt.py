@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from limnos.model.errors import BadRequest, PermissionDenied, ServiceUnavailable
 from limnos.pipeline.context import StepContext
@@ -20,9 +20,7 @@ from limnos.pipeline.outcomes import ReadPin, StepOutcome
 from limnos.pipeline.run.events import TaskProgress
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.outputs import RunOutputs
-
-if TYPE_CHECKING:
-    from limnos.pipeline.run.retries import RetryPolicy
+from limnos.pipeline.run.retries import RetryPolicy
 
 T = TypeVar("T")
 

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import ParameterType, Pipeline, Scalar
+from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline, Scalar
 from limnos.pipeline.run.parameters import find_parameter, typed_value
 from limnos.pipeline.run.result import EndReason, RunResult
-
-if TYPE_CHECKING:
-    from limnos.pipeline.declaration import Parameter
 
 VALUES_MAX = 10_000
 _FORM = "write NAME=FIRST..LAST, or NAME=FIRST..LAST/STEP, for example --backfill day=2026-01-01..2026-01-31"

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
+from limnos.client.activity.runs import Run
 from limnos.model.errors import BadRequest
 from limnos.pipeline.engine.differences import BranchDifference, difference
 from limnos.pipeline.engine.driver import SparkEngine
@@ -28,11 +29,6 @@ from limnos.pipeline.run.resume import resume
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.start import RunMeans, StepIntent, intents, start
 from limnos.pipeline.run.stop import StopSignal
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from limnos.client.activity.runs import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,21 +11,19 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from limnos.client import Client
 from limnos.client.errors import ClientError, ConflictError, NotFoundError
+from limnos.pipeline.declaration import Parts
 from limnos.pipeline.lineage import lineage_of_tables, report_lineage
+from limnos.pipeline.outcomes import StepBranch, StepOutcome
 from limnos.pipeline.publish import publish_operations
 from limnos.pipeline.run.heartbeat import superseded_message
 from limnos.pipeline.run.refs import TableHeads, heads_of
 from limnos.pipeline.run.result import EndReason
+from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.stop import RunStopped
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.pipeline.declaration import Parts
-    from limnos.pipeline.outcomes import StepBranch, StepOutcome
-    from limnos.pipeline.run.retries import RetryPolicy
 
 PUBLISHED = "published"
 

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from limnos.client import Client
 from limnos.client.errors import ClientError, DeniedError, NoSpaceError, UnavailableError
+from limnos.pipeline.declaration import StepDeclaration
 from limnos.pipeline.failures import DataBroken, OutputGone, StepAway, StepDenied, StepError, StepFailed
+from limnos.pipeline.outcomes import StepOutcome
 from limnos.pipeline.rights import grants_lacking_now
 from limnos.pipeline.run.attempt import AttemptWork
 from limnos.pipeline.run.outputs import find_gone
 from limnos.pipeline.run.result import EndReason
 from limnos.pipeline.side_tables import tables_of
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.pipeline.declaration import StepDeclaration
-    from limnos.pipeline.outcomes import StepOutcome
 
 logger = logging.getLogger(__name__)
 

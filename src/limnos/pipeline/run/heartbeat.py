@@ -10,14 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from limnos.client import Client
 from limnos.client.errors import ClientError, ConflictError, NotFoundError
 from limnos.pipeline.run.result import EndReason
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.pipeline.run.stop import StopSignal
+from limnos.pipeline.run.stop import StopSignal
 
 logger = logging.getLogger(__name__)
 

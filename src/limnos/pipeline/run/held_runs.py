@@ -5,23 +5,19 @@ Job: use only the run's record and the tables, without Spark. May import `client
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from limnos.client import Client
+from limnos.client.activity.runs import Run
 from limnos.client.errors import ClientError, ConflictError
 from limnos.model.errors import CommitConflict
 from limnos.pipeline.context import branches_prefix
+from limnos.pipeline.declaration import Parts
+from limnos.pipeline.outcomes import StepBranch
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.commit import PublishResult, publish, tell_lineage
 from limnos.pipeline.run.refs import RemovedOutputs, clear_branches
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.stop import StopSignal
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.client.activity.runs import Run
-    from limnos.pipeline.declaration import Parts
-    from limnos.pipeline.outcomes import StepBranch
 
 _UNDER_WAY = ("running", "cancelling")
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from limnos.client import Client
 from limnos.client.errors import DeniedError, NotFoundError
+from limnos.pipeline.declaration import Parts
+from limnos.pipeline.outcomes import StepBranch
 from limnos.pipeline.run.refs import heads_of
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.pipeline.declaration import Parts
-    from limnos.pipeline.outcomes import StepBranch
-    from limnos.pipeline.run.retries import RetryPolicy
+from limnos.pipeline.run.retries import RetryPolicy
 
 _NO_FILE = re.compile(r"Failed to open input stream|File does not exist|FileNotFoundException|NoSuchFileException")
 

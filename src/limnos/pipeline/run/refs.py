@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from limnos.client import Client
 from limnos.client.errors import ConflictError, NotFoundError, RefusedError
 from limnos.pipeline.context import MADE_BY, branches_prefix
+from limnos.pipeline.declaration import Parts
 from limnos.pipeline.outcomes import StepBranch
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.pipeline.declaration import Parts
 
 MAIN = "main"
 RETAINED_MS = 7 * 24 * 3600 * 1000

@@ -11,12 +11,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from limnos.client import Client
+from limnos.client.activity.runs import Run, RunStep
 from limnos.client.errors import ConflictError, NotFoundError, RefusedError
 from limnos.model.errors import BadRequest
 from limnos.pipeline.context import branch_name
-from limnos.pipeline.declaration import ExpectationAction
+from limnos.pipeline.declaration import ExpectationAction, Parts, Pipeline, Scalar
 from limnos.pipeline.outcomes import ReadPin, StepBranch, StepOutcome
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, found_by_engine, needs_of
@@ -28,11 +29,6 @@ from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.schedule import steps_after, steps_before
 from limnos.pipeline.run.start import RunMeans, began_at, lease_holder, perform
 from limnos.pipeline.table_conflicts import require_own_tables
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.client.activity.runs import Run, RunStep
-    from limnos.pipeline.declaration import Parts, Pipeline, Scalar
 
 
 def resume(

@@ -8,13 +8,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from limnos.client.errors import NoSpaceError, ServerError, UnavailableError
 from limnos.pipeline.failures import StepAway
-
-if TYPE_CHECKING:
-    from limnos.pipeline.run.stop import StopSignal
+from limnos.pipeline.run.stop import StopSignal
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

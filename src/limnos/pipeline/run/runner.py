@@ -11,11 +11,13 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from limnos.client import Client
 from limnos.client.errors import ClientError, ConflictError, DeniedError, NoSpaceError, NotFoundError, UnavailableError
 from limnos.pipeline.context import StepContext, branch_name
+from limnos.pipeline.declaration import StepDeclaration
 from limnos.pipeline.failures import DataBroken, StepAway, StepError
+from limnos.pipeline.outcomes import StepBranch, StepOutcome
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, StepEngine
 from limnos.pipeline.run.commit import MovedOutput, PublishResult, publish, tell_lineage
@@ -28,11 +30,6 @@ from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.schedule import run_schedule, steps_after
 from limnos.pipeline.run.stop import RunStopped, StopSignal
 from limnos.pipeline.side_tables import tables_of
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.pipeline.declaration import StepDeclaration
-    from limnos.pipeline.outcomes import StepBranch, StepOutcome
 
 logger = logging.getLogger(__name__)
 

@@ -14,10 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from limnos.client import Client
+from limnos.client.activity.runs import Run
 from limnos.client.errors import ConflictError
+from limnos.pipeline.declaration import Parts, Pipeline, Scalar, StepDeclaration
 from limnos.pipeline.graph import order_steps
+from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.rights import grants_lacking_now
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, StepEngine, found_by_engine, needs_of
@@ -31,12 +34,6 @@ from limnos.pipeline.run.runner import AttemptRunner
 from limnos.pipeline.run.stop import RunStopped, StopSignal
 from limnos.pipeline.side_tables import tables_of
 from limnos.pipeline.table_conflicts import find_declaration, put_declaration, require_own_tables
-
-if TYPE_CHECKING:
-    from limnos.client import Client
-    from limnos.client.activity.runs import Run
-    from limnos.pipeline.declaration import Parts, Pipeline, Scalar, StepDeclaration
-    from limnos.pipeline.outcomes import ReadPin
 
 BUSY = "pipeline-busy"
 _BUSY_PAUSE_S = 2.0

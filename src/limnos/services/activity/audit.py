@@ -7,21 +7,18 @@ request.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.audit import AuditRecord
 from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
-from limnos.store.activity.audit import lines_read
-
-if TYPE_CHECKING:
-    from limnos.model.audit import AuditRecord
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.activity.audit import AuditFilter
+from limnos.services.request.request_view import RequestView
+from limnos.store.activity.audit import AuditFilter, lines_read
 
 PAGE_MAX: Final = 1_000
 BITES_MAX: Final = 500

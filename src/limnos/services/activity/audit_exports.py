@@ -9,26 +9,24 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import date, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.files import root_of, store_for
 from limnos.formats.audit_files import begin_of, day_of, file_of, name_of, next_day
+from limnos.model.audit import AuditRecord
 from limnos.model.errors import AlreadyExists, BadRequest
+from limnos.model.permits import Permit
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.services.request.task_context import Heartbeat, TaskContext
 from limnos.store.activity.audit import AuditFilter, first_at, lines_read
 from limnos.store.sql import drive_load
-
-if TYPE_CHECKING:
-    from limnos.model.audit import AuditRecord
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.request.task_context import Heartbeat, TaskContext
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 EXPORT_AUDIT: Final = "export-audit"
 EXPORT_AUDIT_DAYS: Final = "export-audit-days"

@@ -9,9 +9,10 @@ it was passed is not delivered later (decision record on the change feed).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Iterable
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -26,17 +27,12 @@ from limnos.services.lookup.change_publishing import (
     publish_changes,
     publish_dropped_catalog_changes,
 )
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.store.activity.feed import NEWEST, OLDEST, feed_slice_read, zones_read
+from limnos.services.request.request_view import RequestView
+from limnos.store.activity.feed import NEWEST, OLDEST, FeedSlice, feed_slice_read, zones_read
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import listing_key
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.activity.feed import FeedSlice
 
 LIMIT_MAX: Final = 1_000
 WAIT_S_MAX: Final = 60.0

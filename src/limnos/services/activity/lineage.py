@@ -8,19 +8,24 @@ object is hidden or missing (decision record 0042). A dataset that is no object 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.iceberg.field_names import NOTHING, field_names
-from limnos.formats.openlineage import EventDataset
+from limnos.formats.iceberg.field_names import NOTHING, FieldNames, field_names
+from limnos.formats.openlineage import ColumnLink, EventDataset, EventLineage, EventOutput
+from limnos.model.decisions import Decision
 from limnos.model.errors import NotFound, NotInUse, PermissionDenied
 from limnos.model.kinds import Kind
-from limnos.services.activity.lineage_datasets import datasets_find
-from limnos.services.lookup.visibility import chain_of, require_nodes_cached, usable_catalogs_of
+from limnos.model.permits import Permit
+from limnos.services.activity.lineage_datasets import ResolvedDataset, datasets_find
+from limnos.services.lookup.visibility import UsableCatalogs, chain_of, require_nodes_cached, usable_catalogs_of
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.activity.lineage import (
     EVERY_FIELD,
     UNKNOWN_FIELD,
@@ -29,20 +34,8 @@ from limnos.store.activity.lineage import (
     LineageJobRow,
     LineagePair,
 )
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.formats.iceberg.field_names import FieldNames
-    from limnos.formats.openlineage import ColumnLink, EventLineage, EventOutput
-    from limnos.model.decisions import Decision
-    from limnos.model.permits import Permit
-    from limnos.services.activity.lineage_datasets import ResolvedDataset
-    from limnos.services.lookup.visibility import UsableCatalogs
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 CHANGES: Final = {Kind.TABLE: Action.TABLE_COMMIT, Kind.VIEW: Action.VIEW_ALTER}
 """The action that a caller needs to report lineage into an object of each kind."""

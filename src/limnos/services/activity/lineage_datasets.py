@@ -7,12 +7,15 @@ chose.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from limnos.access.actions import Action
 from limnos.files.locations import normalise
+from limnos.formats.openlineage import EventDataset
+from limnos.model.decisions import SecurableChain
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.names import display
@@ -21,28 +24,21 @@ from limnos.names.parts import check_levels
 from limnos.services.lookup.change_publishing import ChangesOutdated
 from limnos.services.lookup.visibility import (
     ATTEMPTS_MAX,
+    UsableCatalogs,
     body_of,
     catalogs_of,
     chain_of,
     require_nodes_cached,
     usable_catalogs_of,
 )
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_scope import RequestScope
-from limnos.store.activity.feed import zones_read
+from limnos.services.request.request_view import RequestView
+from limnos.store.activity.feed import NodePosition, zones_read
 from limnos.store.activity.lineage import places_read
 from limnos.store.location_params import parent_locations
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from limnos.formats.openlineage import EventDataset
-    from limnos.model.decisions import SecurableChain
-    from limnos.services.lookup.visibility import UsableCatalogs
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.activity.feed import NodePosition
 
 OWN_SCHEME: Final = "limnos"
 DatasetKey = tuple[str, str]

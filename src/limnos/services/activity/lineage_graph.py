@@ -7,33 +7,35 @@ at one moment.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
-from limnos.formats.iceberg.field_names import NOTHING, field_names
+from limnos.formats.iceberg.field_names import NOTHING, FieldNames, field_names
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names import display
-from limnos.services.lookup.visibility import body_of, usable_catalogs_of, visible_objects_of
+from limnos.services.lookup.visibility import (
+    VisibleObject,
+    VisibleObjects,
+    body_of,
+    usable_catalogs_of,
+    visible_objects_of,
+)
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.activity.lineage import (
     EVERY_FIELD,
     UNKNOWN_FIELD,
+    ExternalDataset,
+    LineageEdgeRow,
     LineageField,
     columns_read,
     edges_read,
     external_datasets_read,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from limnos.formats.iceberg.field_names import FieldNames
-    from limnos.services.lookup.visibility import VisibleObject, VisibleObjects
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.activity.lineage import ExternalDataset, LineageEdgeRow
 
 DEPTH_MAX: Final = 50
 EDGES_MAX: Final = 10_000

@@ -12,7 +12,8 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -20,27 +21,23 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential
 from limnos.access.subjects import principal_of
+from limnos.model.entities import Webhook
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.permits import Permit
 from limnos.services.activity.feed import NOW, OLDEST_WORD, FeedPage, page_read, position_restrict
 from limnos.services.activity.feed_positions import position_of
 from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.activity.feed import NEWEST, ZoneClock, clocks_read
 from limnos.store.activity.webhooks import SECRET_PROPERTY, webhooks_read
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import node_key
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.model.entities import Webhook
-    from limnos.model.permits import Permit
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
-
-    Decide = Callable[[RequestView], Permit["WebhookChange"]]
+Decide = Callable[[RequestView], Permit["WebhookChange"]]
 
 URL_MAX: Final = 2_000
 DECODINGS_MAX: Final = 4

@@ -6,13 +6,11 @@ them, and catalogs that show another system have providers of their own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import HIVE_PROVIDER, ICEBERG_PROVIDER, REST_PROVIDER
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 BACKEND: Final = "catalog-backend"
 URI: Final = "uri"

@@ -5,8 +5,8 @@ May import the rooms below. Writes nothing: `catalogs` creates, alters and drops
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from limnos.access.actions import Action
@@ -27,18 +27,14 @@ from limnos.services.federation.sources import SOURCES
 from limnos.services.request.catalog_properties import check_unmasked, is_secret
 from limnos.services.request.catalog_storage import WAREHOUSE, check_locations, check_server_location, stated_locations
 from limnos.services.request.catalog_traits import check_nested
+from limnos.services.request.context import Context
+from limnos.services.request.defaults import RequestDefaults
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.sources.vending import check_credential_issuers
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import name_key
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.services.request.context import Context
-    from limnos.services.request.defaults import RequestDefaults
-    from limnos.services.request.request_view import RequestView
 
 PROVIDERS = {
     ICEBERG_PROVIDER: "RELATIONAL",

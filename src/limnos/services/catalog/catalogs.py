@@ -7,7 +7,7 @@ of its own for the objects in it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
@@ -21,6 +21,7 @@ from limnos.model.kinds import (
     SOURCE_PROVIDERS,
     Kind,
 )
+from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalog_backends import check_backend, check_edited_backend
@@ -30,20 +31,17 @@ from limnos.services.catalog.scan_modes import check_scan_mode
 from limnos.services.federation.sources import SOURCES
 from limnos.services.request.catalog_properties import catalog_mask, check_unmasked
 from limnos.services.request.catalog_traits import check_nested, is_nested
+from limnos.services.request.context import Context
+from limnos.services.request.defaults import RequestDefaults
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.secret_sealing import SealingKeys
 from limnos.services.request.table_formats import is_sourced
 from limnos.services.storage.catalog_locations import catalog_locations_claim
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each, require_fact, require_facts
 from limnos.view.keys import listing_key, name_key, node_key
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.defaults import RequestDefaults
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 
 class CatalogCreate(msgspec.Struct, frozen=True):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.access.actions import Action, actions_named
-from limnos.formats.iceberg.descriptions import NO_SUMMARY, summary_of
-from limnos.model.decisions import ChainLink
+from limnos.formats.iceberg.descriptions import NO_SUMMARY, DocumentSummary, summary_of
+from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.entities import Node, Principal
 from limnos.model.errors import PermissionDenied, UnsupportedOperation
 from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
 from limnos.names.path import Levels
@@ -24,16 +25,11 @@ from limnos.services.federation.source_objects import VisibleSourceNames
 from limnos.services.request.browsing import listing_require, may_list_namespaces
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import PageRequest, ids_of
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, LANCE, format_of, is_kind_held, refuse_directory_request
 from limnos.view.cache_miss import CacheMiss, for_each, require_fact
 from limnos.view.keys import ABSENT, node_key, nodes_key, principal_id_key
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.descriptions import DocumentSummary
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import Node, Principal
-    from limnos.services.request.request_scope import RequestScope
 
 PAGE_MAX: Final = 500
 """The most children of one page: the documents of its tables are read together."""

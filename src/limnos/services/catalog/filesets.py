@@ -8,40 +8,37 @@ a location is returned or listed.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from collections.abc import Mapping
+from typing import Final, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.files import is_local, is_within, normalise, real_path, refuse_alias
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord, FilesetRecord, NamespaceRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
 from limnos.names.iceberg import render
+from limnos.names.path import Levels
 from limnos.services.lookup.namespace_objects import (
+    NamespaceObjectCreate,
+    NamespaceObjectDrop,
     namespace_object_create,
     namespace_object_drop,
     namespace_object_exists_error,
     namespace_object_insert,
     namespace_object_load,
 )
-from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import require_kind_held
 from limnos.services.storage.fileset_purges import fileset_purge_later
 from limnos.services.storage.location_claims import locations_claim, locations_release
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.entities import Node
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.lookup.namespace_objects import NamespaceObjectCreate, NamespaceObjectDrop
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 UNKNOWN: Final = "unknown"
 """The name of a location that was given without one."""

@@ -6,7 +6,7 @@ May import the rooms below. Must not know any wire format.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
@@ -17,20 +17,18 @@ from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, InUse
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.permits import Permit
 from limnos.model.records import MetalakeRecord
 from limnos.names.path import check_metalake_name
 from limnos.services.lookup.principal_names import principal_create
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import metalakes_list
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import name_key
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 
 class MetalakeCreate(msgspec.Struct, frozen=True):

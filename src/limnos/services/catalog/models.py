@@ -6,8 +6,9 @@ models. No decision depends on a version's row: the server decides on the model,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import msgspec
 
@@ -16,21 +17,17 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.model_versions import UNKNOWN_URI, ModelVersion, ModelVersionReference
+from limnos.model.permits import Permit
+from limnos.model.records import ModelRecord
 from limnos.names.iceberg import render
+from limnos.names.path import Levels
 from limnos.services.lookup.namespace_objects import namespace_object_find, namespace_object_load
+from limnos.services.request.context import Context
 from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.objects.models import model_numbers_read, model_version_read, model_versions_read
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.permits import Permit
-    from limnos.model.records import ModelRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 DEFAULT_URI: Final = "default-uri-name"
 """The property of a version, model or catalog that names the URI to use if the caller names none."""

@@ -7,8 +7,9 @@ exists.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
@@ -17,30 +18,24 @@ from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, UnsupportedOperation
 from limnos.model.kinds import TABLE_FORMATS, Kind
+from limnos.model.permits import Permit
 from limnos.model.records import BLANK_NAMESPACE, NamespaceRecord
 from limnos.names.dataverse import METADATA_NAME
 from limnos.names.iceberg import render
-from limnos.names.path import PARTS_MAX, check_part
+from limnos.names.path import PARTS_MAX, Levels, check_part
+from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.browsing import listing_require
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.catalog_traits import NESTED
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, NamePage, PageRequest, page_of
-from limnos.services.request.property_edits import check_properties
+from limnos.services.request.property_edits import PropertyEdits, check_properties
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_sourced, refuse_create, refuse_federated, refuse_sourced
 from limnos.services.storage.namespace_locations import check_new_location, namespace_base_location, namespace_location
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.request.authorized_object import AuthorizedObject
-    from limnos.services.request.context import Context
-    from limnos.services.request.property_edits import PropertyEdits
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 
 class NamespaceCreate(msgspec.Struct, frozen=True):

@@ -9,19 +9,16 @@ status; the InvalidName of `names` has none until a protocol gives it one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Sequence
+from typing import Final, cast
 
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, CannotStart, IllegalName
+from limnos.model.records import CatalogRecord
 from limnos.names.display import render
 from limnos.names.parts import quote_for_message
 from limnos.services.request.catalog_traits import is_nested
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import Node
-    from limnos.model.records import CatalogRecord
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 NAMES_SHOWN_MAX: Final = 5
 

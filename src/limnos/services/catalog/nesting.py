@@ -10,13 +10,17 @@ after a crash any node can continue.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from limnos.access.actions import Action
+from limnos.model.decisions import Decision
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.model.records import CatalogRecord
 from limnos.names.logical import SEPARATORS_ALLOWED, check_separator
-from limnos.names.parts import check_part, quote_for_message
+from limnos.names.parts import Levels, check_part, quote_for_message
 from limnos.services.catalog.nesting_steps import (
     GOALS,
     SWITCHES,
@@ -32,18 +36,11 @@ from limnos.services.catalog.nesting_steps import (
     progress_of,
 )
 from limnos.services.request.catalog_traits import is_nested
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.objects.nesting import LEFT, PLANNED, RENAMED, changes_read, conflicts_read, migration_read
 from limnos.store.objects.nesting import NESTED as ON_PATH
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import Decision
-    from limnos.model.entities import Node
-    from limnos.model.permits import Permit
-    from limnos.model.records import CatalogRecord
-    from limnos.names.parts import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
 
 SHOWN_MAX: Final = 1000
 REPLACEMENT_MAX: Final = 16

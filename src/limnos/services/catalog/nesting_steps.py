@@ -7,29 +7,24 @@ is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 import msgspec
 
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import BLANK_NAMESPACE, CatalogRecord
 from limnos.names.errors import InvalidName
-from limnos.names.parts import PART_BYTES_MAX, check_part, check_some_levels, quote_for_message
+from limnos.names.parts import PART_BYTES_MAX, Levels, check_part, check_some_levels, quote_for_message
 from limnos.services.catalog.nested_namespaces import refuse_nesting_change, separator_in_names_error
 from limnos.services.request.catalog_traits import NESTED, is_nested
-from limnos.store.objects.nesting import LEFT, PLANNED, RENAMED, NameChangeRow
+from limnos.store.objects.nesting import LEFT, PLANNED, RENAMED, NameChangeRow, NameMigration
 from limnos.store.objects.nesting import NESTED as ON_PATH
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.permits import Permit
-    from limnos.names.parts import Levels
-    from limnos.store.objects.nesting import NameMigration
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 BATCH: Final = 500
 """How many names one transaction changes."""

@@ -7,27 +7,24 @@ decides who may protect an object, and who may end that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import display_names
+from limnos.model.decisions import SecurableChain, display_names
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder, read_attached
 from limnos.services.lookup.securables import scope_for, target_require
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_sourced
 from limnos.store.objects.protection import protection_read
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 _ELSEWHERE = (
     "What another system has can be dropped there by others, so nothing of it is protected by itself: protect the catalog with all that is below, "

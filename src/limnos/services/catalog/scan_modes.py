@@ -8,17 +8,14 @@ that can read the files may plan by itself, and a restricted user cannot, whatev
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from limnos.formats.iceberg.scan_modes import SCAN_MODE, SCAN_MODES, scan_mode
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest
+from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import is_heavy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.request.context import Context
 
 _MARK: Final = SCAN_MODE.encode()
 

@@ -7,7 +7,7 @@ beside it. It is PermissionDenied to everyone else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,12 +16,18 @@ from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_conflict, name_taken_error
+from limnos.model.permits import Permit
 from limnos.model.records import BLANK_TABLE, TableRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.names.parts import check_levels
-from limnos.services.lookup.definer_rights import LoadTarget, look_up_through
+from limnos.names.path import Levels
+from limnos.services.lookup.definer_rights import LoadTarget, ViewChain, look_up_through
+from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, NamePage, PageRequest, page_of
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import (
     ICEBERG,
     format_of,
@@ -40,17 +46,8 @@ from limnos.services.storage.location_claims import (
 )
 from limnos.services.storage.namespace_locations import inherited_location
 from limnos.services.storage.purges import PURGE
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.lookup.definer_rights import ViewChain
-    from limnos.services.request.authorized_object import AuthorizedObject
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 _TABLE, _MAY_PROBE = Kind.TABLE, Action.TABLE_MAY_PROBE
 _EXISTS, _LOAD = Action.TABLE_EXISTS, Action.TABLE_LOAD

@@ -8,7 +8,7 @@ everyone else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,26 +17,23 @@ from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_conflict
+from limnos.model.permits import Permit
 from limnos.model.records import ViewRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.names.parts import check_levels
+from limnos.names.path import Levels
 from limnos.services.catalog.tables import NewTable, require_free
-from limnos.services.lookup.definer_rights import LoadTarget, look_up_through
+from limnos.services.lookup.definer_rights import LoadTarget, ViewChain, look_up_through
+from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, NamePage, PageRequest, page_of
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, refuse_federated, refuse_sourced, require_format
 from limnos.services.storage.location_claims import location_claim, locations_lock, locations_release
 from limnos.services.storage.namespace_locations import inherited_location
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.lookup.definer_rights import ViewChain
-    from limnos.services.request.authorized_object import AuthorizedObject
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 NOBODY = 0
 """The writer of a view that was created while access control was off."""

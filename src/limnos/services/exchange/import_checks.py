@@ -6,9 +6,10 @@ as for objects that are created.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from limnos.formats.exchange.messages import RESTS
 from limnos.model.entities import MetadataDocument
@@ -23,6 +24,8 @@ from limnos.model.errors import (
 )
 from limnos.model.kinds import TABLE_FORMATS, Kind
 from limnos.model.proto.limnos.v1 import records_pb2
+from limnos.model.proto.limnos.v1.export_pb2 import Entity, ExportRecord
+from limnos.model.proto.limnos.v1.schema_pb2 import Catalog, Namespace, Table
 from limnos.model.records import (
     NODE_RECORDS,
     CatalogRecord,
@@ -39,18 +42,16 @@ from limnos.services.catalog.catalog_checks import catalog_check
 from limnos.services.iceberg import views as iceberg_views
 from limnos.services.iceberg.registrations import table_read_registered
 from limnos.services.iceberg.tables import new_data_paths
-from limnos.services.request.catalog_storage import PROVIDERS_WITH_WAREHOUSE, WAREHOUSE, catalog_storage_within
+from limnos.services.request.catalog_storage import (
+    PROVIDERS_WITH_WAREHOUSE,
+    WAREHOUSE,
+    CatalogStorage,
+    catalog_storage_within,
+)
+from limnos.services.request.context import Context
+from limnos.services.request.defaults import RequestDefaults
 from limnos.services.request.table_formats import ICEBERG, LANCE
 from limnos.services.storage.namespace_locations import check_new_location
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from limnos.model.proto.limnos.v1.export_pb2 import Entity, ExportRecord
-    from limnos.model.proto.limnos.v1.schema_pb2 import Catalog, Namespace, Table
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
-    from limnos.services.request.defaults import RequestDefaults
 
 _REPORTED_ERRORS: Final = (
     BadRequest, InvalidName, MissingFile, StorageFailed, AlreadyExists, UnsupportedOperation, UnreadableRecord, InvalidTable, NotFound,

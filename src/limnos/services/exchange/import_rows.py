@@ -7,8 +7,9 @@ earlier records. `import_writer` refuses a missing object, a later object and a 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import msgspec
 
@@ -19,20 +20,15 @@ from limnos.model.errors import BadRequest
 from limnos.model.kind_table import HELD, is_in_any_catalog, kinds_with
 from limnos.model.kinds import ICEBERG_PROVIDER, METALAKE_OBJECTS, ROOT_ID, Kind
 from limnos.model.privileges import check_binding, parse_privilege
+from limnos.model.proto.limnos.v1.export_pb2 import Link
 from limnos.model.records import CatalogRecord, MetalakeRecord, RoleRecord, ViewRecord, encode
 from limnos.names.path import check_part
-from limnos.services.exchange.import_checks import KINDS, is_lance, with_record_number
+from limnos.services.exchange.import_checks import KINDS, CheckedRecord, is_lance, with_record_number
 from limnos.services.exchange.import_writer import ImportWriter, named_ids
 from limnos.services.request.catalog_traits import is_nested
 from limnos.store.exchange import imports
 from limnos.store.exchange.imports import ImportedObject, MetalakeImport
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from limnos.model.proto.limnos.v1.export_pb2 import Link
-    from limnos.services.exchange.import_checks import CheckedRecord
-    from limnos.store.sql import Params, Sql
+from limnos.store.sql import Params, Sql
 
 _LINKS: Final[Mapping[str, tuple[Sql, Kind | None, tuple[Kind, ...]]]] = {
     "member": (imports.MEMBER, Kind.USER, (Kind.GROUP,)),

@@ -6,19 +6,22 @@ of record contains: `import_rows` has a method for each.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from limnos.access.principal_names import ascii_skeleton, check_new_name, check_principal_name
 from limnos.formats.exchange.messages import millis
 from limnos.model.errors import BadRequest
 from limnos.model.kind_table import name_space_of
 from limnos.model.kinds import TABLE_FORMATS, Kind, ZoneKind
-from limnos.model.records import CatalogRecord, FilesetRecord, encode
+from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+from limnos.model.proto.limnos.v1.schema_pb2 import AuditInfo
+from limnos.model.records import CatalogRecord, FilesetRecord, NodeRecord, encode
 from limnos.model.storage_locations import LocationKind
 from limnos.names.folding import fold
 from limnos.names.path import PARTS_MAX
-from limnos.services.exchange.import_checks import with_record_number
+from limnos.services.exchange.import_checks import CheckedRecord, with_record_number
 from limnos.services.request.table_formats import LANCE
 from limnos.services.storage.catalog_locations import catalog_locations_claim
 from limnos.services.storage.location_claims import location_claim, locations_claim, locations_lock
@@ -26,16 +29,8 @@ from limnos.store.exchange import imports
 from limnos.store.exchange.imports import ImportedObject, MetalakeImport
 from limnos.store.objects.fileset_locations import PUT as PLACE_PUT
 from limnos.store.objects.fileset_locations import fileset_location_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
-    from limnos.model.proto.limnos.v1.schema_pb2 import AuditInfo
-    from limnos.model.records import NodeRecord
-    from limnos.services.exchange.import_checks import CheckedRecord
-    from limnos.store.sql import Params, Sql, Value
-    from limnos.store.tx import Tx
+from limnos.store.sql import Params, Sql, Value
+from limnos.store.tx import Tx
 
 _DEFINE: Final = ("principal", "metalake", "catalog", "namespace", "table", "entity", "role")
 """The kinds of records that define an object."""

@@ -8,36 +8,32 @@ cached: the moment is a read transaction of its own. Decision record 0080.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos import __version__
 from limnos.access.actions import Action
 from limnos.formats.exchange import messages
-from limnos.formats.exchange.encoding import encode_records
+from limnos.formats.exchange.encoding import Form, encode_records
+from limnos.model.entities import Node
 from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.privileges import Privilege
+from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
 from limnos.model.records import CatalogRecord
 from limnos.model.statistics import Statistic
 from limnos.services.request.catalog_properties import is_secret, mask_passwords
 from limnos.services.request.catalog_storage import PROVIDERS_WITH_WAREHOUSE, warehouse_of
+from limnos.services.request.context import Context
+from limnos.services.request.defaults import RequestDefaults
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.exchange import exports
 from limnos.store.identity.principals import principal_of
 from limnos.store.identity.restrictions import restriction_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-
-    from limnos.formats.exchange.encoding import Form
-    from limnos.model.entities import Node
-    from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
-    from limnos.services.request.context import Context
-    from limnos.services.request.defaults import RequestDefaults
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.snapshots import StoreSnapshot
-    from limnos.store.sql import Row, Sql
+from limnos.store.snapshots import StoreSnapshot
+from limnos.store.sql import Row, Sql
 
 IDS_AT_ONCE: Final = 10_000
 NODES_AT_ONCE: Final = 100

@@ -7,8 +7,9 @@ import, also one that nobody fed for a day. Decision record 0081.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,27 +19,23 @@ from limnos.formats.exchange.encoding import FORMS, Form, decode_records
 from limnos.model.decisions import ChainLink
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotFound
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_metalake_name
 from limnos.services.exchange.import_checks import CheckedRecord, catalog_of, record_check
 from limnos.services.exchange.import_rows import ImportPart
 from limnos.services.lookup.principal_names import principal_create
 from limnos.services.request.concurrency.parallel import map_concurrently
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.services.request.task_context import TaskContext
 from limnos.store.exchange.imports import OPEN, WHOLE, MetalakeImport, import_read, imports_read, lock_of, refs_read
 from limnos.store.objects.nodes import node_read
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import name_key
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.request.task_context import TaskContext
-    from limnos.store.tx import Tx
 
 RECORDS_MAX: Final = 500
 """The maximum number of records in one request."""

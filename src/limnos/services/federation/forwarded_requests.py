@@ -7,13 +7,19 @@ exist (decision record 0083).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from limnos.access.actions import Action
+from limnos.model.decisions import SecurableChain
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.names.path import Levels
 from limnos.services.federation.moves import decide_placeholder_move, placeholder_follow
 from limnos.services.federation.placeholder_nodes import (
+    PlaceholderCreate,
+    SourceLookup,
     check_existence_probe,
     find_source_object,
     placeholder_find,
@@ -29,22 +35,12 @@ from limnos.services.federation.source_objects import (
     placeholder_drop_permit,
     refuse_protected,
 )
-from limnos.services.federation.sources import ask_source, catalog_source_of
-from limnos.sources.connectors.capabilities import SourceNames, with_rest
+from limnos.services.federation.sources import CatalogSource, ask_source, catalog_source_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.sources.connectors.capabilities import RestCall, RestReply, SourceNames, with_rest
 from limnos.sources.connectors.registry import NEVER, TO_READERS, VENDED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.federation.placeholder_nodes import PlaceholderCreate, SourceLookup
-    from limnos.services.federation.sources import CatalogSource
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.sources.connectors.capabilities import RestCall, RestReply
 
 
 class SourceObjectRequest(NamedTuple):

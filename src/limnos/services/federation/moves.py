@@ -6,26 +6,28 @@ the placeholder node.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.decisions import Decision
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import BLANK_NAMESPACE
-from limnos.services.federation.placeholder_nodes import find_source_object, path_steps, submit_source_change
+from limnos.names.path import Levels
+from limnos.services.federation.placeholder_nodes import (
+    SourceLookup,
+    find_source_object,
+    path_steps,
+    submit_source_change,
+)
 from limnos.services.federation.source_objects import parent_chain
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import Decision
-    from limnos.model.entities import Node
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.federation.placeholder_nodes import SourceLookup
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
+from limnos.store.tx import Tx
 
 _MOVES: Final = {
     Kind.TABLE: (Action.TABLE_RENAME, Action.TABLE_MOVE, Action.TABLE_CREATE),

@@ -8,36 +8,30 @@ source lacks does not exist, even with a placeholder node. Decision record 0078.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
-from limnos.model.decisions import ChainLink
+from limnos.access.actions import Action
+from limnos.model.decisions import ChainLink, Decision, SecurableChain
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotFound, PermissionDenied, ServiceUnavailable, StalePermit
 from limnos.model.kinds import REST_PROVIDERS, Kind
-from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE, TopicRecord, ViewRecord
+from limnos.model.permits import Permit
+from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE, NodeRecord, TopicRecord, ViewRecord
 from limnos.names.iceberg import render
-from limnos.services.federation.sources import ask_source, catalog_source_of
+from limnos.names.path import Levels
+from limnos.services.federation.sources import CatalogSource, ask_source, catalog_source_of
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import SOURCE, is_sourced
 from limnos.sources.connectors.capabilities import with_schemas, with_tables, with_topics, with_views
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
-
-    from limnos.access.actions import Action
-    from limnos.model.decisions import Decision, SecurableChain
-    from limnos.model.permits import Permit
-    from limnos.model.records import NodeRecord
-    from limnos.names.path import Levels
-    from limnos.services.federation.sources import CatalogSource
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,11 +6,14 @@ asks the source. A caller who may not know of an object is refused in the same w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from limnos.access.actions import Action
+from limnos.model.entities import Node
 from limnos.model.kinds import Kind
-from limnos.services.federation.placeholder_nodes import find_source_object, placeholder_find
+from limnos.names.path import Levels
+from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object, placeholder_find
 from limnos.services.federation.source_objects import (
     VisibleSourceNames,
     create_in_source,
@@ -19,18 +22,10 @@ from limnos.services.federation.source_objects import (
 )
 from limnos.services.federation.sources import ask_source
 from limnos.services.request.browsing import listing_require
-from limnos.sources.connectors.capabilities import with_schemas
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import Node
-    from limnos.names.path import Levels
-    from limnos.services.federation.placeholder_nodes import SourceLookup
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.sources.connectors.capabilities import SourceSchemaInfo
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.sources.connectors.capabilities import SourceSchemaInfo, with_schemas
 
 
 class FederatedSchema(NamedTuple):

@@ -7,40 +7,35 @@ refused in the same words whether the source has it or not.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
+from limnos.access.actions import Action
 from limnos.access.policy import ITEMS
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.entities import Node
 from limnos.model.errors import ProtectedObject
 from limnos.model.kinds import Kind
-from limnos.names.path import check_gravitino_name
+from limnos.model.permits import Permit
+from limnos.model.records import NodeRecord
+from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.federation.placeholder_nodes import (
+    PlaceholderCreate,
+    SourceLookup,
     find_source_object,
     placeholder_find,
     placeholder_permit,
     placeholder_submit,
     submit_source_change,
 )
-from limnos.services.federation.sources import ask_source, catalog_source_of
+from limnos.services.federation.sources import CatalogSource, ask_source, catalog_source_of
+from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, list_all_names, page_of
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.sources.connectors.capabilities import BaseCatalog
 from limnos.store.objects.protection import protection_read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.access.actions import Action
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import Node
-    from limnos.model.permits import Permit
-    from limnos.model.records import NodeRecord
-    from limnos.names.path import Levels
-    from limnos.services.federation.placeholder_nodes import PlaceholderCreate, SourceLookup
-    from limnos.services.federation.sources import CatalogSource
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.sources.connectors.capabilities import BaseCatalog
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 C = TypeVar("C")
 

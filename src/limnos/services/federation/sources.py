@@ -8,21 +8,18 @@ Decision record 0078.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
 
 from limnos.files import check_usable
 from limnos.files.thread_shares import ThreadShares
+from limnos.model.entities import Node
 from limnos.model.errors import LimnosError, SourceFailed, StateUnknown, UnsupportedOperation
+from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.request_view import RequestView
+from limnos.sources.connectors.capabilities import BaseCatalog
 from limnos.sources.connectors.registry import SourceLimits, check_source, open_source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from limnos.model.entities import Node
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.sources.connectors.capabilities import BaseCatalog
 
 C = TypeVar("C")
 T = TypeVar("T")

@@ -6,13 +6,16 @@ first, on one request view, and then asks the source.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from limnos.access.actions import Action
+from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
+from limnos.model.entities import Node
 from limnos.model.kinds import Kind
-from limnos.names.path import check_gravitino_name
+from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.federation.moves import decide_placeholder_move, placeholder_follow
-from limnos.services.federation.placeholder_nodes import find_source_object
+from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
 from limnos.services.federation.source_objects import (
     VisibleSourceNames,
     create_in_source,
@@ -20,19 +23,10 @@ from limnos.services.federation.source_objects import (
     namespace_objects_visible,
 )
 from limnos.services.federation.sources import ask_source
-from limnos.sources.connectors.capabilities import with_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
-    from limnos.model.entities import Node
-    from limnos.names.path import Levels
-    from limnos.services.federation.placeholder_nodes import SourceLookup
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.sources.connectors.capabilities import SourceTableInfo
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.sources.connectors.capabilities import SourceTableInfo, with_tables
 
 
 class FederatedTable(NamedTuple):

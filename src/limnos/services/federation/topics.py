@@ -8,33 +8,35 @@ placeholder node stores its comment.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from limnos.access.actions import Action
+from limnos.model.entities import Node
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import TopicRecord
+from limnos.names.path import Levels
 from limnos.services.federation.placeholder_nodes import (
+    PlaceholderCreate,
+    SourceLookup,
     find_source_object,
     placeholder_insert_current,
     placeholder_permit,
     submit_source_change,
 )
-from limnos.services.federation.source_objects import create_in_source, drop_in_source, namespace_objects_visible
+from limnos.services.federation.source_objects import (
+    VisibleSourceNames,
+    create_in_source,
+    drop_in_source,
+    namespace_objects_visible,
+)
 from limnos.services.federation.sources import ask_source
-from limnos.sources.connectors.capabilities import with_topics
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Node
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.federation.placeholder_nodes import PlaceholderCreate, SourceLookup
-    from limnos.services.federation.source_objects import VisibleSourceNames
-    from limnos.services.request.context import Context
-    from limnos.services.request.property_edits import PropertyEdits
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.sources.connectors.capabilities import SourceTopicInfo
-    from limnos.store.tx import Tx
+from limnos.services.request.context import Context
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.sources.connectors.capabilities import SourceTopicInfo, with_topics
+from limnos.store.tx import Tx
 
 
 class FederatedTopic(NamedTuple):

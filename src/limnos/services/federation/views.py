@@ -6,27 +6,27 @@ asks the source. Placeholder nodes of views work as those of tables.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from limnos.access.actions import Action
+from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
+from limnos.model.entities import Node
 from limnos.model.kinds import Kind
+from limnos.names.path import Levels
 from limnos.services.federation.moves import decide_placeholder_move, placeholder_follow
-from limnos.services.federation.placeholder_nodes import check_existence_probe, find_source_object
-from limnos.services.federation.source_objects import create_in_source, drop_in_source, namespace_objects_visible
+from limnos.services.federation.placeholder_nodes import SourceLookup, check_existence_probe, find_source_object
+from limnos.services.federation.source_objects import (
+    VisibleSourceNames,
+    create_in_source,
+    drop_in_source,
+    namespace_objects_visible,
+)
 from limnos.services.federation.sources import ask_source
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.sources.connectors.capabilities import with_views
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
-    from limnos.model.entities import Node
-    from limnos.names.path import Levels
-    from limnos.services.federation.placeholder_nodes import SourceLookup
-    from limnos.services.federation.source_objects import VisibleSourceNames
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
 
 
 class FederatedView(NamedTuple):

@@ -6,36 +6,32 @@ the metalake's zone, whatever catalog the object lies in (decision record on wha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, IllegalObject, NotFound
 from limnos.model.kind_table import KIND_TABLE, kinds_with
 from limnos.model.kinds import Kind, KindGroup
+from limnos.model.permits import Permit
 from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
 from limnos.services.lookup.columns import column_require, field_ids
 from limnos.services.lookup.metalake_objects import metalake_object_load
 from limnos.services.lookup.securables import AttachmentTarget, target_require
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.ancestry import path_of
 from limnos.store.objects.attachments import OWN, attached_objects_read
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each, require_facts
 from limnos.view.keys import attached_key, node_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 HOLDERS: Final = tuple(sorted(kinds_with(lambda row: row.attachable), key=lambda kind: kind.form is KindGroup.PART))
 """The kinds to which tags and policies can be attached."""

@@ -6,20 +6,17 @@ two states. The rights are decisions of the same policy that the operations ask.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
+from limnos.model.decisions import SecurableChain
+from limnos.model.entities import Node, Principal
 from limnos.model.kinds import Kind
-from limnos.services.governance.attachments import attachments_of
+from limnos.names.path import Levels
+from limnos.services.governance.attachments import ObjectAttachment, attachments_of
+from limnos.services.request.request_view import RequestView
 from limnos.view.cache_miss import require_fact, require_facts
 from limnos.view.keys import attached_key, node_key, principal_id_key
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import Node, Principal
-    from limnos.names.path import Levels
-    from limnos.services.governance.attachments import ObjectAttachment
-    from limnos.services.request.request_view import RequestView
 
 RIGHTS: Final[dict[str, Action]] = {
     "grant": Action.PRIVILEGE_GRANT,

@@ -8,15 +8,17 @@ May import the rooms below. Must not know any wire format. `formats.gravitino` c
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.gravitino.policies import MAINTENANCE_TYPES, content_text, supported_types
+from limnos.formats.iceberg.json_types import Json
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, IllegalObject
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.privileges import kind_word
 from limnos.model.records import PolicyRecord
 from limnos.names.path import check_gravitino_name
@@ -26,17 +28,12 @@ from limnos.services.lookup.metalake_objects import (
     metalake_object_exists_error,
     metalake_object_find,
 )
+from limnos.services.lookup.securables import AttachmentTarget
+from limnos.services.request.context import Context
 from limnos.services.request.property_edits import PropertyEdits, metalake_object_edit
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.model.permits import Permit
-    from limnos.services.lookup.securables import AttachmentTarget
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
-
+from limnos.services.request.request_view import RequestView
+from limnos.store.tx import Tx
 
 _MAINTENANCE_ACTIONS: Final = {
     Kind.TABLE: Action.TABLE_MAINTAIN,

@@ -7,7 +7,8 @@ namespace may restrict what others read of it. `access.restrictions` decides to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,26 +20,20 @@ from limnos.model.decisions import display_names
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.model.restrictions import ColumnMask, RestrictionTerms
+from limnos.model.permits import Permit
+from limnos.model.restrictions import ColumnMask, Restriction, RestrictionTerms
 from limnos.names.path import check_part
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder
 from limnos.services.identity.users import principal_require
-from limnos.services.lookup.securables import role_require, scope_for, target_require
+from limnos.services.lookup.securables import SecurableTarget, role_require, scope_for, target_require
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, require_format
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import principal_id_key, restrictions_key, rules_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from limnos.model.permits import Permit
-    from limnos.model.restrictions import Restriction
-    from limnos.services.lookup.securables import SecurableTarget
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 FILTER_TEXT_MAX: Final = 4_096
 MASKS_MAX: Final = 500

@@ -7,31 +7,27 @@ server itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.decisions import SecurableChain
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, IllegalStatistic, UnsupportedOperation
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.model.statistics import PartitionRange, Statistic
 from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
 from limnos.services.lookup.columns import column_require
-from limnos.services.lookup.securables import target_require
+from limnos.services.lookup.securables import AttachmentTarget, target_require
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_view import RequestView
 from limnos.store.objects.attachments import OWN
 from limnos.store.objects.statistics import partition_statistics_read, statistics_read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.permits import Permit
-    from limnos.model.statistics import PartitionRange, Statistic
-    from limnos.services.lookup.securables import AttachmentTarget
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 CUSTOM: Final = "custom-"
 NAME_MAX: Final = 256

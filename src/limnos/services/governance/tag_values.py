@@ -7,7 +7,8 @@ value detaches the tag.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -16,6 +17,7 @@ from limnos.model.attachments import check_tag_value
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import TagRecord
 from limnos.services.federation.placeholder_nodes import with_placeholders
 from limnos.services.governance.attachments import (
@@ -25,16 +27,11 @@ from limnos.services.governance.attachments import (
     names_on,
     visible_ids_of,
 )
+from limnos.services.lookup.securables import AttachmentTarget
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from limnos.model.permits import Permit
-    from limnos.services.lookup.securables import AttachmentTarget
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 VALUES_MAX: Final = 1_000
 """How many values a tag may allow, and may have on one object."""

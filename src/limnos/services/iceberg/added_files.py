@@ -8,32 +8,28 @@ record 0136.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.files import place_key
-from limnos.formats.iceberg.file_lists import AddedSnapshots, added_snapshots
+from limnos.formats.iceberg.file_lists import AddedSnapshots, ListedFile, SnapshotFiles, added_snapshots
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
 from limnos.model.object_errors import name_object_in_error
 from limnos.model.storage_locations import ROOTS
+from limnos.names.path import Levels
+from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.concurrency.parallel import map_concurrently
+from limnos.services.request.context import Context
 from limnos.services.request.files import AT_ONCE
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.storage.table_files import TableFiles, own_locations
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.formats.iceberg.file_lists import ListedFile, SnapshotFiles
-    from limnos.model.entities import MetadataDocument
-    from limnos.names.path import Levels
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
 
 log = get_logger("limnos.added_files")
 MANIFEST_BYTES_MAX: Final = 16 << 20

@@ -5,10 +5,9 @@ May import `formats`, and nothing of this package. Must not know how a commit is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.json_types import Json
 
 
 class CommitChange(NamedTuple):

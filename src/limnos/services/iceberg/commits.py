@@ -9,23 +9,36 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg import requirements as iceberg_requirements
 from limnos.formats.iceberg import updates as iceberg_updates
+from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.offloaded import CommitTerms
 from limnos.formats.iceberg.repeated_commits import build, check_unless_applied
+from limnos.formats.maintenance.rewrites import RewriteFigures
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, CommitConflict
+from limnos.model.permits import Permit
+from limnos.model.records import CatalogRecord
 from limnos.model.storage_locations import LocationKind
+from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.added_files import CommitFiles, check_added_files
 from limnos.services.iceberg.commit_values import CommitChange, CommitEffects, CommitGuards, CommitState
-from limnos.services.iceberg.dataset_fence import check_dataset_commit, dataset_guard_of, lock_require
+from limnos.services.iceberg.dataset_fence import (
+    DatasetGuard,
+    LockProof,
+    LockRequirement,
+    check_dataset_commit,
+    dataset_guard_of,
+    lock_require,
+)
 from limnos.services.iceberg.orphan_fence import fence_check, fence_require
 from limnos.services.iceberg.rewrite_commits import rewrite_check, rewrite_count, rewrite_require
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots, removes_snapshots
@@ -39,29 +52,18 @@ from limnos.services.iceberg.tables import (
     table_make,
 )
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
 from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.request.old_metadata_files import delete_old_metadata_files
-from limnos.services.request.recent_metadata import RECENT_METADATA
+from limnos.services.request.recent_metadata import RECENT_METADATA, RecentMetadata
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.storage.location_claims import location_move, locations_claim, locations_lock
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 from limnos.view.keys import document_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.formats.maintenance.rewrites import RewriteFigures
-    from limnos.model.permits import Permit
-    from limnos.model.records import CatalogRecord
-    from limnos.names.path import Levels
-    from limnos.services.iceberg.dataset_fence import DatasetGuard, LockProof, LockRequirement
-    from limnos.services.request.context import Context
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.recent_metadata import RecentMetadata
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.files")
 PATIENCE_S = 300.0

@@ -7,28 +7,26 @@ The lock is verified in the commit's own transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.json_types import Json
+from limnos.model.decisions import Decision, SecurableChain
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, OutsideWriter, PermissionDenied
 from limnos.model.kinds import Kind
+from limnos.model.records import TableRecord
 from limnos.names.dataverse import DataverseName
 from limnos.names.display import render as display_name
+from limnos.names.path import Levels
+from limnos.services.request.request_view import RequestView
 from limnos.sqlpp import stored, tree
 from limnos.sqlpp.declarations import declarations_of
 from limnos.sqlpp.jobs import type_of
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.model.decisions import Decision, SecurableChain
-    from limnos.model.entities import Node
-    from limnos.model.records import TableRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.request_view import RequestView
-    from limnos.sqlpp.stored import StorageForm
-    from limnos.store.tx import Tx
+from limnos.sqlpp.stored import StorageForm
+from limnos.store.tx import Tx
 
 
 class DatasetGuard(NamedTuple):

@@ -9,23 +9,20 @@ than `KNOWLEDGE_MAX_S` after its node last asked. The removal waits longer than 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
 from limnos.formats.iceberg.file_lists import AddedSnapshots, ListedFile, added_snapshots
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import CommitConflict, LimnosError, ServiceUnavailable
+from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.storage.table_files import TableFiles, own_locations
 from limnos.store.activity.orphan_files import DELETED, REMOVING, fenced_files_read, fenced_tables_read
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
 
 KNOWLEDGE_S: Final = 30.0
 KNOWLEDGE_MAX_S: Final = 90.0

@@ -10,37 +10,31 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.field_ids import field_ids_of
-from limnos.formats.iceberg.read_restrictions import reading_shape
+from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.read_restrictions import BoundRestrictions, reading_shape
 from limnos.formats.scans.manifest_batches import TOLD_BYTES_MAX, TOLD_TOO_MUCH
-from limnos.formats.scans.request import ScanRequest
+from limnos.formats.scans.request import ScanRequest, ScanScope
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, StorageFailed, UnsupportedOperation
 from limnos.services.iceberg.restricted_reads import QuotaMeter, directory_hold, directory_leave
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
-from limnos.services.iceberg.scans import ScanTasks, scan_of
+from limnos.services.iceberg.scans import ScanTarget, ScanTasks, TableScan, scan_of
 from limnos.services.request.concurrency.coalescing import RequestCoalescer
 from limnos.services.request.concurrency.parallel import map_concurrently
+from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.vending.credentials import VENDOR, VendedCredentials, credential_request_of
 from limnos.sources.credentials import FileRights
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.formats.iceberg.read_restrictions import BoundRestrictions
-    from limnos.formats.scans.request import ScanScope
-    from limnos.services.iceberg.scans import ScanTarget, TableScan
-    from limnos.services.request.context import Context
 
 log = get_logger("limnos.restricting")
 AT_ONCE: Final = 4

@@ -8,32 +8,28 @@ rows, bytes and time. Each preview leaves a line in the audit, because rows leav
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from contextlib import aclosing, contextmanager
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
 from limnos.formats.iceberg.field_ids import field_ids_of, schema_of
+from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.read_restrictions import BoundRestrictions
 from limnos.formats.scans.request import ScanRequest
 from limnos.model.audit import AuditedDecision, AuditRecord, RequestOrigin, rights_text
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.kinds import ROOT_ID
 from limnos.names import display
+from limnos.names.path import Levels
 from limnos.services.iceberg.policy_enforcement import hide_file_names, narrow_request, read_shape
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
-from limnos.services.iceberg.scans import scan_look, scan_of
+from limnos.services.iceberg.scans import ScanTarget, TableScan, scan_look, scan_of
+from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Iterator
-
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.names.path import Levels
-    from limnos.services.iceberg.scans import ScanTarget, TableScan
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 T = TypeVar("T")
 ROWS_MAX: Final = 200

@@ -6,21 +6,24 @@ May import the rooms below and `tables`. Must not know any wire format. `tables`
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.files import is_local, normalise
 from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.json_types import Json
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import CommitConflict, ServiceUnavailable
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
+from limnos.names.path import Levels
 from limnos.services.catalog.tables import TableCreate, new_table_of, table_find
-from limnos.services.iceberg.dataset_fence import check_dataset_commit, dataset_guard_of
+from limnos.services.iceberg.dataset_fence import DatasetGuard, check_dataset_commit, dataset_guard_of
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
 from limnos.services.iceberg.tables import (
     NewMetadata,
@@ -31,18 +34,12 @@ from limnos.services.iceberg.tables import (
     new_metadata_of,
 )
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.storage.location_claims import location_move, locations_claim, locations_lock
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.iceberg.dataset_fence import DatasetGuard
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 
 class TableReplace(msgspec.Struct, frozen=True):

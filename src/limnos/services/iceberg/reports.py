@@ -12,24 +12,21 @@ import asyncio
 import random
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
 from limnos.model.entities import MetricsReportRow
 from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
+from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find
+from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.activity.reports import reports_put, reports_read
+from limnos.store.interface import Store
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.interface import Store
 
 log = get_logger("limnos.reports")
 WAITING_BYTES_MAX = 4 << 20

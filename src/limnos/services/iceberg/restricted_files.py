@@ -9,21 +9,18 @@ one for each period of 12 hours.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.files import delete_directory, store_for
 from limnos.model.errors import LimnosError
 from limnos.services.request.catalog_storage import RESTRICTED_READS_DIRECTORY
+from limnos.services.request.task_context import Heartbeat, TaskContext
 from limnos.store.objects.catalogs import catalogs_read
 from limnos.store.objects.restricted_reads import ENDED_AT_ONCE
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.services.request.task_context import Heartbeat, TaskContext
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.restricted_files")
 PRUNE_RESTRICTED: Final = "prune-restricted"

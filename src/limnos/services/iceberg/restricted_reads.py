@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import hashlib
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
+from limnos.formats.iceberg.read_restrictions import BoundRestrictions
 from limnos.model.errors import LimnosError, ServiceUnavailable
 from limnos.model.permits import upkeep_permit
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from limnos.services.iceberg.scans import ScanTarget
 from limnos.services.request.catalog_storage import RESTRICTED_READS_DIRECTORY
+from limnos.services.request.context import Context
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.read_restrictions import BoundRestrictions
-    from limnos.services.iceberg.scans import ScanTarget
-    from limnos.services.request.context import Context
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.restricted_reads")
 IDLE_MS: Final = 600_000

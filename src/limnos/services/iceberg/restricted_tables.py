@@ -7,25 +7,22 @@ serve the table's metadata and its scans, as far as the restrictions allow. Deci
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.field_ids import schema_of
-from limnos.formats.iceberg.read_restrictions import bound_of, restrict_metadata
+from limnos.formats.iceberg.read_restrictions import BoundRestrictions, bound_of, restrict_metadata
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import PermissionDenied
+from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find, table_load
+from limnos.services.lookup.definer_rights import ViewChain
+from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import is_heavy
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.read_restrictions import BoundRestrictions
-    from limnos.model.entities import MetadataDocument
-    from limnos.names.path import Levels
-    from limnos.services.lookup.definer_rights import ViewChain
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
+from limnos.services.request.request_view import RequestView
 
 
 class TableVisibility(NamedTuple):

@@ -8,8 +8,9 @@ table is still valid, which the transaction checks again.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -22,22 +23,17 @@ from limnos.formats.maintenance.rewrites import (
     carried_summary,
     rewrite_request,
 )
-from limnos.formats.maintenance.table_metadata import metadata_of
+from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
 from limnos.services.iceberg.added_files import files_of
+from limnos.services.iceberg.commit_values import CommitChange
+from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.context import Context
 from limnos.store.activity.rewrites import lease_by_token
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.formats.maintenance.table_metadata import TableMetadata
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.iceberg.commit_values import CommitChange
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.maintenance")
 BYTES_MAX: Final = 128 << 20

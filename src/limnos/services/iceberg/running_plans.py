@@ -9,13 +9,11 @@ the plan again from its row in the store.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 from limnos.model.errors import ServiceUnavailable
 from limnos.services.request.node_services import ComponentKey
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
 IDLE_S: Final = 90.0

@@ -8,7 +8,7 @@ compute it again. A caller who may no longer read the table gets nothing of an o
 from __future__ import annotations
 
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,11 +19,9 @@ from limnos.services.iceberg.restricted_reads import directory_leave
 from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scans import ScanTarget, ScanTasks, TableScan, scan_of
 from limnos.services.iceberg.snapshot_pins import PLAN_PINS, snapshots_of_scan
+from limnos.services.request.context import Context
 from limnos.store.activity.scan_plans import ScanPlan, plan_of, plan_query
-
-if TYPE_CHECKING:
-    from limnos.services.request.context import Context
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 _PERMIT: Final = upkeep_permit("limnos")
 _ID_LENGTH: Final = 32

@@ -5,14 +5,11 @@ May import the standard library only. Must not know scans; `app` chooses the imp
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Protocol
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Protocol
 
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.offloaded_work import InlineOffloader, WorkOffloader
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
 
 
 class ScanQueue(Protocol):

@@ -8,37 +8,33 @@ place that decides on scans. Decision record 0092.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.files import is_within
 from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.read_restrictions import BoundRestrictions
 from limnos.formats.scans.manifest_batches import manifest_batches
 from limnos.formats.scans.request import ScanManifests, ScanRequest, ScanScope, scan_scope_of
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import PermissionDenied, UnsupportedOperation
 from limnos.model.principals import Requester
 from limnos.model.restrictions import CLOSED_TO
+from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find_through_views
 from limnos.services.iceberg.restricted_tables import is_restricted, restricted_visibility
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
-from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.lookup.definer_rights import ViewChain
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.concurrency.parallel import map_concurrently
+from limnos.services.request.context import Context
 from limnos.services.request.files import AT_ONCE
 from limnos.services.request.offloaded_work import is_heavy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from contextlib import AbstractAsyncContextManager
-
-    from limnos.formats.iceberg.read_restrictions import BoundRestrictions
-    from limnos.model.entities import MetadataDocument
-    from limnos.names.path import Levels
-    from limnos.services.lookup.definer_rights import ViewChain
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
+from limnos.services.request.request_view import RequestView
 
 LIST_BYTES_MAX: Final = 64 << 20
 """The largest manifest or manifest list that is read."""

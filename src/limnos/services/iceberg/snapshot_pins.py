@@ -6,14 +6,16 @@ that removes snapshots reads them, in its own transaction. Decision record 0123.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.formats.scans.request import ScanScope
 from limnos.model.errors import (
     BadRequest,
     CommitConflict,
@@ -25,19 +27,14 @@ from limnos.model.errors import (
 )
 from limnos.model.permits import upkeep_permit
 from limnos.services.catalog.tables import table_find
+from limnos.services.iceberg.scans import ScanTarget
+from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.objects.snapshot_pins import PinHolder
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.formats.scans.request import ScanScope
-    from limnos.services.iceberg.scans import ScanTarget
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.objects.snapshot_pins import PinHolder
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.snapshot_pins")
 PINS_MAX: Final = 1_000

@@ -7,29 +7,25 @@ limited in files and time. Each returns where the next one begins; nothing is st
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.iceberg.file_lists import ListedFile, ListedManifest, SnapshotFiles
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
+from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.scan_queue import SCAN_QUEUE
-from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.concurrency.parallel import map_concurrently
+from limnos.services.request.context import Context
 from limnos.services.request.files import AT_ONCE
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.storage.table_files import TableFiles, own_locations
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import MetadataDocument
-    from limnos.names.path import Levels
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
 
 FILES_MAX: Final = 1_000
 """The maximum number of files of one slice."""

@@ -6,21 +6,18 @@ one place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import CommitConflict
+from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.commits import lost_race_pause, table_commit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 
 TRIES_MAX: Final = 50
 """How often a change is retried. Each retry means that another commit came between reading and committing."""

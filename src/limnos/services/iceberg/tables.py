@@ -8,7 +8,8 @@ registered metadata files in `services.iceberg.registrations`.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Callable
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -16,29 +17,24 @@ from limnos.access.actions import Action
 from limnos.files import check_size, is_local, is_within, normalise
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.create import new_table
+from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.offloaded import CreateTerms
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, OutsideRoots
 from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_taken_error
+from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.model.uuids import new_uuid
+from limnos.names.path import Levels
 from limnos.services.catalog.tables import NewTable, TableCreate, new_table_of, table_insert
 from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.context import Context
+from limnos.services.request.offloaded_work import WorkOffloader
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, is_sourced
-from limnos.services.vending.credentials import new_table_credentials
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.offloaded_work import WorkOffloader
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.vending.credentials import VendedCredentials
+from limnos.services.vending.credentials import VendedCredentials, new_table_credentials
 
 
 class TableRequest(NamedTuple):

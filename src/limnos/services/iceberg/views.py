@@ -9,8 +9,9 @@ file is deleted if certainly nothing points to it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -18,31 +19,27 @@ from limnos.access.actions import Action
 from limnos.files import is_local, normalise
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg import view_metadata, view_updates
+from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.offloaded import CommitTerms, CreateTerms
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict
 from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_taken_error
+from limnos.model.permits import Permit
 from limnos.model.records import ViewRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
+from limnos.names.path import Levels
+from limnos.services.catalog.tables import NewTable
 from limnos.services.catalog.views import ViewCreate, ViewState, new_view_of, view_find, view_insert, writer_of
 from limnos.services.iceberg.tables import NewMetadata, add_metadata_scheme, document_of, latest_time, new_metadata_of
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, is_heavy
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.storage.location_claims import location_move, locations_lock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.catalog.tables import NewTable
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 PATIENCE_S = 300.0
 """How long a replace without a deadline is retried, in seconds."""

@@ -6,21 +6,17 @@ May import the rooms below and `identity.access_subtrees`. Pure but for giving o
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
 
 from limnos.access.decide import is_allowed
 from limnos.access.levels import levels_of
 from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions
+from limnos.model.decisions import SecurableChain
 from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.services.identity.access_objects import roles_of
-from limnos.store.identity.access_facts import HeldRoleRow
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.services.identity.access_subtrees import SubtreeFacts
-    from limnos.store.identity.access_facts import RuleRow, UserRow
+from limnos.services.identity.access_subtrees import SubtreeFacts
+from limnos.store.identity.access_facts import HeldRoleRow, RuleRow, UserRow
 
 CLASSED_AT_ONCE: Final = 1_000
 

@@ -8,16 +8,20 @@ the same rules, owners and containers.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.access.levels import LEVELS
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.entities import Grant, Principal, RoleEntity
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind, ZoneKind
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.names.fullname import FullName, render_quoted
 from limnos.names.logical import LogicalCodec
 from limnos.services.identity.access_changes import AffectedUsers, ObjectClass, classes_of, decided_levels
+from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.access_subtrees import SubtreeFacts
 from limnos.services.identity.explain import scope_of
 from limnos.services.identity.grants import (
@@ -27,22 +31,13 @@ from limnos.services.identity.grants import (
     roles_decide,
     rules_decide,
 )
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.request_scope import RequestScope
-from limnos.store.identity.access_facts import RuleRow, UserRange, users_read
+from limnos.services.request.request_view import RequestView
+from limnos.store.ancestry import Ancestry
+from limnos.store.identity.access_facts import RuleRow, UserRange, UserRow, users_read
 from limnos.store.identity.roles import role_part_read
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import Grant, Principal, RoleEntity
-    from limnos.model.privileges import GrantCondition, Privilege
-    from limnos.services.identity.access_objects import AccessQuestion
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.ancestry import Ancestry
-    from limnos.store.identity.access_facts import UserRow
 
 USERS_MAX: Final = 20_000
 USERS_AT_ONCE: Final = 250

@@ -7,30 +7,32 @@ of users, and its cost grows with them alone. Each page is true at one moment af
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action, require_kind
 from limnos.access.levels import deciding_privileges, levels_of
-from limnos.model.decisions import ChainLink, display_names
+from limnos.model.decisions import ChainLink, DecisionFactor, SecurableChain, display_names
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.kinds import Kind
-from limnos.services.identity.access_objects import object_access_read, require_asker, scope_of_question, target_of
-from limnos.store.identity.access_facts import UserRange, holder_counts_read, users_read
+from limnos.services.identity.access_objects import (
+    AccessQuestion,
+    AccessTarget,
+    ObjectAccess,
+    object_access_read,
+    require_asker,
+    scope_of_question,
+    target_of,
+)
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.identity.access_facts import UserRange, UserRow, holder_counts_read, users_read
+from limnos.store.sql import Load
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.decisions import DecisionFactor, SecurableChain
-    from limnos.services.identity.access_objects import AccessQuestion, AccessTarget, ObjectAccess
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.identity.access_facts import UserRow
-    from limnos.store.sql import Load
 
 PAGE_MAX: Final = 1_000
 USERS_AT_ONCE: Final = 250

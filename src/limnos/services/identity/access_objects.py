@@ -6,30 +6,26 @@ only the facts are read for all users at once. Users with the same roles and gro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from limnos.access.actions import Action
 from limnos.access.decide import decide, is_allowed
 from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions
+from limnos.model.decisions import ChainLink, DecisionFactor, SecurableChain
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
 from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.model.privileges import Privilege
+from limnos.model.restrictions import Restriction
 from limnos.services.identity.explain import chain_to, require_path, scope_of
-from limnos.store.identity.access_facts import owners_read, role_names_read, rules_on_read
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.identity.access_facts import OwnerRow, RuleRow, UserRow, owners_read, role_names_read, rules_on_read
+from limnos.store.sql import Load
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import restrictions_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from limnos.model.decisions import ChainLink, DecisionFactor, SecurableChain
-    from limnos.model.restrictions import Restriction
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.identity.access_facts import OwnerRow, RuleRow, UserRow
-    from limnos.store.sql import Load
 
 _PRIVILEGES = {int(privilege): privilege for privilege in Privilege}
 

@@ -7,28 +7,22 @@ objects below. Objects with the same rules, owner and container share one decisi
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.access.decide import is_allowed
 from limnos.access.levels import LEVELS
 from limnos.access.restrictions import binding_restrictions
+from limnos.model.decisions import SecurableChain
 from limnos.model.errors import BadRequest
-from limnos.model.kinds import CONTAINERS
+from limnos.model.kinds import CONTAINERS, Kind
+from limnos.model.principals import Subject
 from limnos.services.identity.access_changes import decided_levels
-from limnos.services.identity.access_objects import scope_of_question, target_of
-from limnos.services.identity.access_subtrees import SubtreeFacts, object_path
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.kinds import Kind
-    from limnos.model.principals import Subject
-    from limnos.services.identity.access_objects import AccessQuestion, AccessTarget
-    from limnos.services.identity.access_subtrees import SubtreeObject
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
+from limnos.services.identity.access_objects import AccessQuestion, AccessTarget, scope_of_question, target_of
+from limnos.services.identity.access_subtrees import SubtreeFacts, SubtreeObject, object_path
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
 
 PAGE_MAX: Final = 1_000
 DECIDED_AT_ONCE: Final = 500

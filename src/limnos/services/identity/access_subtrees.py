@@ -7,21 +7,16 @@ two parts, so a large subtree is not seen at one moment. `OBJECTS_MAX` bounds th
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.kinds import CONTAINERS
-from limnos.store.identity.access_facts import children_read, owners_read, restrictions_on_read, rules_on_read
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.restrictions import Restriction
-    from limnos.services.request.context import Context
-    from limnos.store.identity.access_facts import RuleRow
-    from limnos.store.sql import Load
+from limnos.model.restrictions import Restriction
+from limnos.services.request.context import Context
+from limnos.store.identity.access_facts import RuleRow, children_read, owners_read, restrictions_on_read, rules_on_read
+from limnos.store.sql import Load
 
 OBJECTS_MAX: Final = 100_000
 AT_ONCE: Final = 500

@@ -8,7 +8,7 @@ when its user ends it, at the next request on every node.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -16,29 +16,25 @@ from limnos.access.actions import Action
 from limnos.access.authentication import ANONYMOUS, Credential, hash_secret, new_secret, token_text
 from limnos.access.principal_names import check_new_user
 from limnos.model.decisions import Decision, DecisionFactor
-from limnos.model.entities import Token
+from limnos.model.entities import Password, Token
 from limnos.model.errors import AuthenticationFailed, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.permits import Permit
 from limnos.model.principals import TokenPurpose, TokenTrust
-from limnos.services.identity.issuer import ISSUER
+from limnos.services.identity.issuer import ISSUER, AuthorizationRequest
 from limnos.services.identity.issuer_sign_in import sign_in, store_identity
 from limnos.services.identity.logins import password_verify
 from limnos.services.identity.tokens import worth_of
 from limnos.services.identity.users import check_sign_in
 from limnos.services.request.context import Context
+from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.identity.tokens import console_sessions_read, token_read
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import token_key
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Password
-    from limnos.model.permits import Permit
-    from limnos.services.identity.issuer import AuthorizationRequest
-    from limnos.services.request.defaults import AccessSettings
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 CODE_S: Final = 120
 """How long a code can be used, in seconds."""

@@ -6,27 +6,21 @@ object or above it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action, require_kind
 from limnos.access.explain import suggest
 from limnos.access.subjects import principal_of
-from limnos.model.decisions import ABSENT_ID, ChainLink, Decision, display_names
+from limnos.model.decisions import ABSENT_ID, ChainLink, Decision, SecurableChain, display_names
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind, ZoneKind
 from limnos.model.privileges import escape_percent
-from limnos.services.lookup.definer_rights import DEFINER_ACTIONS, LoadTarget, explain_through
+from limnos.services.lookup.definer_rights import DEFINER_ACTIONS, LoadTarget, ViewChain, explain_through
 from limnos.services.lookup.securables import role_find
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_sourced
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import name_key
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import SecurableChain
-    from limnos.services.lookup.definer_rights import ViewChain
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
 
 
 async def access_explain(

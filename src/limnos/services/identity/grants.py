@@ -7,14 +7,16 @@ object it is about.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.decisions import Decision
 from limnos.model.entities import Grant, Node, Principal, RoleEntity, RoleWithRules
 from limnos.model.errors import BadRequest, IllegalObject, IllegalPrivilege, IllegalRole, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.privileges import GrantCondition, Privilege, check_binding, check_conditions
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder, with_placeholders
 from limnos.services.identity.users import RoleHolder, principal_require
@@ -27,17 +29,13 @@ from limnos.services.lookup.securables import (
     target_find,
     target_require,
 )
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import Decision
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 RULES_MAX = 2_000
 """How many privileges one request may name; each is looked up and written separately."""

@@ -5,24 +5,20 @@ May import the rooms below. Must not know any wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Principal
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.services.identity.users import principal_look_up, principal_require
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each, require_fact
 from limnos.view.keys import members_key
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 MEMBERS_MAX = 1_000
 """How many users one request may add to a group."""

@@ -5,13 +5,11 @@ May import `model`. Must not know the network or any wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from limnos.model.errors import AuthenticationFailed
+from limnos.model.principals import IssuerIdentity
 from limnos.services.request.node_services import ComponentKey
-
-if TYPE_CHECKING:
-    from limnos.model.principals import IssuerIdentity
 
 
 class PublicClient(NamedTuple):

@@ -9,7 +9,6 @@ case.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,21 +20,18 @@ from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Principal
 from limnos.model.errors import AuthenticationFailed, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.permits import Permit
+from limnos.model.principals import IssuerIdentity
 from limnos.services.identity.issuer import ISSUER
 from limnos.services.lookup.principal_names import principal_create
 from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
 from limnos.services.request.context import Context
-from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.node_services import AuditedRequest, ComponentKey, NodeServices
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.identity.principals import signed_in_read, user_status_read
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.model.principals import IssuerIdentity
-    from limnos.services.request.node_services import AuditedRequest, NodeServices
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 
 class UserSignIn(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ request, on every node. A session has the trust of its password when that was se
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -20,22 +20,20 @@ from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Password, Token
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.permits import Permit
 from limnos.model.principals import TokenPurpose, TokenTrust, is_name
 from limnos.model.privileges import escape_percent
 from limnos.services.identity.password_hashing import HASHING, TRIES
 from limnos.services.identity.tokens import worth_of
 from limnos.services.identity.users import check_sign_in
 from limnos.services.request.context import Context
+from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.identity.passwords import password_read
 from limnos.store.identity.tokens import token_read
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.services.request.defaults import AccessSettings
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 _WRONG: Final = "The user or the password is wrong"
 _OVER: Final = "The session is over: sign in again with 'limnos login'"

@@ -5,25 +5,21 @@ May import the rooms below. Must not know any wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Principal
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.permits import Permit
 from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
 from limnos.services.identity.users import principal_require
 from limnos.services.lookup.securables import SecurableTarget, scope_for, target_require
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_view import RequestView
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import principal_id_key
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 
 class OwnerSet(msgspec.Struct, frozen=True):

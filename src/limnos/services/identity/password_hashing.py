@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from limnos.model.errors import ServiceUnavailable, TooManyAttempts
 from limnos.services.request.node_services import ComponentKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 T = TypeVar("T")
 AT_ONCE: Final = 2

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections.abc import AsyncGenerator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,6 +21,7 @@ from limnos.model.decisions import ChainLink
 from limnos.model.entities import Grant, Node, RoleEntity, RoleWithRules
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.services.federation.placeholder_nodes import read_attached
 from limnos.services.identity.grants import (
     PrivilegeRequest,
@@ -28,22 +30,15 @@ from limnos.services.identity.grants import (
     refuse_duplicates,
 )
 from limnos.services.lookup.securables import role_find, role_look_up, scope_for, target_require
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.request_scope import RequestScope
-from limnos.store.ancestry import path_of
+from limnos.services.request.request_view import RequestView
+from limnos.store.ancestry import Ancestry, path_of
 from limnos.store.identity.roles import PART_MAX, role_objects_read, role_part_read
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact, require_facts
 from limnos.view.keys import ABSENT, all_roles_key, owner_key, role_key, roles_on_key, rules_key
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.ancestry import Ancestry
-    from limnos.store.tx import Tx
-
 
 ONE_BY_ONE_MAX = 50
 """The maximum number of roles that are read by name; for more, one statement reads all roles of the metalake."""

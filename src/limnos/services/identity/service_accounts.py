@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -20,20 +20,18 @@ from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest, InUse, NotFound
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.permits import Permit
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.model.privileges import escape_percent
 from limnos.services.identity.tokens import check_life, token_worth, worth_of
 from limnos.services.identity.users import check_sign_in
 from limnos.services.request.context import Context
+from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.identity.tokens import secrets_read, token_read
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.services.request.defaults import AccessSettings
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 SECRETS_MAX: Final = 2
 """The present secret, and one to replace it."""

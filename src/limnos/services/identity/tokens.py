@@ -7,7 +7,7 @@ created.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
@@ -18,21 +18,19 @@ from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.permits import Permit
 from limnos.model.principals import TokenTrust
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.identity.users import check_sign_in, check_token_holder
 from limnos.services.request.context import Context
+from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.identity.principals import user_status_read
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import token_key, tokens_key
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.services.request.defaults import AccessSettings
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 EXPIRES_MAX_S = 100 * 365 * 24 * 3600
 

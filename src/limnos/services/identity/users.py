@@ -5,7 +5,7 @@ May import the rooms below. Must not know any wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,21 +16,18 @@ from limnos.access.subjects import principal_of
 from limnos.model.entities import Principal
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.privileges import escape_percent
 from limnos.services.lookup.principal_names import principal_create
+from limnos.services.request.authorized_object import AuthorizedObject
+from limnos.services.request.context import Context
+from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.identity.principals import UserStatus
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact, require_facts
 from limnos.view.keys import holders_key, principals_key, roles_key, rules_key
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.services.request.authorized_object import AuthorizedObject
-    from limnos.services.request.context import Context
-    from limnos.services.request.defaults import AccessSettings
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.identity.principals import UserStatus
-    from limnos.store.tx import Tx
-
 
 _ACTIONS = {
     Kind.USER: (Action.USER_MANAGE, Action.USER_LOAD, Action.USER_LIST),

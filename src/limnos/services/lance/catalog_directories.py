@@ -8,26 +8,23 @@ those of any table. Decision record 0054.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from limnos.access.actions import Action
 from limnos.files import is_local, leads_within
+from limnos.model.entities import Node
 from limnos.model.errors import InvalidTable, NotFound, OutsideRoots
 from limnos.model.records import TableRecord
 from limnos.names.iceberg import render
+from limnos.names.path import Levels
 from limnos.services.lance.tables import LanceTable, has_data, lance_load
 from limnos.services.lance.workers import answer_question, storage_options_of, worker_task_of
-from limnos.services.request.catalog_storage import DIRECTORY, catalog_storage_of
+from limnos.services.request.catalog_storage import DIRECTORY, CatalogStorage, catalog_storage_of
+from limnos.services.request.context import Context
+from limnos.services.request.name_pages import PageRequest
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.sources.lance.questions import Contents, DirectoryContents, DirectoryTableEntry
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Node
-    from limnos.names.path import Levels
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
-    from limnos.services.request.name_pages import PageRequest
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
 
 
 class CatalogDirectory(NamedTuple):

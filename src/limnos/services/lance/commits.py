@@ -7,8 +7,9 @@ version may lack its final manifest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,24 +19,17 @@ from limnos.formats.lance_manifests import V2, VERSION_MAX, check_branch, staged
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, CommitConflict, MissingFile, ServiceUnavailable, StorageFailed
 from limnos.model.lance import LanceVersion
-from limnos.services.lance.tables import lance_find, lance_load
-from limnos.services.lance.versions import manifest_lost_error, manifests_for, version_view_of
+from limnos.model.permits import Permit
+from limnos.names.path import Levels
+from limnos.services.lance.manifests import BranchManifests
+from limnos.services.lance.tables import LanceTable, lance_find, lance_load
+from limnos.services.lance.versions import VersionView, manifest_lost_error, manifests_for, version_view_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.objects.lance_versions import lance_unsettled_read, lance_version_read
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.lance.manifests import BranchManifests
-    from limnos.services.lance.tables import LanceTable
-    from limnos.services.lance.versions import VersionView
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
-
 
 log = get_logger("limnos.lance")
 C = TypeVar("C")

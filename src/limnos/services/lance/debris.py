@@ -8,25 +8,21 @@ of its files are kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from limnos.files import is_local, is_within, leads_within, store_for, sweep_empty
+from limnos.files import FileStore, is_local, is_within, leads_within, store_for, sweep_empty
 from limnos.formats.lance_debris import AgedFile, ReferenceSearch, sort_files
 from limnos.model.errors import LimnosError
 from limnos.services.lance.purges import OWN
+from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.table_formats import LANCE
+from limnos.services.request.task_context import Heartbeat, TaskContext
 from limnos.store.objects.catalogs import catalog_of, catalog_read
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from limnos.files import FileStore
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.task_context import Heartbeat, TaskContext
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.janitor")
 PAGE: Final = 200

@@ -7,7 +7,8 @@ deleting the manifest deletes the version.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,23 +16,18 @@ from limnos.access.actions import Action
 from limnos.formats.lance_manifests import VERSION_MAX, check_branch
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, InUse, NotFound
+from limnos.model.permits import Permit
+from limnos.names.path import Levels
 from limnos.services.lance.commits import announce_change
+from limnos.services.lance.manifests import BranchManifests
 from limnos.services.lance.reference_reads import references_of
-from limnos.services.lance.tables import lance_find, lance_load
+from limnos.services.lance.tables import LanceTable, lance_find, lance_load
 from limnos.services.lance.versions import latest_version, manifests_for
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.lance.manifests import BranchManifests
-    from limnos.services.lance.tables import LanceTable
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.sources.lance.questions import TableReferences
-    from limnos.store.tx import Tx
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.sources.lance.questions import TableReferences
+from limnos.store.tx import Tx
 
 SPANS_MAX = 1000
 ALL = -1

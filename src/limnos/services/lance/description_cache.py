@@ -10,19 +10,15 @@ not cached. Remote tables are not cached: the check would cost as much as it sav
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
-from limnos.files import is_local
+from limnos.files import FileIdentity, is_local
 from limnos.formats.lance_manifests import V1, V2, VERSIONS, manifest_name
+from limnos.model.lance import LanceVersion
+from limnos.services.lance.tables import LanceTable
 from limnos.services.request.node_services import ComponentKey
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.files import FileIdentity
-    from limnos.model.lance import LanceVersion
-    from limnos.services.lance.tables import LanceTable
-    from limnos.sources.lance.questions import LanceDescription
+from limnos.sources.lance.questions import LanceDescription
 
 KEPT_BYTES_MAX: Final = 16 << 20
 ENTRY_BYTES: Final = 2_000

@@ -10,9 +10,9 @@ that was lost before that, or moved aside by mistake, is restored by itself.
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from limnos.files import is_local, parse
+from limnos.files import ChooseNames, FileEntry, is_local, parse
 from limnos.formats.lance_debris import BYPASSED
 from limnos.formats.lance_manifests import (
     MAGIC,
@@ -28,14 +28,9 @@ from limnos.formats.lance_manifests import (
 )
 from limnos.model.errors import AlreadyExists, BadRequest, MissingFile
 from limnos.model.lance import LanceVersion
+from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.files import FileOperations
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.files import ChooseNames, FileEntry
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.files import FileOperations
 
 log = get_logger("limnos.lance")
 SETTLES_MAX = 8

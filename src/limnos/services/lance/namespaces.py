@@ -7,7 +7,8 @@ is enough for all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Mapping
+from typing import Final, cast
 
 import msgspec
 
@@ -15,7 +16,9 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, NotFound, UnsupportedOperation
 from limnos.model.kinds import GENERIC_PROVIDER, Kind
+from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord, NamespaceRecord
+from limnos.names.path import Levels
 from limnos.services.catalog.catalogs import CatalogDrop, catalog_create, catalog_delete, catalog_load
 from limnos.services.catalog.namespaces import (
     NamespaceCreate,
@@ -25,18 +28,12 @@ from limnos.services.catalog.namespaces import (
 )
 from limnos.services.lance.tables import lance_drop_confirmed
 from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE
 from limnos.services.storage.namespace_locations import check_new_location
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 BELOW_MAX: Final = 10_000
 """How many objects one request drops."""

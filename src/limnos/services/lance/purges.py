@@ -7,12 +7,14 @@ the table's own; other files stay.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
 from limnos.files import key_of, store_for
 from limnos.formats.lance_debris import BYPASSED
+from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_claims import rivals_of
 from limnos.services.storage.purges import (
     KEPT_REASON,
@@ -22,11 +24,6 @@ from limnos.services.storage.purges import (
     location_mark_purged,
 )
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from limnos.services.request.task_context import TaskContext
 
 log = get_logger("limnos.purge")
 OWN: Final = ("data", "_indices", "_deletions", "_transactions", "_refs", "tree", BYPASSED, "_versions")

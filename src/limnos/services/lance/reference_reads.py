@@ -6,16 +6,13 @@ May import the rooms below. Writes nothing, and must not know any wire format.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from limnos.services.lance.tables import LanceTable
 from limnos.services.lance.versions import latest_version
 from limnos.services.lance.workers import answer_question, storage_options_of, worker_task_of
+from limnos.services.request.context import Context
 from limnos.sources.lance.questions import References, TableReferences
 from limnos.store.objects.lance_versions import lance_branches_read
-
-if TYPE_CHECKING:
-    from limnos.services.lance.tables import LanceTable
-    from limnos.services.request.context import Context
 
 
 async def references_of(ctx: Context, table: LanceTable) -> TableReferences:

@@ -8,7 +8,7 @@ branch of its name is created here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
@@ -17,25 +17,27 @@ from limnos.formats.lance_manifests import check_branch
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.lance import LanceVersion
+from limnos.model.permits import Permit
+from limnos.names.path import Levels
 from limnos.services.lance.catalog_directories import find_readable_table
 from limnos.services.lance.commits import FinalCheck
 from limnos.services.lance.reference_reads import references_of
 from limnos.services.lance.row_operations import bind_question
-from limnos.services.lance.tables import lance_load
+from limnos.services.lance.tables import LanceTable, lance_load
 from limnos.services.lance.versions import latest_version, manifests_for, version_require
 from limnos.services.lance.workers import answer_question, worker_task_of
-from limnos.sources.lance.questions import BranchDrop, BranchMake, TableReferences, TagDrop, TagPut
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.lance.tables import LanceTable
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.sources.lance.questions import LanceQuestion, TagReference
-    from limnos.store.tx import Tx
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.sources.lance.questions import (
+    BranchDrop,
+    BranchMake,
+    LanceQuestion,
+    TableReferences,
+    TagDrop,
+    TagPut,
+    TagReference,
+)
+from limnos.store.tx import Tx
 
 
 class BranchKeep(msgspec.Struct, frozen=True):

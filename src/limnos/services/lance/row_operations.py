@@ -7,29 +7,24 @@ before the body is read, and again when all of it has arrived.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Final, TypeVar, cast
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.files import is_local, leads_within
 from limnos.model.errors import BadRequest, CommitConflict, NotFound, OutsideRoots
+from limnos.names.path import Levels
 from limnos.services.lance.catalog_directories import find_readable_table
 from limnos.services.lance.table_description import VERSION_END, VersionReference, state_of
-from limnos.services.lance.tables import has_table_data, lance_load
+from limnos.services.lance.tables import LanceTable, has_table_data, lance_load
 from limnos.services.lance.worker_callbacks import VersionCallbacks, newest_versions_of
-from limnos.services.lance.workers import WORKERS, answer_question, storage_options_of, worker_task_of
+from limnos.services.lance.workers import WORKERS, WorkerTask, answer_question, storage_options_of, worker_task_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.sources.lance.questions import Explain, LanceQuestion, LanceWriteResult, Merge, Query
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
-
-    from limnos.names.path import Levels
-    from limnos.services.lance.tables import LanceTable
-    from limnos.services.lance.workers import WorkerTask
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
 
 T = TypeVar("T")
 _NEWEST: Final = VersionReference()

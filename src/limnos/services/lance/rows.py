@@ -6,19 +6,16 @@ operations for a directory. So the code that decodes requests need not know wher
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import AsyncGenerator
+from typing import Protocol, TypeVar
 
 from limnos.access.actions import Action
+from limnos.names.path import Levels
 from limnos.services.lance import row_operations as lance_data
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from limnos.names.path import Levels
-    from limnos.services.lance.table_description import VersionReference
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.sources.lance.questions import LanceQuestion, LanceWriteResult, Merge, Query, Write
+from limnos.services.lance.table_description import VersionReference
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.sources.lance.questions import LanceQuestion, LanceWriteResult, Merge, Query, Write
 
 T = TypeVar("T")
 

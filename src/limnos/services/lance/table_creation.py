@@ -7,20 +7,25 @@ to drop it, since its latest version keeps nothing of it. Filling a declared tab
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, LimnosError, PermissionDenied
 from limnos.model.kinds import Kind
+from limnos.model.lance import LanceVersion
 from limnos.model.object_errors import name_taken_error
-from limnos.model.permits import upkeep_permit
+from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.records import TableRecord
+from limnos.names.path import Levels
 from limnos.services.lance.purges import LANCE_PURGE, LancePurge, lance_purge_of
 from limnos.services.lance.row_operations import bind_question, table_to_change, write_body
 from limnos.services.lance.tables import (
+    LanceCreate,
     LanceTable,
     LanceTableDraft,
     has_data,
@@ -33,24 +38,15 @@ from limnos.services.lance.tables import (
     versions_of,
 )
 from limnos.services.lance.workers import WORKERS, worker_task_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE
 from limnos.services.storage.purges import PurgePayload
 from limnos.services.vending.credentials import new_table_credentials
 from limnos.sources.lance.questions import LanceWriteResult, Write
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
-
-    from limnos.model.entities import Node
-    from limnos.model.lance import LanceVersion
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.lance.tables import LanceCreate
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.lance")
 CREATE, EXIST_OK, OVERWRITE = "create", "existok", "overwrite"

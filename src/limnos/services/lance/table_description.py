@@ -8,11 +8,12 @@ allows.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.formats.lance_manifests import check_branch
 from limnos.model.errors import BadRequest, NotFound
+from limnos.names.path import Levels
 from limnos.services.lance.catalog_directories import (
     CatalogDirectory,
     catalog_directory_of,
@@ -24,14 +25,10 @@ from limnos.services.lance.reference_reads import references_of
 from limnos.services.lance.tables import LanceTable, has_data, lance_load
 from limnos.services.lance.versions import latest_version, manifests_for, version_require
 from limnos.services.lance.workers import answer_question, storage_options_of, worker_task_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 from limnos.sources.lance.questions import Describe, LanceDescription
 from limnos.store.objects.lance_versions import lance_top_read
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-
 
 VERSION_END: Final = 1 << 63
 

@@ -5,13 +5,15 @@ May import the rooms below. A page has as many visible names as requested, howev
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.model.errors import NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.records import TableRecord
+from limnos.names.path import Levels
 from limnos.services.catalog.namespaces import namespaces_list
 from limnos.services.lance.catalog_directories import (
     CatalogDirectory,
@@ -25,17 +27,12 @@ from limnos.services.lance.namespaces import lance_namespace_properties
 from limnos.services.lance.tables import LanceTable, has_table_data
 from limnos.services.request.browsing import catalog_names
 from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, NamePage, PageRequest, page_of
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE, ExternalCatalogError, format_of, refuse_directory_request
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
 
 PAGE = 1000
 

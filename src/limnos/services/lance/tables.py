@@ -7,26 +7,35 @@ lie directly in its catalog; then the catalog's node is its parent.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.lance_manifests import VERSIONS
+from limnos.model.decisions import Decision, SecurableChain
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.lance import LanceVersion
 from limnos.model.object_errors import name_taken_error
+from limnos.model.permits import Permit
 from limnos.model.records import BLANK_NAMESPACE, TableRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
 from limnos.names.parts import check_levels
+from limnos.names.path import Levels
 from limnos.services.catalog.namespaces import namespace_create_of
-from limnos.services.catalog.tables import require_free, table_find, table_move_of, table_reparent
+from limnos.services.catalog.tables import TableMove, require_free, table_find, table_move_of, table_reparent
 from limnos.services.lance.manifests import find_manifests
 from limnos.services.lance.purges import LANCE_PURGE, lance_purge_of
-from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.authorized_object import AuthorizedObject
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE, refuse_directory_request, require_format
 from limnos.services.storage.location_claims import (
     location_claim,
@@ -37,21 +46,7 @@ from limnos.services.storage.location_claims import (
 from limnos.services.storage.namespace_locations import inherited_location
 from limnos.services.vending.credentials import new_table_credentials
 from limnos.store.objects.lance_versions import lance_top_read
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.decisions import Decision, SecurableChain
-    from limnos.model.lance import LanceVersion
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.catalog.tables import TableMove
-    from limnos.services.request.authorized_object import AuthorizedObject
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 MANAGED: Final = "managed_versioning"
 CATALOG_MANAGED: Final = "lance.managed-versioning"

@@ -9,7 +9,7 @@ its files define the versions, and nothing is cached here.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.formats.lance_manifests import (
     VERSION_MAX,
@@ -20,15 +20,13 @@ from limnos.formats.lance_manifests import (
 )
 from limnos.model.errors import InvalidTable, NotFound, ServiceUnavailable
 from limnos.model.lance import LanceVersion
+from limnos.names.path import Levels
 from limnos.services.lance.catalog_directories import find_readable_table
 from limnos.services.lance.manifests import BranchManifests
 from limnos.services.lance.tables import LanceTable
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.objects.lance_versions import lance_top_read, lance_version_read, lance_versions_read
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
 
 ROUNDS = 20
 CHUNK = 1000

@@ -7,13 +7,14 @@ A commit is decided and made like a client's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.model.errors import CommitConflict, LimnosError, NotFound
+from limnos.names.path import Levels
 from limnos.services.lance.commits import NewVersion, version_create
+from limnos.services.lance.tables import LanceTable
 from limnos.services.lance.versions import (
+    VersionView,
     VersionWindow,
     latest_version,
     manifests_for,
@@ -22,14 +23,9 @@ from limnos.services.lance.versions import (
     version_view_of,
     versions_list,
 )
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 from limnos.sources.lance.questions import ManagedVersion
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
-    from limnos.services.lance.tables import LanceTable
-    from limnos.services.lance.versions import VersionView
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
 
 
 class CallbackRequest(msgspec.Struct):

@@ -6,25 +6,21 @@ library, and must not know processes: `app` chooses them.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeVar
+from typing import Final, NoReturn, Protocol, TypeVar
 
 import msgspec
 
 from limnos.access.authentication import known_user
-from limnos.model.errors import StateUnknown, UnsupportedOperation
+from limnos.model.errors import LimnosError, StateUnknown, UnsupportedOperation
 from limnos.services.request.concurrency.coalescing import RequestCoalescer
+from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
 from limnos.sources.credentials import KEY_ID, PATH_STYLE, REGION, S3_ENDPOINT, SECRET, TOKEN, find_property
+from limnos.sources.lance.questions import LanceQuestion
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-
-    from limnos.model.errors import LimnosError
-    from limnos.services.request.context import Context
-    from limnos.sources.lance.questions import LanceQuestion
-
-    Settled = Callable[[], Awaitable[None]]
+Settled = Callable[[], Awaitable[None]]
 
 T = TypeVar("T")
 _OPTIONS: Final = {

@@ -8,23 +8,18 @@ hidden container, and callers who saw the object at its old path learn that it i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.entities import ChangeRow
 from limnos.model.kinds import Kind, ZoneKind
+from limnos.services.request.request_view import RequestView
+from limnos.store.activity.feed import FeedEntry, NodePosition
 from limnos.view.cache_miss import CacheMiss, require_fact
 from limnos.view.keys import ABSENT, node_key, nodes_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import ChangeRow
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.activity.feed import FeedEntry, NodePosition
 
 ChangePath = tuple[str, ...]
 """Names from the catalog down; a user, group, role or tag has only its own name."""

@@ -7,23 +7,20 @@ column, and never pass to another column of the same name. A caller who may load
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from limnos.access.actions import Action
 from limnos.formats.iceberg.field_ids import field_ids_of
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.entities import Node
 from limnos.model.errors import NotFound, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.names import fullname
 from limnos.names.fullname import FullName
 from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, format_of
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from limnos.access.actions import Action
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import Node
-    from limnos.services.request.request_view import RequestView
 
 
 class ColumnTarget(NamedTuple):

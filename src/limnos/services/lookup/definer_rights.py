@@ -8,28 +8,25 @@ of the view.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.restrictions import RESTRICTED_ACTIONS
 from limnos.formats.iceberg.view_names import TextBudget, names
-from limnos.model.decisions import ChainLink, DecisionFactor, display_names
+from limnos.model.decisions import ChainLink, Decision, DecisionFactor, SecurableChain, display_names
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.kinds import Kind
+from limnos.model.records import ViewRecord
 from limnos.names.iceberg import render
+from limnos.names.path import Levels
 from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.offloaded_work import DOCUMENT_BYTES_MAX
+from limnos.services.request.request_view import RequestView
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import principal_id_key
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import Decision, SecurableChain
-    from limnos.model.entities import Node
-    from limnos.model.records import ViewRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.request_view import RequestView
 
 VIEWS_MAX = 10
 """The maximum number of views in a chain."""

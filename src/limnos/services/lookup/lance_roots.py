@@ -6,17 +6,13 @@ record 0043).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
+from limnos.model.entities import Node
 from limnos.model.errors import UnsupportedOperation
 from limnos.model.kinds import Kind
+from limnos.names.path import Levels
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import least_levels
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Node
-    from limnos.names.path import Levels
-    from limnos.services.request.request_view import RequestView
 
 
 def is_root_schema_name(request_view: RequestView, levels: Levels) -> bool:

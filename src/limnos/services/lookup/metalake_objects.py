@@ -6,27 +6,23 @@ with a record; `services.governance.attachments` attaches tags and policies to o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import JobTemplateRecord, PolicyRecord, TagRecord
 from limnos.names.path import check_gravitino_name
+from limnos.services.request.authorized_object import AuthorizedObject
+from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, page_of
 from limnos.services.request.property_edits import PropertyEdits, metalake_object_edit
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.services.request.authorized_object import AuthorizedObject
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 MetalakeObjectRecord = TagRecord | PolicyRecord | JobTemplateRecord
 

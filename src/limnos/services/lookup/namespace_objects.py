@@ -6,8 +6,9 @@ missing object is NotFound to a caller who could do the same on an existing one,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
@@ -15,26 +16,21 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.model.records import FilesetRecord, ModelRecord, NodeRecord, SqlppObjectRecord, TopicRecord
 from limnos.names.iceberg import render
-from limnos.names.path import check_gravitino_name
+from limnos.names.path import Levels, check_gravitino_name
+from limnos.services.request.authorized_object import AuthorizedObject
+from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, page_of
 from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import refuse_sourced, require_kind_held
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.model.permits import Permit
-    from limnos.model.records import FilesetRecord, ModelRecord, NodeRecord, SqlppObjectRecord, TopicRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.authorized_object import AuthorizedObject
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
-
-    NamespaceObjectRecord = FilesetRecord | TopicRecord | ModelRecord | SqlppObjectRecord
+NamespaceObjectRecord = FilesetRecord | TopicRecord | ModelRecord | SqlppObjectRecord
 
 
 class NamespaceObjectCreate(msgspec.Struct, frozen=True):

@@ -7,17 +7,14 @@ checked: their owners keep them.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection
+from typing import Final, NamedTuple
 
 from limnos.access.principal_names import ascii_skeleton, check_new_name, look_alike, name_problem
+from limnos.model.entities import Principal
 from limnos.model.kinds import Kind
 from limnos.model.privileges import escape_percent
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from limnos.model.entities import Principal
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 NAMES_TOLD_MAX: Final = 100
 

@@ -7,9 +7,11 @@ decides.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from limnos.model.decisions import ChainLink
+from limnos.access.actions import Action
+from limnos.model.decisions import ChainLink, Decision, SecurableChain
+from limnos.model.entities import Node, RoleEntity
 from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
 from limnos.model.kind_table import row_of
 from limnos.model.kinds import NAMESPACE_OBJECTS, SECURABLES, Kind, KindGroup, ZoneKind
@@ -19,16 +21,11 @@ from limnos.names.fullname import FullName
 from limnos.names.logical import LogicalCodec
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder, may_have_placeholders
 from limnos.services.lookup.lance_roots import is_root_schema, is_root_schema_name, root_schema_advice
+from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import role_key
-
-if TYPE_CHECKING:
-    from limnos.access.actions import Action
-    from limnos.model.decisions import Decision, SecurableChain
-    from limnos.model.entities import Node, RoleEntity
-    from limnos.services.request.authorized_object import AuthorizedObject
-    from limnos.services.request.request_view import RequestView
 
 _WORDS = {word: kind for kind in SECURABLES for word in (kind.word, row_of(kind).gravitino or kind.word)}
 

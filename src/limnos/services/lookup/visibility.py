@@ -6,28 +6,23 @@ that it exists.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_scope import RequestScope
-from limnos.store.activity.feed import zones_read
+from limnos.services.request.request_view import RequestView
+from limnos.store.activity.feed import NodePosition, zones_read
 from limnos.view.cache_miss import CacheMiss, for_each, require_fact
 from limnos.view.keys import ABSENT, document_key, listing_key, node_key, nodes_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.activity.feed import NodePosition
 
 ATTEMPTS_MAX: Final = 20
 

@@ -5,17 +5,12 @@ May import `model`, `names`, `access` and the request view. Must not know any wi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from limnos.access.actions import Action
 from limnos.access.prechecks import may_be_allowed
-from limnos.model.decisions import ChainLink
-
-if TYPE_CHECKING:
-    from limnos.access.actions import Action
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.kinds import Kind
-    from limnos.names.path import Levels
-    from limnos.services.request.request_view import RequestView
+from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.kinds import Kind
+from limnos.names.path import Levels
+from limnos.services.request.request_view import RequestView
 
 
 def require_possible_access(

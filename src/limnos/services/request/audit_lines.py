@@ -10,24 +10,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.model.audit import AuditRecord
 from limnos.model.errors import LimnosError, ServiceUnavailable
 from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import upkeep_permit
+from limnos.services.request.defaults import AuditRules
 from limnos.store.activity.audit import lines_collect, lines_due, lines_put
+from limnos.store.interface import Store
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.services.request.defaults import AuditRules
-    from limnos.store.interface import Store
-    from limnos.view.freshness_gate import FreshnessGate
+from limnos.view.freshness_gate import FreshnessGate
 
 log = get_logger("limnos.audit")
 WAITING_MAX: Final = 20_000

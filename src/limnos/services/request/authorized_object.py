@@ -5,12 +5,10 @@ May import `model`. Must not know how the decision was made.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
+from limnos.model.decisions import Decision, SecurableChain
 from limnos.model.entities import Node, Principal, RoleEntity
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import Decision, SecurableChain
 
 E = TypeVar("E", Node, Principal, RoleEntity)
 

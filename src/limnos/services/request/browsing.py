@@ -7,23 +7,20 @@ container, or listing its other objects, takes the same rights as before.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.access.actions import Action
 from limnos.access.browsing import NO_PATHS, BrowsePaths, browse_paths
 from limnos.access.filters import list_filter
 from limnos.model.errors import NotFound, ServiceUnavailable
 from limnos.model.kinds import Kind
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_scope import RequestScope, cached_scope
+from limnos.services.request.request_view import RequestView
 from limnos.view.cache_miss import CacheMiss, require_fact
-from limnos.view.keys import listing_key
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.view.keys import Key
+from limnos.view.keys import Key, listing_key
 
 ATTEMPTS_MAX: Final = 20
 

@@ -7,19 +7,16 @@ after the request's own freshness gate, all of them are the identical objects, w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from limnos.view.keys import ABSENT, document_key, node_key
-
-if TYPE_CHECKING:
-    from limnos.access.actions import Action
-    from limnos.access.authentication import Credential
-    from limnos.model.entities import Token
-    from limnos.model.kinds import Kind
-    from limnos.names.path import Levels
-    from limnos.services.request.request_view import RequestView
-    from limnos.view.keys import Key
-    from limnos.view.view import StoreView
+from limnos.access.actions import Action
+from limnos.access.authentication import Credential
+from limnos.model.entities import Token
+from limnos.model.kinds import Kind
+from limnos.names.path import Levels
+from limnos.services.request.request_view import RequestView
+from limnos.view.keys import ABSENT, Key, document_key, node_key
+from limnos.view.view import StoreView
 
 
 class CacheDependencies(NamedTuple):

@@ -5,19 +5,15 @@ May import `access`, `view` and `model`. Synchronous.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
 from limnos.access.subjects import principal_of, subject_of
+from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.principals import Subject
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Token
-    from limnos.services.request.defaults import AccessSettings
-    from limnos.services.request.request_scope import ResolvedScope
-    from limnos.view.view import DerivedValues, StoreView
+from limnos.services.request.defaults import AccessSettings
+from limnos.services.request.request_scope import ResolvedScope
+from limnos.view.view import DerivedValues, StoreView
 
 
 class CallerView:

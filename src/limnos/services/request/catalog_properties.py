@@ -7,20 +7,17 @@ Nobody sees a secret, whether a name marks it or it is part of a value.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import SOURCE_PROVIDERS
+from limnos.model.records import CatalogRecord
 from limnos.model.sealed_secrets import SEALED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from limnos.model.entities import Node
-    from limnos.model.records import CatalogRecord
 
 MASK = "******"
 FOR_READERS = frozenset(

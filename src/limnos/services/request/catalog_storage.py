@@ -7,10 +7,12 @@ but checks symbolic links of local locations.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from limnos.files import (
+    AllowedStorage,
     allowed_roots,
     check_size,
     check_within,
@@ -22,16 +24,11 @@ from limnos.files import (
 )
 from limnos.model.errors import BadRequest, OutsideRoots
 from limnos.model.kinds import FILESET_PROVIDER, REST_PROVIDERS, TABLE_FORMATS
+from limnos.model.records import CatalogRecord
 from limnos.services.request import catalog_traits
 from limnos.services.request.location_rules import LocationRelation, relation_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from limnos.files import AllowedStorage
-    from limnos.model.records import CatalogRecord
-    from limnos.services.request.named_storages import NamedStorages
-    from limnos.services.request.request_view import RequestView
+from limnos.services.request.named_storages import NamedStorages
+from limnos.services.request.request_view import RequestView
 
 WAREHOUSE = "warehouse"
 DIRECTORY = catalog_traits.DIRECTORY

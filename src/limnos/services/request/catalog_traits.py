@@ -6,18 +6,15 @@ or catalog changes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.model.errors import BadRequest
 from limnos.model.kind_table import HELD, name_space_of
 from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS, TABLE_FORMATS, Kind
+from limnos.model.records import CatalogRecord
 from limnos.names.parts import quote_for_message
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.records import CatalogRecord
 
 ICEBERG: Final = "iceberg"
 SOURCE: Final = "source"

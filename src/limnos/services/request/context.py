@@ -7,28 +7,25 @@ code.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
+from limnos.access.authentication import Credential
 from limnos.model.audit import RequestOrigin, audit_context_text
 from limnos.model.errors import ServiceUnavailable, StalePermit
+from limnos.model.permits import Permit
+from limnos.services.request.idempotency import IdempotentRequest
+from limnos.services.request.node_services import AuditedRequest, NodeServices
 from limnos.services.request.request_scope import RequestScope, scope_zones
 from limnos.services.request.request_view import RequestView
+from limnos.store.backends.mutation_queue import Decided
+from limnos.store.sql import Load, Query, Row
+from limnos.store.tx import Tx
 from limnos.telemetry.metrics import Counter
 from limnos.view.cache_miss import CacheMiss
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from limnos.access.authentication import Credential
-    from limnos.model.permits import Permit
-    from limnos.services.request.idempotency import IdempotentRequest
-    from limnos.services.request.node_services import AuditedRequest, NodeServices
-    from limnos.store.backends.mutation_queue import Decided
-    from limnos.store.sql import Load, Query, Row
-    from limnos.store.tx import Tx
 
 T = TypeVar("T")
 C = TypeVar("C")

@@ -7,19 +7,27 @@ that take microseconds.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
-from limnos.files import LOCAL_FILES, ThreadShares, is_local, leads_within, read_within, store_for
+from limnos.files import (
+    LOCAL_FILES,
+    AllowedStorage,
+    ChooseNames,
+    FileEntry,
+    FileIdentity,
+    FileStore,
+    ThreadShares,
+    is_local,
+    leads_within,
+    read_within,
+    store_for,
+)
 from limnos.model.errors import LimnosError, MissingFile, OutsideRoots, ServiceUnavailable, StateUnknown, StorageFailed
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.store.faults import fault_point
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
-
-    from limnos.files import AllowedStorage, ChooseNames, FileEntry, FileIdentity, FileStore
 
 T = TypeVar("T")
 log = get_logger("limnos.files")

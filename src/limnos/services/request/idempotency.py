@@ -6,15 +6,11 @@ May import `store` and `model`. Must not know any wire format, nor how a request
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
-from limnos.store.idempotency import RequestOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.store.idempotency import IdempotencyKey
-    from limnos.store.tx import Tx
+from limnos.store.idempotency import IdempotencyKey, RequestOutcome
+from limnos.store.tx import Tx
 
 T = TypeVar("T")
 

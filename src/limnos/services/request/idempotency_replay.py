@@ -7,8 +7,9 @@ on a context that stops it at its first decision.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from limnos.access.actions import Action
 from limnos.model.errors import (
@@ -25,15 +26,10 @@ from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
 from limnos.services.request.context import Context
 from limnos.services.request.idempotency import IdempotentRequest
 from limnos.services.request.node_services import ComponentKey
-from limnos.store.idempotency import IdempotencyKey, outcome_of, outcome_query
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.idempotency import RequestOutcome
-    from limnos.store.tx import Tx
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.idempotency import IdempotencyKey, RequestOutcome, outcome_of, outcome_query
+from limnos.store.tx import Tx
 
 T = TypeVar("T")
 C = TypeVar("C")

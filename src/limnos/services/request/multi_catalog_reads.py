@@ -8,25 +8,21 @@ catalogs). Rule 2 holds for each catalog. In addition all zones are at the revis
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from limnos.model.entities import Node
 from limnos.model.errors import NotFound, ServiceUnavailable
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope, scope_zones
 from limnos.services.request.request_view import RequestView
+from limnos.store.interface import KnownRevisions
 from limnos.view.cache_miss import CacheMiss, for_each, require_fact, require_facts
-from limnos.view.keys import listing_key, node_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.services.request.context import Context
-    from limnos.store.interface import KnownRevisions
-    from limnos.view.freshness_gate import FreshnessGate, Zones
-    from limnos.view.keys import Key
-    from limnos.view.view import StoreView
+from limnos.view.freshness_gate import FreshnessGate, Zones
+from limnos.view.keys import Key, listing_key, node_key
+from limnos.view.view import StoreView
 
 T = TypeVar("T")
 READS_MAX = 100

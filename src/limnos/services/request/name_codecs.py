@@ -6,15 +6,12 @@ May import `names` and the request view. The spelling depends on the server's se
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from limnos.names.logical import LogicalCodec
+from limnos.names.logical import LogicalCodec, Policy
 from limnos.services.request.catalog_traits import is_nested
-
-if TYPE_CHECKING:
-    from limnos.names.logical import Policy
-    from limnos.services.request.defaults import RequestDefaults
-    from limnos.services.request.request_view import RequestView
+from limnos.services.request.defaults import RequestDefaults
+from limnos.services.request.request_view import RequestView
 
 
 def codec_of(request_view: RequestView) -> LogicalCodec:

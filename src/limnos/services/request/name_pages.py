@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 from weakref import ref
 
 import msgspec
@@ -17,19 +18,14 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.browsing import NO_PATHS, BrowsePaths
 from limnos.access.filters import EVERYTHING, ListFilter, list_filter, widen_filter
+from limnos.model.decisions import SecurableChain
+from limnos.model.entities import Listing
+from limnos.model.kinds import Kind
 from limnos.services.request.browsing import paths_of
+from limnos.services.request.request_view import RequestView
 from limnos.view import listings
 from limnos.view.cache_miss import CacheMiss
-from limnos.view.keys import ABSENT, span_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import Listing
-    from limnos.model.kinds import Kind
-    from limnos.services.request.request_view import RequestView
-    from limnos.view.keys import Key, Space
+from limnos.view.keys import ABSENT, Key, Space, span_key
 
 READ_MAX = 10_000
 """How many names one statement reads: some milliseconds."""

@@ -9,14 +9,12 @@ records 0099 and 0100.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from limnos.files import STORAGE, AllowedStorage, check_usable, root_of
 from limnos.model.errors import BadRequest
 from limnos.services.request.secret_sealing import SealingKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _CONNECTION: Final = re.compile(r"(?:s3|client|gcs|adls|oss|azure)[.-]")
 """Properties by which a store is reached, including keys."""

@@ -8,25 +8,21 @@ put another one there before.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
 from typing import Protocol as Interface
 
+from limnos.access.authentication import Authenticator
+from limnos.model.audit import RequestOrigin
+from limnos.model.decisions import Decision
 from limnos.services.request.audit_lines import AuditLines
 from limnos.services.request.concurrency.commit_watcher import CommitWatcher
 from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
-from limnos.services.request.offloaded_work import InlineOffloader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.access.authentication import Authenticator
-    from limnos.model.audit import RequestOrigin
-    from limnos.model.decisions import Decision
-    from limnos.services.request.defaults import AccessSettings, RequestDefaults
-    from limnos.services.request.files import FileOperations
-    from limnos.services.request.offloaded_work import WorkOffloader
-    from limnos.store.interface import Store
-    from limnos.view.freshness_gate import FreshnessGate
+from limnos.services.request.defaults import AccessSettings, RequestDefaults
+from limnos.services.request.files import FileOperations
+from limnos.services.request.offloaded_work import InlineOffloader, WorkOffloader
+from limnos.store.interface import Store
+from limnos.view.freshness_gate import FreshnessGate
 
 T = TypeVar("T")
 

@@ -6,17 +6,14 @@ chooses where it runs: in processes that can be killed, or in this process, as t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
 from limnos.formats.iceberg.offloaded import OFFLOADED_WORK as ICEBERG
 from limnos.formats.maintenance.offloaded import OFFLOADED_WORK as MAINTENANCE
+from limnos.model.entities import MetadataDocument
 from limnos.sqlpp.offloaded_work import OFFLOADED_WORK as SQLPP
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from limnos.model.entities import MetadataDocument
 
 OFFLOADED_FUNCTIONS = {**ICEBERG, **MAINTENANCE, **SQLPP}
 SCAN_FUNCTIONS_MODULE: Final = "limnos.formats.scans.offloaded"

@@ -5,20 +5,15 @@ May import the rooms below. Must not know any wire format. Nothing depends on it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg import updates as iceberg_updates
+from limnos.formats.iceberg.json_types import Json
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import LimnosError
-from limnos.services.request.catalog_storage import split_own_locations
+from limnos.services.request.catalog_storage import CatalogStorage, split_own_locations
+from limnos.services.request.context import Context
 from limnos.store.objects.documents import claims_read
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
 
 log = get_logger("limnos.files")
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import msgspec
 
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Node
-    from limnos.model.records import JobTemplateRecord, PolicyRecord, TagRecord
-    from limnos.store.tx import Tx
-
+from limnos.model.records import JobTemplateRecord, PolicyRecord, TagRecord
+from limnos.store.tx import Tx
 
 PROPERTIES_MAX: Final = 10_000
 """How many properties a namespace may have: they are decoded and compared on the event loop at each change."""

@@ -7,13 +7,11 @@ only saves the decoding.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from limnos.formats.iceberg.json_types import Json
+from limnos.model.entities import MetadataDocument
 from limnos.services.request.node_services import ComponentKey
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.model.entities import MetadataDocument
 
 BYTES_MAX = 16 << 20
 """The cache's limit, in bytes of documents as JSON; decoded they take about six times as much."""

@@ -6,21 +6,17 @@ catalog changes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import Node
 from limnos.model.errors import NotFound
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.services.request.catalog_traits import traits_of
+from limnos.model.records import CatalogRecord, MetalakeRecord
+from limnos.services.request.catalog_traits import CatalogTraits, traits_of
 from limnos.view.cache_miss import CacheMiss
 from limnos.view.keys import ABSENT, name_key, node_key, path_key
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.records import CatalogRecord, MetalakeRecord
-    from limnos.services.request.catalog_traits import CatalogTraits
-    from limnos.view.view import StoreView
+from limnos.view.view import StoreView
 
 
 class RequestScope(NamedTuple):

@@ -6,34 +6,28 @@ fact of a response. Every method may raise `CacheMiss`; the reader then runs aga
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from limnos.access.actions import Action
-from limnos.access.authentication import user_of
+from limnos.access.authentication import Credential, user_of
 from limnos.access.confinement import confine, has_fit_scope
 from limnos.access.decide import allow_unchecked, decide
-from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions, refuse_restricted
-from limnos.model.decisions import ChainLink, Decision
+from limnos.access.restrictions import RESTRICTED_ACTIONS, BindingRestriction, binding_restrictions, refuse_restricted
+from limnos.model.decisions import ChainLink, Decision, SecurableChain
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import NotFound, NotInUse, PermissionDenied
 from limnos.model.kinds import SHARED_SPACE, Kind, KindGroup, ZoneKind
 from limnos.model.permits import Permit
+from limnos.model.records import CatalogRecord, MetalakeRecord
 from limnos.names.iceberg import render
+from limnos.names.path import Levels
 from limnos.services.request.authorized_object import AuthorizedObject, E
 from limnos.services.request.caller_view import CallerView
-from limnos.services.request.catalog_traits import spaces_of, traits_of
+from limnos.services.request.catalog_traits import CatalogTraits, spaces_of, traits_of
+from limnos.services.request.node_services import AuditedRequest, NodeServices
 from limnos.services.request.request_scope import RequestScope, ResolvedScope, find_child, resolve_scope
 from limnos.view.cache_miss import CacheMiss, require_fact
 from limnos.view.keys import ABSENT, document_key, name_key, node_key, owner_key, path_key, restrictions_key
-
-if TYPE_CHECKING:
-    from limnos.access.authentication import Credential
-    from limnos.access.restrictions import BindingRestriction
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.records import CatalogRecord, MetalakeRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.catalog_traits import CatalogTraits
-    from limnos.services.request.node_services import AuditedRequest, NodeServices
 
 C = TypeVar("C")
 

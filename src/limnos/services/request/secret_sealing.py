@@ -10,8 +10,10 @@ from __future__ import annotations
 import base64
 import os
 import re
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -21,10 +23,6 @@ from limnos.model.errors import CannotStart, StorageMisconfigured
 from limnos.model.sealed_secrets import KEY_BYTES, SEALED, keys_of, spell_sealed
 from limnos.services.request.catalog_properties import is_secret, replace_passwords
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 log = get_logger("limnos.storage")
 _NONCE_BYTES: Final = 12

@@ -7,20 +7,18 @@ one, in lists and in responses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink
 from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
 from limnos.model.kind_table import HELD, is_in_any_catalog
 from limnos.model.kinds import REST_PROVIDERS, Kind
 from limnos.names.iceberg import render
+from limnos.names.path import Levels
 from limnos.services.request import catalog_traits
 from limnos.services.request.catalog_traits import NO_TABLES
-
-if TYPE_CHECKING:
-    from limnos.access.actions import Action
-    from limnos.names.path import Levels
-    from limnos.services.request.request_view import RequestView
+from limnos.services.request.request_view import RequestView
 
 ICEBERG: Final = catalog_traits.ICEBERG
 LANCE: Final = "lance"

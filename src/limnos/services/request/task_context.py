@@ -9,21 +9,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from limnos.files import run_in_own_thread
+from limnos.files import AllowedStorage, run_in_own_thread
 from limnos.model.errors import ServiceUnavailable
-from limnos.services.request.catalog_storage import catalog_storage_within
+from limnos.model.permits import Permit
+from limnos.model.records import CatalogRecord
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_within
 from limnos.services.request.named_storages import NamedStorages
-
-if TYPE_CHECKING:
-    from limnos.files import AllowedStorage
-    from limnos.model.permits import Permit
-    from limnos.model.records import CatalogRecord
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.node_services import NodeServices
-    from limnos.store.interface import Store
-    from limnos.store.tx import Tx
+from limnos.services.request.node_services import NodeServices
+from limnos.store.interface import Store
+from limnos.store.tx import Tx
 
 T = TypeVar("T")
 Heartbeat = Callable[[int], None]

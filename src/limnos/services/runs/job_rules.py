@@ -6,9 +6,10 @@ May import the rooms below. Checks texts only: the node that runs a job checks w
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from os.path import normpath
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -17,9 +18,6 @@ from limnos.formats.gravitino.job_templates import SHELL, TemplateContent
 from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.services.request.node_services import ComponentKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 CONF_MAX: Final = 16 << 10
 """The maximum length of a job's own values as JSON, in characters."""

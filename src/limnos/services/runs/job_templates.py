@@ -6,10 +6,10 @@ types runs; `services.runs.pipelines` declares pipelines. This module runs nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -18,7 +18,9 @@ from limnos.formats.gravitino.job_templates import content_altered, content_of, 
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, PipelineBusy, UnsupportedOperation
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import JobTemplateRecord
+from limnos.model.runs import PipelineRun
 from limnos.names.path import check_gravitino_name
 from limnos.services.lookup.metalake_objects import (
     metalake_object_create,
@@ -27,17 +29,11 @@ from limnos.services.lookup.metalake_objects import (
     metalake_object_load,
     metalake_objects_list,
 )
+from limnos.services.request.context import Context
 from limnos.services.request.property_edits import PropertyEdits, metalake_object_edit
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.permits import Permit
-    from limnos.model.runs import PipelineRun
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.services.request.request_view import RequestView
+from limnos.store.tx import Tx
 
 KIND = Kind.JOB_TEMPLATE
 TemplateFieldUpdate = Mapping[str, object]

@@ -7,7 +7,8 @@ that the settings name, not with its owner's rights.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -17,8 +18,11 @@ from limnos.formats.gravitino.job_templates import content_read, fill_placeholde
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, ServiceUnavailable, UnsupportedOperation
 from limnos.model.jobs import QUEUED, JobOutput, TemplateJob
+from limnos.model.permits import Permit
 from limnos.services.lookup.metalake_objects import metalake_object_find
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.runs.job_rules import CONF_MAX, JOB_RULES, JobWork, work_checked
 from limnos.services.runs.job_templates import KIND, record_of, template_find
 from limnos.services.runs.run_access import (
@@ -31,14 +35,7 @@ from limnos.services.runs.run_access import (
 )
 from limnos.services.runs.run_lists import caller_of, runs_list
 from limnos.store.activity.template_jobs import job_output_read, job_read, template_jobs_read
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 LIST_MAX = 1000
 _ANY = 1 << 53

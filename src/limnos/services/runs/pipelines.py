@@ -9,27 +9,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.decisions import Decision
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import JobTemplateRecord
 from limnos.model.runs import PipelineDeclaration
 from limnos.names.path import check_gravitino_name
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.runs.job_templates import TemplateDrop, record_of, template_delete, template_find, templates_list
 from limnos.store.activity.pipelines import declaration_put, declaration_read
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import Decision
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 
 class PipelineVersion(NamedTuple):

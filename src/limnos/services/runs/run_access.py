@@ -5,26 +5,22 @@ May import the rooms below. Must not know any wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, Decision, SecurableChain
 from limnos.model.entities import Node
 from limnos.model.errors import AttemptSuperseded, NotFound, PermissionDenied, RunConflict
 from limnos.model.kinds import Kind
 from limnos.model.runs import PipelineRun, RuleFinding, RunStepState
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.activity.runs import run_read
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import node_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.decisions import Decision, SecurableChain
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
 
 
 class RunView(NamedTuple):

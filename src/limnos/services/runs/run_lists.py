@@ -5,22 +5,18 @@ May import the rooms below. Must not know any wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.runs import STATES, PipelineRun, RuleFinding
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.runs.pipelines import pipeline_find
 from limnos.services.runs.run_access import RunView, is_run_visible, now_ms_of, pipeline_of
 from limnos.services.runs.runs import PAGE_MAX
 from limnos.store.activity.runs import RunViewer, findings_read, runs_read
-
-if TYPE_CHECKING:
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
 
 
 def caller_of(request_view: RequestView) -> RunViewer:

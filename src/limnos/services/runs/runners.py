@@ -7,16 +7,18 @@ Many reports share a transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, NotFound
-from limnos.model.permits import upkeep_permit
-from limnos.model.runs import STEP_STATES, RuleFinding, RunStepState
-from limnos.services.iceberg.snapshot_pins import pins_of_outputs
+from limnos.model.permits import Permit, upkeep_permit
+from limnos.model.runs import STEP_STATES, PipelineRun, RuleFinding, RunStepState
+from limnos.services.iceberg.snapshot_pins import PinnedSnapshots, pins_of_outputs
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.runs.run_access import (
     caller_identity,
     not_own_error,
@@ -26,14 +28,7 @@ from limnos.services.runs.run_access import (
     state_conflict_error,
 )
 from limnos.store.activity.runs import RunReporter
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.model.runs import PipelineRun
-    from limnos.services.iceberg.snapshot_pins import PinnedSnapshots
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 FINDINGS_MAX = 1000
 FINDING_MAX = 16 << 10

@@ -12,7 +12,7 @@ whatever their nodes.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -20,6 +20,7 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, RunConflict
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.runs import (
     CANCELLED,
     CANCELLING,
@@ -30,8 +31,10 @@ from limnos.model.runs import (
     PipelineRun,
     RunStepState,
 )
-from limnos.services.iceberg.snapshot_pins import pins_of_options
+from limnos.services.iceberg.snapshot_pins import PinnedSnapshots, pins_of_options
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.runs.job_templates import refuse_busy
 from limnos.services.runs.pipelines import require_pipeline_type
 from limnos.services.runs.run_access import (
@@ -48,13 +51,7 @@ from limnos.services.runs.run_access import (
 )
 from limnos.store.activity.pipelines import declaration_read
 from limnos.store.activity.runs import run_whole_read
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.services.iceberg.snapshot_pins import PinnedSnapshots
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 LEASE_S_MIN: Final = 2
 LEASE_S_MAX: Final = 3600

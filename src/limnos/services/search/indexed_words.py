@@ -6,17 +6,14 @@ and looks at their objects itself, so that it finds what was committed before it
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.model.kinds import CONTAINERS
 from limnos.store.activity.search_index import changed_read, progress_read, words_read
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from limnos.store.objects.name_search import SearchCandidate
-    from limnos.store.sql import Load
+from limnos.store.objects.name_search import SearchCandidate
+from limnos.store.sql import Load
 
 TAIL_MAX: Final = 2_000
 """The most changes after the index that a search reads."""

@@ -8,10 +8,13 @@ the transaction of the words. Decision record 0148.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from limnos.model.entities import Node
 from limnos.model.permits import upkeep_permit
+from limnos.services.request.node_services import NodeServices
 from limnos.services.search.object_words import PARSED_BYTES, has_columns, object_words
 from limnos.store.activity.search_index import (
     IndexedText,
@@ -22,14 +25,8 @@ from limnos.store.activity.search_index import (
 )
 from limnos.store.objects.documents import document_bodies_read
 from limnos.store.objects.nodes import live_nodes_read
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import Node
-    from limnos.services.request.node_services import NodeServices
-    from limnos.store.sql import Load
-    from limnos.store.tx import Tx
+from limnos.store.sql import Load
+from limnos.store.tx import Tx
 
 ZONES_AT_ONCE: Final = 100
 REVISIONS_AT_ONCE: Final = 500

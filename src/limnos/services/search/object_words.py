@@ -5,15 +5,13 @@ May import the rooms below. Pure.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.formats.iceberg.descriptions import columns_of, summary_of
+from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.services.request.table_formats import ICEBERG
 from limnos.services.search.words import ObjectWords, is_met, words_of
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Node
 
 PARSED_BYTES: Final = 32 << 10
 """How much of documents is parsed before other work of the node has its turn; a larger one is parsed by a thread."""

@@ -7,16 +7,14 @@ make one word of several. Case does not matter in words.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import KINDS, Kind
 from limnos.names import display
 from limnos.names.errors import InvalidName
 from limnos.names.folding import fold
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TEXT_MAX: Final = 500
 """The longest question, in characters."""

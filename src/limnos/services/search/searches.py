@@ -8,40 +8,35 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.access.subjects import principal_of
 from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import KINDS, Kind, KindGroup, ZoneKind
 from limnos.names.folding import fold
-from limnos.services.lookup.visibility import ATTEMPTS_MAX, usable_catalogs_of
+from limnos.services.lookup.visibility import ATTEMPTS_MAX, UsableCatalogs, usable_catalogs_of
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.search.indexed_words import WordQuery, indexed_read, pending_read
 from limnos.services.search.object_words import PARSED_BYTES, match_words
-from limnos.services.search.visible_nodes import CatalogsOutdated, visible_nodes
+from limnos.services.search.questions import SearchQuestion
+from limnos.services.search.visible_nodes import CatalogsOutdated, VisibleNode, visible_nodes
 from limnos.services.search.words import question_words
 from limnos.store.objects.name_search import (
     LAST,
     NameRange,
+    SearchCandidate,
     candidates_read,
     named_read,
     owned_ids_read,
     tagged_read,
     uuid_read,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from limnos.services.lookup.visibility import UsableCatalogs
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.search.questions import SearchQuestion
-    from limnos.services.search.visible_nodes import VisibleNode
-    from limnos.store.objects.name_search import SearchCandidate
-    from limnos.store.sql import Load
+from limnos.store.sql import Load
 
 LIMIT_MAX: Final = 200
 LOOKED_MAX: Final = 5_000

@@ -6,28 +6,23 @@ request views that are true at one moment after the index was read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from limnos.access.actions import Action
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.entities import Node
 from limnos.services.lookup.change_publishing import path_of
-from limnos.services.lookup.visibility import chain_of, require_nodes_cached
+from limnos.services.lookup.visibility import UsableCatalogs, chain_of, require_nodes_cached
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.search.object_words import has_columns
+from limnos.store.objects.name_search import SearchCandidate
 from limnos.view.cache_miss import for_each, require_facts
 from limnos.view.keys import ABSENT, document_key, node_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import Node
-    from limnos.services.lookup.visibility import UsableCatalogs
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.objects.name_search import SearchCandidate
 
 
 class CatalogsOutdated(Exception):

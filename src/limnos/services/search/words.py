@@ -6,12 +6,10 @@ May import `names` and the standard library. Pure. A word is met by every word t
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from limnos.names.folding import fold
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 WORD_MIN: Final = 2
 """The length of the shortest search term, in characters."""

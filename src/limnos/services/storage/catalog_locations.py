@@ -6,10 +6,9 @@ May import the rooms below. They follow from the catalog's record and the server
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.files import place_key
 from limnos.model.errors import BadRequest
+from limnos.model.records import CatalogRecord
 from limnos.model.storage_locations import LocationClaim, LocationKind
 from limnos.services.request.catalog_storage import (
     DIRECTORY,
@@ -20,10 +19,7 @@ from limnos.services.request.catalog_storage import (
 )
 from limnos.services.storage.location_claims import location_check
 from limnos.store.objects.storage_locations import RegisteredLocation
-
-if TYPE_CHECKING:
-    from limnos.model.records import CatalogRecord
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 
 def catalog_locations(record: CatalogRecord, *, catalog_id: int, warehouse: str) -> dict[str, tuple[LocationKind, str]]:

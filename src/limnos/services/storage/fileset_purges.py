@@ -8,11 +8,14 @@ and no link is followed out of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
 from limnos.files import key_of, store_for
+from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_claims import locations_mark_deleting, rivals_of
 from limnos.services.storage.purges import (
     KEPT_REASON,
@@ -21,14 +24,8 @@ from limnos.services.storage.purges import (
     catalog_storage_find,
     location_mark_purged,
 )
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.task_context import TaskContext
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.purge")
 FILESET_PURGE: Final = "purge-fileset"

@@ -8,22 +8,18 @@ the caller may not see others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from limnos.files import key_of, place_key
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
 from limnos.services.request.location_rules import ClaimVerdict, LocationRelation, judge_claim, relation_of
 from limnos.store.location_params import location_locks
 from limnos.store.objects.documents import document_locks
-from limnos.store.objects.storage_locations import RIVALS_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from limnos.model.entities import MetadataDocument
-    from limnos.store.objects.storage_locations import RegisteredLocation
-    from limnos.store.tx import Tx
+from limnos.store.objects.storage_locations import RIVALS_MAX, RegisteredLocation
+from limnos.store.tx import Tx
 
 _WORDS: Final = {
     LocationKind.TABLE: "table", LocationKind.DATA_PATH: "table", LocationKind.VIEW: "view", LocationKind.LANCE_TABLE: "table",

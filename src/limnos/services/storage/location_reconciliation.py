@@ -8,8 +8,9 @@ kept, and logged at each start.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.files import key_of, place_key
 from limnos.formats.iceberg import metadata as iceberg_metadata
@@ -17,19 +18,14 @@ from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.storage_locations import ROOTS, LocationClaim, LocationKind
 from limnos.services.request.location_rules import find_conflicting_claims, relation_of
+from limnos.services.request.node_services import NodeServices
 from limnos.services.storage.catalog_locations import catalog_locations
 from limnos.services.storage.location_claims import rivals_near
+from limnos.store.interface import Store
 from limnos.store.objects.catalogs import catalogs_read
-from limnos.store.objects.storage_locations import conflicts_read
+from limnos.store.objects.storage_locations import RegisteredLocation, conflicts_read
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.services.request.node_services import NodeServices
-    from limnos.store.interface import Store
-    from limnos.store.objects.storage_locations import RegisteredLocation
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.places")
 PAGE: Final = 2000

@@ -10,18 +10,15 @@ name does not overlap them.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from limnos.files import is_local, normalise
+from limnos.model.decisions import SecurableChain
+from limnos.model.entities import Node
 from limnos.model.kinds import Kind
-from limnos.services.request.catalog_storage import catalog_storage_of
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import Node
-    from limnos.model.records import NamespaceRecord
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.request_view import RequestView
+from limnos.model.records import NamespaceRecord
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.request_view import RequestView
 
 LOCATION: Final = "location"
 

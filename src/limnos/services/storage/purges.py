@@ -11,30 +11,26 @@ another one stays registered (`services.upkeep.released_locations`).
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 from urllib.parse import quote
 
 import msgspec
 
-from limnos.files import is_local, is_within, key_of, path_of, real_path, store_for, sweep_empty
+from limnos.files import AllowedStorage, is_local, is_within, key_of, path_of, real_path, store_for, sweep_empty
 from limnos.formats.avro import BadAvro, texts_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.json_types import Json
 from limnos.model.errors import LimnosError, MissingFile
+from limnos.model.records import CatalogRecord
+from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_claims import rivals_of
 from limnos.store.faults import PURGE_POINT, fault_point
 from limnos.store.objects.catalogs import catalog_read
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from limnos.files import AllowedStorage
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.model.records import CatalogRecord
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.task_context import TaskContext
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.purge")
 PURGE = "purge-table"

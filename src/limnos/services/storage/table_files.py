@@ -7,22 +7,19 @@ files elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from limnos.files import place_key
 from limnos.formats.iceberg.file_lists import FilePage, ListedManifest, page_request
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, MissingFile, OutsideRoots
+from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.context import Context
 from limnos.store.objects.storage_locations import own_locations_read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
 
 T = TypeVar("T")
 MANIFEST_BYTES_MAX: Final = 64 << 20

@@ -7,24 +7,19 @@ table's identity, its schema, and the snapshot from which the run began.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from limnos.model.errors import CommitConflict, LimnosError, UnsupportedOperation
-from limnos.model.runs import HELD
+from limnos.model.runs import HELD, PipelineRun, RunStepState
 from limnos.names import display
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.transactions.operations import table_commit_of
+from limnos.services.transactions.operations import TransactionOperation, table_commit_of
 from limnos.services.transactions.run_publishing import RunPublishOperation, with_runs
 from limnos.services.transactions.transactions import transaction_execute
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.runs import PipelineRun, RunStepState
-    from limnos.services.request.context import Context
-    from limnos.services.transactions.operations import TransactionOperation
 
 _DIGITS: Final = 12
 _MAIN: Final = "main"

@@ -7,17 +7,27 @@ reader sees them earlier. The mutations are those of single requests (`services.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Sequence
+from typing import NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
+from limnos.model.lance import LanceVersion
 from limnos.model.object_errors import name_object_in_error
+from limnos.model.permits import Permit
 from limnos.model.records import TableRecord
 from limnos.names.iceberg import render
+from limnos.names.path import Levels
 from limnos.services.lance.commits import NewVersion, VersionDraft, publish_manifest, version_draft_of, version_insert
-from limnos.services.lance.deletions import VersionsDelete, version_deletion_of, versions_delete
+from limnos.services.lance.deletions import (
+    VersionDeletion,
+    VersionsDelete,
+    VersionSpan,
+    version_deletion_of,
+    versions_delete,
+)
 from limnos.services.lance.tables import (
     LanceDrop,
     LanceTable,
@@ -29,21 +39,13 @@ from limnos.services.lance.tables import (
 )
 from limnos.services.lance.versions import VersionView
 from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE
 from limnos.services.transactions.mutations import TransactionCommand, TransactionMutation, transaction_run
+from limnos.services.transactions.operations import OperationMutation
 from limnos.services.transactions.transaction_view import TransactionView, is_new
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.lance import LanceVersion
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.lance.deletions import VersionDeletion, VersionSpan
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.transactions.operations import OperationMutation
 
 OPERATIONS_MAX = 1000
 

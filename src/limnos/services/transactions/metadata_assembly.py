@@ -7,13 +7,17 @@ files if the transaction fails.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
+from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.metadata import encode
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_object_in_error
-from limnos.services.iceberg.commit_values import CommitGuards, CommitState
+from limnos.model.records import ViewRecord
+from limnos.services.catalog.tables import NewTable
+from limnos.services.iceberg.commit_values import CommitChange, CommitGuards, CommitState
 from limnos.services.iceberg.commits import change_apply, change_create, commit_guards, commit_state_of
 from limnos.services.iceberg.dataset_fence import check_dataset_commit
 from limnos.services.iceberg.tables import (
@@ -24,25 +28,15 @@ from limnos.services.iceberg.tables import (
     document_of,
     new_data_paths,
 )
-from limnos.services.iceberg.views import view_build, view_rebuild, view_record_for_writer
+from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
+from limnos.services.iceberg.views import ViewRequest, view_build, view_rebuild, view_record_for_writer
 from limnos.services.request.concurrency.parallel import map_concurrently
-from limnos.services.request.files import AT_ONCE, is_inline
+from limnos.services.request.context import Context
+from limnos.services.request.files import AT_ONCE, FileBatch, is_inline
 from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.request.recent_metadata import RECENT_METADATA
-from limnos.services.transactions.transaction_plan import TablePlan
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.model.entities import MetadataDocument, Node
-    from limnos.model.records import ViewRecord
-    from limnos.services.catalog.tables import NewTable
-    from limnos.services.iceberg.commit_values import CommitChange
-    from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
-    from limnos.services.iceberg.views import ViewRequest
-    from limnos.services.request.context import Context
-    from limnos.services.request.files import FileBatch
-    from limnos.services.transactions.operations import OperationStep
-    from limnos.services.transactions.transaction_plan import TransactionPlan
+from limnos.services.transactions.operations import OperationStep
+from limnos.services.transactions.transaction_plan import TablePlan, TransactionPlan
 
 _HEAVY_AT_A_TIME = 4
 _LIGHT_AT_A_TIME = 8

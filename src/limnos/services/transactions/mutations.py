@@ -6,30 +6,27 @@ rolls back all (decision record 0030).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import msgspec
 
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.model.records import ViewRecord
 from limnos.services.catalog.tables import TableCreate, table_insert
 from limnos.services.catalog.views import ViewCreate, ViewState, view_insert
 from limnos.services.iceberg.commits import TableCommit, document_swap
 from limnos.services.iceberg.views import ViewReplace, view_swap
 from limnos.services.lance.tables import LanceCreate
 from limnos.services.storage.location_claims import locations_lock
-from limnos.services.transactions.operations import OperationMutation
+from limnos.services.transactions.metadata_assembly import BuiltMetadata
+from limnos.services.transactions.operations import OperationMutation, OperationStep
+from limnos.services.transactions.transaction_plan import TransactionPlan
 from limnos.services.transactions.transaction_view import is_new
 from limnos.store.faults import OPERATION_POINT, fault_point
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.model.records import ViewRecord
-    from limnos.services.transactions.metadata_assembly import BuiltMetadata
-    from limnos.services.transactions.operations import OperationStep
-    from limnos.services.transactions.transaction_plan import TransactionPlan
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 
 class DocumentHold(msgspec.Struct, frozen=True):

@@ -8,14 +8,17 @@ runs them together.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from limnos.access.actions import Action
 from limnos.formats.iceberg import requirements as iceberg_requirements
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict
 from limnos.model.kinds import Kind
-from limnos.model.records import ViewRecord
+from limnos.model.permits import Permit
+from limnos.model.records import NamespaceRecord, ViewRecord
 from limnos.names.iceberg import render
+from limnos.names.path import Levels
 from limnos.services.catalog.namespaces import (
     namespace_create_of,
     namespace_delete,
@@ -25,6 +28,7 @@ from limnos.services.catalog.namespaces import (
     namespace_reparent,
 )
 from limnos.services.catalog.tables import (
+    NewTable,
     new_table_of,
     table_delete,
     table_drop_of,
@@ -42,21 +46,12 @@ from limnos.services.catalog.views import (
     writer_of,
 )
 from limnos.services.iceberg.commit_values import CommitChange
-from limnos.services.iceberg.dataset_fence import dataset_guard_of
+from limnos.services.iceberg.dataset_fence import DatasetGuard, dataset_guard_of
 from limnos.services.iceberg.tables import TableRequest
-from limnos.services.transactions.transaction_view import is_new
-
-if TYPE_CHECKING:
-    from limnos.model.entities import MetadataDocument, Node
-    from limnos.model.permits import Permit
-    from limnos.model.records import NamespaceRecord
-    from limnos.names.path import Levels
-    from limnos.services.catalog.tables import NewTable
-    from limnos.services.iceberg.dataset_fence import DatasetGuard
-    from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
-    from limnos.services.iceberg.views import ViewRequest
-    from limnos.services.transactions.transaction_view import TransactionView
-    from limnos.store.tx import Tx
+from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
+from limnos.services.iceberg.views import ViewRequest
+from limnos.services.transactions.transaction_view import TransactionView, is_new
+from limnos.store.tx import Tx
 
 OperationMutation = Callable[["Tx", "Permit[object]"], object]
 

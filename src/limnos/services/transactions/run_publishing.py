@@ -8,14 +8,19 @@ a cancel, one comes first, and the other is refused with its whole transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Sequence
+from typing import NamedTuple, cast
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
-from limnos.model.runs import HELD, PUBLISHED
+from limnos.model.permits import Permit
+from limnos.model.runs import HELD, PUBLISHED, PipelineRun
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.run_access import (
     caller_identity,
     chain_of,
@@ -25,19 +30,9 @@ from limnos.services.runs.run_access import (
     run_look_up,
     state_conflict_error,
 )
-from limnos.services.transactions.operations import OperationStep
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.permits import Permit
-    from limnos.model.runs import PipelineRun
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.transactions.operations import OperationMutation, TransactionOperation
-    from limnos.services.transactions.transaction_view import TransactionView
-    from limnos.store.tx import Tx
+from limnos.services.transactions.operations import OperationMutation, OperationStep, TransactionOperation
+from limnos.services.transactions.transaction_view import TransactionView
+from limnos.store.tx import Tx
 
 
 class RunPublish(msgspec.Struct, frozen=True):

@@ -8,26 +8,21 @@ mutations.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Sequence
+from typing import NamedTuple, cast
 
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest, CommitConflict
 from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_object_in_error
-from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.model.permits import Permit
+from limnos.services.iceberg.dataset_fence import DatasetGuard
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.request_view import RequestView
+from limnos.services.transactions.operations import OperationStep, TransactionOperation
 from limnos.services.transactions.transaction_view import TransactionView
 from limnos.view.cache_miss import CacheMiss, for_each
-from limnos.view.keys import ABSENT, document_key, owner_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import MetadataDocument, Node
-    from limnos.model.permits import Permit
-    from limnos.services.iceberg.dataset_fence import DatasetGuard
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.transactions.operations import OperationStep, TransactionOperation
-    from limnos.view.keys import Key
+from limnos.view.keys import ABSENT, Key, document_key, owner_key
 
 
 class TablePlan(NamedTuple):

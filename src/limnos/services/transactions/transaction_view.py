@@ -7,25 +7,21 @@ gives it an id.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
-from limnos.model.decisions import ChainLink
+from limnos.access.actions import Action
+from limnos.model.decisions import ChainLink, Decision, SecurableChain
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
-from limnos.model.records import BLANK_TABLE
+from limnos.model.records import BLANK_TABLE, NodeRecord
+from limnos.names.path import Levels
 from limnos.services.request.caller_view import CallerView
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG
 from limnos.view.cache_miss import CacheMiss
 from limnos.view.keys import ABSENT, name_key, node_key, path_key
-
-if TYPE_CHECKING:
-    from limnos.access.actions import Action
-    from limnos.model.decisions import Decision, SecurableChain
-    from limnos.model.records import NodeRecord
-    from limnos.names.path import Levels
 
 NEW_ID = 1 << 62
 """The first temporary id of objects that a transaction creates; stores never assign ids this large."""

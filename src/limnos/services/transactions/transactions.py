@@ -9,18 +9,18 @@ decision record 0030).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
 
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_object_in_error
+from limnos.model.permits import Permit
 from limnos.names.iceberg import render
 from limnos.services.catalog.views import ViewState
-from limnos.services.iceberg.added_files import check_added_files
+from limnos.services.iceberg.added_files import CommitFiles, check_added_files
 from limnos.services.iceberg.commits import (
     LOST_RACES,
     OFFERED_BYTES_MAX,
@@ -30,28 +30,19 @@ from limnos.services.iceberg.commits import (
     lost_race_pause,
 )
 from limnos.services.iceberg.tables import TableRequest
+from limnos.services.request.context import Context
+from limnos.services.request.files import FileBatch
 from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.request.old_metadata_files import delete_old_metadata_files
 from limnos.services.request.recent_metadata import RECENT_METADATA
-from limnos.services.transactions.metadata_assembly import build_all
-from limnos.services.transactions.mutations import command_of, transaction_run
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.services.transactions.metadata_assembly import BuiltMetadata, build_all
+from limnos.services.transactions.mutations import TransactionCommand, TransactionEffects, command_of, transaction_run
+from limnos.services.transactions.operations import TransactionOperation
 from limnos.services.transactions.run_publishing import with_runs
-from limnos.services.transactions.transaction_plan import plan_of
+from limnos.services.transactions.transaction_plan import TransactionPlan, plan_of
 from limnos.view.keys import document_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.permits import Permit
-    from limnos.services.iceberg.added_files import CommitFiles
-    from limnos.services.request.context import Context
-    from limnos.services.request.files import FileBatch
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.transactions.metadata_assembly import BuiltMetadata
-    from limnos.services.transactions.mutations import TransactionCommand, TransactionEffects
-    from limnos.services.transactions.operations import TransactionOperation
-    from limnos.services.transactions.transaction_plan import TransactionPlan
 
 AnswerBuilder = Callable[[int, "Sequence[MetadataDocument | None]"], bytes]
 OPERATIONS_MAX = 1000

@@ -7,7 +7,7 @@ trash, with its location, files and changes. One that is protected, or of anothe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -15,19 +15,17 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotEmpty
 from limnos.model.kinds import FILESET_PROVIDER, GENERIC_PROVIDER, MODEL_PROVIDER, Kind
+from limnos.model.permits import Permit
 from limnos.names.iceberg import render
+from limnos.names.path import Levels
 from limnos.services.catalog.filesets import fileset_bury
 from limnos.services.catalog.namespaces import namespace_find
 from limnos.services.lance.tables import lance_drop_confirmed
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 CASCADING: Final = frozenset({FILESET_PROVIDER, MODEL_PROVIDER, GENERIC_PROVIDER})
 """Providers whose schemas Gravitino drops with their content, among those whose objects are in the tree."""

@@ -22,24 +22,22 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from limnos.files import is_local, path_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.model.entities import MetadataDocument
 from limnos.services.lance.debris import debris_run
 from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload
+from limnos.services.request.task_context import Heartbeat, TaskContext
 from limnos.services.storage.location_claims import rivals_of
 from limnos.services.storage.purges import PURGE, PurgePayload
 from limnos.store.objects.catalogs import catalogs_read
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.request.task_context import Heartbeat, TaskContext
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.janitor")
 JANITOR = "janitor"

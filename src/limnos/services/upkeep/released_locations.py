@@ -10,7 +10,7 @@ them, becomes a released one.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -18,14 +18,12 @@ from limnos.files import key_of
 from limnos.model.errors import LimnosError
 from limnos.model.storage_locations import OF_CATALOGS, LocationKind, LocationState
 from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload
+from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.fileset_purges import FILESET_PURGE, FilesetPurgePayload
 from limnos.services.storage.purges import PURGE, PurgePayload, catalog_storage_find, is_empty
+from limnos.store.objects.storage_locations import RegisteredLocation
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from limnos.services.request.task_context import TaskContext
-    from limnos.store.objects.storage_locations import RegisteredLocation
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.places")
 FREE_PLACES: Final = "free-places"

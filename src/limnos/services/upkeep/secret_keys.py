@@ -9,29 +9,26 @@ Decision record 0099.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.errors import ServiceUnavailable, StateUnknown, UnsupportedOperation
+from limnos.model.permits import Permit
+from limnos.model.records import CatalogRecord
 from limnos.model.sealed_secrets import keys_of
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.secret_sealing import SealingKeys, is_unsealed_secret
 from limnos.store.activity.webhooks import SECRET_PROPERTY, webhook_secrets_read
 from limnos.store.objects.catalogs import catalog_records_read
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from limnos.model.permits import Permit
-    from limnos.model.records import CatalogRecord
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.storage")
 SealCommand = TypeVar("SealCommand", bound="SecretsSeal | WebhookSeal")

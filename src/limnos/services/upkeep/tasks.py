@@ -6,22 +6,18 @@ tasks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.entities import TaskRow
 from limnos.model.errors import BadRequest, NotFound
+from limnos.model.permits import Permit
+from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.activity.tasks import STATES, task_read, tasks_read
-
-if TYPE_CHECKING:
-    from limnos.model.entities import TaskRow
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 TASKS_MAX = 1000
 

@@ -8,38 +8,33 @@ they were, below its former parent. An object that the caller may not restore co
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, Decision, SecurableChain
 from limnos.model.entities import Node, TrashRow
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.names.iceberg import render
+from limnos.names.logical import LogicalCodec
 from limnos.names.parts import check_levels
-from limnos.names.path import PARTS_MAX
+from limnos.names.path import PARTS_MAX, Levels
 from limnos.services.lance.purges import LANCE_PURGE, lance_purge_of
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE, least_levels
 from limnos.services.storage.fileset_purges import fileset_purge_later
 from limnos.services.storage.location_claims import locations_mark_deleting, locations_release
 from limnos.services.storage.purges import purge_later
-from limnos.store.objects.trash import trash_expired, trash_read, trashed_read
+from limnos.store.objects.trash import Ancestors, TrashRows, trash_expired, trash_read, trashed_read
+from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each, require_fact
 from limnos.view.keys import node_key
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import Decision, SecurableChain
-    from limnos.model.permits import Permit
-    from limnos.names.logical import LogicalCodec
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.objects.trash import Ancestors, TrashRows
-    from limnos.store.tx import Tx
 
 PAGE_MAX = 1000
 SLICE_MAX = 1000

@@ -10,40 +10,35 @@ catalog sets the role to assume; without a role no credentials are vended.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.files import ThreadShares, is_within, normalise, parse, place_key
+from limnos.model.decisions import SecurableChain
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StorageFailed
 from limnos.model.kinds import Kind
+from limnos.model.records import FilesetRecord
 from limnos.model.storage_locations import ROOTS
+from limnos.names.path import Levels
 from limnos.services.catalog.filesets import location_name
 from limnos.services.federation.placeholder_nodes import read_attached
-from limnos.services.lookup.securables import target_require
-from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.lookup.securables import AttachmentTarget, target_require
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, LANCE, is_sourced
 from limnos.sources.credentials import FileRights
 from limnos.sources.vending import SWITCHES, CredentialIssuer, IssuedCredentials, credential_issuer_of
+from limnos.store.interface import StoreClock
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import Node
-    from limnos.model.records import FilesetRecord
-    from limnos.names.path import Levels
-    from limnos.services.lookup.securables import AttachmentTarget
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.interface import StoreClock
 
 log = get_logger("limnos.credentials")
 KEPT_MAX: Final = 10_000

@@ -8,17 +8,24 @@ location only. So the store itself would refuse a request that this module misre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from limnos.files import check_size, is_within, normalise, parse, run_in_own_thread
 from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
 from limnos.model.kinds import Kind
+from limnos.model.records import CatalogRecord
+from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_load
 from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG
 from limnos.services.vending.credentials import (
     OPEN_TO_WRITERS,
     VENDOR,
+    TableFileAccess,
     credential_request_of,
     is_vending,
     table_file_access,
@@ -29,23 +36,14 @@ from limnos.sources.s3_signing import (
     LIST,
     READ,
     WRITE,
+    StoreAccess,
     StoreKeys,
+    StoreRequest,
     accesses_of,
     environment_keys,
     sign_store_request,
 )
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.records import CatalogRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.vending.credentials import TableFileAccess
-    from limnos.sources.s3_signing import StoreAccess, StoreRequest
 
 SIGNS: Final = ("s3.remote-signing-enabled", "s3-remote-signing-enabled")
 """The catalog property that lets clients have requests signed."""

@@ -9,25 +9,21 @@ words go only to the log. Decision record 0100.
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import uuid4
 
 from limnos.access.actions import Action
 from limnos.files import LOCAL_FILES, is_local, is_refused, parse, store_for
 from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StorageFailed
 from limnos.model.kinds import ICEBERG_PROVIDER
-from limnos.services.request.catalog_storage import PROVIDERS_WITH_WAREHOUSE, catalog_storage_of
+from limnos.services.request.catalog_storage import PROVIDERS_WITH_WAREHOUSE, CatalogStorage, catalog_storage_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.vending.credentials import BOTH, VENDOR, CredentialRequest, credential_request_of
 from limnos.sources.vending import SWITCHES
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
 
 PASSED, FAILED, NOT_TRIED = "passed", "failed", "not tried"
 _PROBE: Final = b"limnos storage check"

@@ -7,13 +7,11 @@ All other parts of a URL (key files, other hosts, options) are refused unless th
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from limnos.model.errors import BadRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 _HOST: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,253})|\[[0-9A-Fa-f:.]{2,45}\]")
 

@@ -8,15 +8,13 @@ raises SourceFailed. Nothing is cached: each result is the source's current stat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
-    from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.names.path import Levels
+from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
+from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
+from limnos.formats.iceberg.json_types import Json
+from limnos.names.path import Levels
 
 
 class SourceSchemaInfo(NamedTuple):

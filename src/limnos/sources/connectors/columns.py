@@ -9,21 +9,18 @@ so no caller's text gets into a statement.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
+from sqlalchemy.engine.interfaces import Dialect, ReflectedColumn
 
 from limnos.formats.iceberg.json_types import Json, as_object, preview_value, text_at
 from limnos.model.errors import BadRequest, UnsupportedOperation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from sqlalchemy.engine.interfaces import Dialect, ReflectedColumn
-
-    Type = sa.types.TypeEngine[Any]  # SQLAlchemy has no narrower word for the type of any column
+Type = sa.types.TypeEngine[Any]  # SQLAlchemy has no narrower word for the type of any column
 
 _PLAIN: Final[Mapping[str, Callable[[], Type]]] = {
     "boolean": sa.BOOLEAN, "short": sa.SMALLINT, "integer": sa.INTEGER, "long": sa.BIGINT, "float": sa.REAL, "double": sa.DOUBLE_PRECISION,

@@ -6,8 +6,9 @@ database's message. Failed connections and logins are answered without details: 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -23,9 +24,6 @@ from limnos.model.errors import (
     StateUnknown,
 )
 from limnos.sources.connectors.mysql_states import state_of, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _TAKEN: Final = {"42P07": "table", "42P06": "namespace"}
 _MISSING: Final = {"42P01": "table", "3F000": "namespace"}

@@ -8,24 +8,21 @@ connection of this catalog's pool. System schemas are hidden.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol
 from weakref import WeakSet
 
 import sqlalchemy as sa
 from sqlalchemy.schema import DropSchema, DropTable
 
+from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound, UnsupportedOperation
+from limnos.names.path import Levels
+from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
 from limnos.sources.connectors.columns import name_of
 from limnos.sources.connectors.database_errors import translate_database_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
-    from limnos.names.path import Levels
-    from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
 
 IDLE_S: Final = 300
 """Age in seconds after which a connection is replaced."""

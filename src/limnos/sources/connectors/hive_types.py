@@ -7,13 +7,11 @@ Hive's own spelling. External types are not accepted from callers.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from limnos.formats.iceberg.json_types import Json, as_object, objects_at, preview_value, text_at
 from limnos.model.errors import BadRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _INTO: Final[Mapping[str, str]] = {
     "boolean": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "float": "float", "double": "double",

@@ -6,23 +6,26 @@ decision and built the request from the objects that it decided on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from limnos.formats.gravitino import views
-from limnos.formats.gravitino.tables import COMMENT, commit_of, iceberg_create_of, iceberg_metadata_of, table_json
+from limnos.formats.gravitino.tables import (
+    COMMENT,
+    GravitinoCreate,
+    TableChange,
+    commit_of,
+    iceberg_create_of,
+    iceberg_metadata_of,
+    table_json,
+)
+from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
 from limnos.model.errors import BadRequest, CommitConflict, NotFound, SourceFailed, UnsupportedOperation
-from limnos.sources.connectors.capabilities import RestCall, SourceNames, SourceSchemaInfo, SourceTableInfo
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
-    from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
-    from limnos.names.path import Levels
-    from limnos.sources.connectors.capabilities import RestReply
-    from limnos.sources.connectors.rest_session import RestSession
+from limnos.names.path import Levels
+from limnos.sources.connectors.capabilities import RestCall, RestReply, SourceNames, SourceSchemaInfo, SourceTableInfo
+from limnos.sources.connectors.rest_session import RestSession
 
 NAMESPACES: Final = "/namespaces"
 NAMESPACE: Final = f"{NAMESPACES}/{{namespace}}"

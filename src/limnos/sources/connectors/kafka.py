@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import chain, repeat
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -24,22 +26,16 @@ from confluent_kafka.admin import (
     NewPartitions,
     NewTopic,
     ResourceType,
+    TopicDescription,
 )
 
 from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import BadRequest, NotFound, SourceFailed, UnsupportedOperation
+from limnos.names.path import Levels
 from limnos.sources.connectors.addresses import address_of
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTopicInfo
 from limnos.sources.connectors.kafka_errors import NOT_IN, translate_kafka_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from concurrent.futures import Future
-
-    from confluent_kafka.admin import TopicDescription
-
-    from limnos.names.path import Levels
-    from limnos.sources.connectors.kafka_settings import KafkaSettings
+from limnos.sources.connectors.kafka_settings import KafkaSettings
 
 T = TypeVar("T")
 SCHEMA: Final = "default"

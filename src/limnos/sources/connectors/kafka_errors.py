@@ -6,8 +6,9 @@ message. Failed connections and logins are answered without details: addresses a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -21,9 +22,6 @@ from limnos.model.errors import (
     StateUnknown,
     UnsupportedOperation,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
 _CALLERS: Final = frozenset(

@@ -8,15 +8,11 @@ code, or send data elsewhere.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
 
 from limnos.model.errors import BadRequest
-from limnos.sources.connectors.addresses import address_of, require_allowed
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from limnos.sources.connectors.addresses import SourceAddress
+from limnos.sources.connectors.addresses import SourceAddress, address_of, require_allowed
 
 SERVERS: Final = "bootstrap.servers"
 BYPASS: Final = "gravitino.bypass."

@@ -7,20 +7,24 @@ are kept per spelling. Views are hidden.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from hive_metastore.ThriftHiveMetastore import Client
-from hive_metastore.ttypes import Database, EnvironmentContext
+from hive_metastore.ttypes import Database, EnvironmentContext, Table
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
+from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import AlreadyExists, LimnosError, NotFound, UnsupportedOperation
-from limnos.sources.connectors.capabilities import SourceSchemaInfo
+from limnos.names.path import Levels
+from limnos.sources.connectors.addresses import SourceAddress
+from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
 from limnos.sources.connectors.metastore_errors import MISSING, REFUSALS, translate_metastore_errors
 from limnos.sources.connectors.metastore_tables import (
     EXTERNAL,
@@ -31,16 +35,6 @@ from limnos.sources.connectors.metastore_tables import (
     source_table_of,
     table_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from hive_metastore.ttypes import Table
-
-    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
-    from limnos.names.path import Levels
-    from limnos.sources.connectors.addresses import SourceAddress
-    from limnos.sources.connectors.capabilities import SourceTableInfo
 
 IDLE_MAX: Final = 4
 ANSWER_BYTES_MAX: Final = 64 << 20

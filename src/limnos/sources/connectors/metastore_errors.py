@@ -7,8 +7,9 @@ is answered with the metastore's message. Its internal errors go to the log only
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hive_metastore.ttypes import (
     AlreadyExistsException,
@@ -31,9 +32,6 @@ from limnos.model.errors import (
     SourceFailed,
     StateUnknown,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MISSING: Final = (NoSuchObjectException, UnknownDBException, UnknownTableException)
 _CALLERS: Final = (InvalidObjectException, InvalidInputException, InvalidOperationException)

@@ -8,21 +8,18 @@ delete another table's files.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from hive_metastore.ttypes import FieldSchema, Order, SerDeInfo, StorageDescriptor, Table
 
 from limnos.formats.gravitino import tables as gravitino_tables
 from limnos.formats.gravitino.partitions import distribution_of
+from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import Json, preview_value, text_at
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.sources.connectors.capabilities import SourceTableInfo
 from limnos.sources.connectors.hive_types import type_json, type_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 
 MANAGED: Final = "MANAGED_TABLE"
 EXTERNAL: Final = "EXTERNAL_TABLE"

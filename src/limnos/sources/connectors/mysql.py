@@ -7,15 +7,18 @@ the server considers equal is another name for our rights.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 from pymysql.connections import Connection as Driven
 from sqlalchemy.schema import CreateSchema
 
+from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import BadRequest, NotEmpty, UnsupportedOperation
+from limnos.names.path import Levels
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
 from limnos.sources.connectors.databases import DatabaseSource, no_table, require_columns, require_no_layout
 from limnos.sources.connectors.mysql_tables import (
@@ -28,12 +31,6 @@ from limnos.sources.connectors.mysql_tables import (
     quote,
 )
 from limnos.sources.connectors.mysql_types import default_sql
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
-    from limnos.names.path import Levels
 
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 _MODE: Final = "NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"

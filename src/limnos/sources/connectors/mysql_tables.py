@@ -8,10 +8,12 @@ anew as a whole; a change that would lose a part of its definition is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.formats.gravitino import tables as gravitino_tables
+from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import Json, as_object, preview_value, text_at
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.sources.connectors.mysql_types import (
@@ -24,11 +26,6 @@ from limnos.sources.connectors.mysql_types import (
     type_of,
 )
 from limnos.sources.connectors.table_alterations import PRIMARY, flat, index_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 
 NAME_MAX: Final = 64
 ENGINE: Final = "engine"

@@ -8,13 +8,11 @@ statement.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from limnos.formats.iceberg.json_types import Json, as_object, preview_value, text_at
 from limnos.model.errors import BadRequest, UnsupportedOperation
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _INTO: Final[Mapping[str, str]] = {
     "boolean": "tinyint(1)", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "float": "float", "double": "double",

@@ -6,25 +6,21 @@ which addresses are allowed: the caller has checked that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchTableError
 from sqlalchemy.schema import CreateSchema, CreateTable, SetColumnComment, SetTableComment
 
-from limnos.formats.iceberg.json_types import preview_value
+from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
+from limnos.formats.iceberg.json_types import Json, preview_value
 from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.names.path import Levels
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
 from limnos.sources.connectors.columns import DialectTypes, column_json, column_of
 from limnos.sources.connectors.databases import DatabaseSource, no_table, require_columns, require_no_layout
 from limnos.sources.connectors.table_alterations import PRIMARY, DatabaseAlteration, index_parts, indexes_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.names.path import Levels
 
 _COMMENT = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = :schema"
 _COMMENTED = "COMMENT ON SCHEMA {} IS {}"

@@ -6,25 +6,27 @@ a source does not connect: the first call does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, NamedTuple
 
 import sqlalchemy as sa
 
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.extras import missing_part
 from limnos.model.kinds import HIVE_PROVIDER, KAFKA_PROVIDER, MYSQL_PROVIDER, POSTGRESQL_PROVIDER, REST_PROVIDER
-from limnos.sources.connectors.addresses import database_url, http_url, metastore_addresses, require_allowed
+from limnos.sources.connectors.addresses import (
+    DatabaseUrl,
+    SourceAddress,
+    database_url,
+    http_url,
+    metastore_addresses,
+    require_allowed,
+)
+from limnos.sources.connectors.capabilities import BaseCatalog
 from limnos.sources.connectors.iceberg_rest import RestSource
-from limnos.sources.connectors.kafka_settings import kafka_settings
+from limnos.sources.connectors.kafka_settings import KafkaSettings, kafka_settings
 from limnos.sources.connectors.postgresql import PostgresqlSource
 from limnos.sources.connectors.rest_session import RestEndpoint, RestSession
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from limnos.sources.connectors.addresses import DatabaseUrl, SourceAddress
-    from limnos.sources.connectors.capabilities import BaseCatalog
-    from limnos.sources.connectors.kafka_settings import KafkaSettings
 
 CONNECTIONS_MAX: Final = 4
 URL: Final = "jdbc-url"

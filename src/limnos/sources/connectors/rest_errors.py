@@ -8,7 +8,8 @@ only an explicit refusal is certain; all other failures raise StateUnknown.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -28,11 +29,7 @@ from limnos.model.errors import (
     UnsupportedOperation,
 )
 from limnos.names.iceberg import render
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.sources.connectors.capabilities import RestCall
+from limnos.sources.connectors.capabilities import RestCall
 
 _MISSING: Final = {
     "NoSuchNamespaceException": "namespace",

@@ -8,7 +8,7 @@ machine (proxies, `.netrc`) have no effect.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
 import httpx2
@@ -25,12 +25,10 @@ from limnos.model.errors import (
     UnsupportedOperation,
 )
 from limnos.names.iceberg import render
+from limnos.names.path import Levels
 from limnos.names.percent import quote as quote_part
 from limnos.sources.connectors.capabilities import RestCall, RestReply
 from limnos.sources.connectors.rest_errors import rest_failed_error, rest_refused_error
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
 
 REPLY_BYTES_MAX: Final = 64 << 20
 CONFIG_S: Final = 300.0

@@ -6,7 +6,8 @@ connection. Changes that a database lacks (properties, positions of columns) are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 import sqlalchemy as sa
@@ -14,14 +15,10 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 
 from limnos.formats.gravitino import tables as gravitino_tables
+from limnos.formats.gravitino.tables import TableChange
 from limnos.formats.iceberg.json_types import Json, preview_value
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.sources.connectors.columns import column_of, default_of, name_of, require_counting, type_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.formats.gravitino.tables import TableChange
 
 PRIMARY: Final = "PRIMARY_KEY"
 UNIQUE: Final = "UNIQUE_KEY"

@@ -7,12 +7,10 @@ format/Message.fbs: Message, RecordBatch, DictionaryBatch).
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from limnos.model.errors import BadRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _U16, _I32, _U32, _I64 = struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<q")
 _DICTIONARY: Final = 2

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import struct
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import pyarrow as pa
 
-from limnos.model.errors import BadRequest, TooLarge
+from limnos.model.errors import BadRequest, LimnosError, TooLarge
 from limnos.sources.lance import arrow_headers
-from limnos.sources.wire import COMPLETE, MORE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from limnos.model.errors import LimnosError
-    from limnos.sources.wire import Wire
+from limnos.sources.wire import COMPLETE, MORE, Wire
 
 _LENGTH: Final = struct.Struct("<I")
 _GOES_ON: Final = b"\xff\xff\xff\xff"

@@ -6,14 +6,11 @@ question has come: on one wire, answers and pieces of a body would be confused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 
-from limnos.sources.wire import CALL, DONE
-
-if TYPE_CHECKING:
-    from limnos.sources.wire import Wire
+from limnos.sources.wire import CALL, DONE, Wire
 
 
 class CallRefusal(Exception):

@@ -8,16 +8,14 @@ interface, so additions to the protocol need no change here.
 from __future__ import annotations
 
 import typing
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from lance_namespace import LanceNamespace, connect
 from lance_namespace.errors import LanceNamespaceError
 from pydantic import BaseModel, ValidationError
 
 from limnos.model.errors import BadRequest, LimnosError, UnsupportedOperation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 Fields = dict[str, object]
 _NOT_THERE: Final = ("not implemented", "not supported")

@@ -8,21 +8,17 @@ Decision record 0053.
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from limnos.formats import lance as rules
 from limnos.formats.lance import DirectoryLayout, ManifestRow, ManifestRowKind
 from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotEmpty, NotFound, UnsupportedOperation
 from limnos.names.iceberg import render
-from limnos.sources.lance.questions import DirectoryContents, DirectoryNamespaceEntry, DirectoryTableEntry
+from limnos.names.path import Levels
+from limnos.sources.lance.directory_manifest import DirectoryManifest
+from limnos.sources.lance.questions import Contents, DirectoryContents, DirectoryNamespaceEntry, DirectoryTableEntry
 from limnos.sources.lance.storage import DirectoryStorage
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.names.path import Levels
-    from limnos.sources.lance.directory_manifest import DirectoryManifest
-    from limnos.sources.lance.questions import Contents
 
 
 class DirectoryTable(NamedTuple):

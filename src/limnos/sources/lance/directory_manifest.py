@@ -7,22 +7,18 @@ concurrent commit: of two writers that create the same name, one fails.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import lance
 import msgspec
 import pyarrow as pa
 
-from limnos.formats.lance import MANIFEST, ManifestRowKind, object_id_of, row_of
+from limnos.formats.lance import MANIFEST, ManifestRow, ManifestRowKind, object_id_of, row_of
 from limnos.model.errors import InvalidTable
+from limnos.names.path import Levels
 from limnos.sources.lance.library_errors import translate_library_errors
 from limnos.sources.lance.opening import open_latest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from limnos.formats.lance import ManifestRow
-    from limnos.names.path import Levels
 
 SCHEMA: Final = pa.schema(
     [

@@ -7,7 +7,8 @@ treats a missing namespace as an empty one. Requests about rows are not served h
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 from lance.namespace import DirectoryNamespace
@@ -15,15 +16,11 @@ from lance.namespace import DirectoryNamespace
 from limnos.formats.lance import DirectoryLayout, is_local
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound, UnsupportedOperation
 from limnos.names.parts import check_levels
+from limnos.names.path import Levels
 from limnos.sources.lance.delegate import NamespaceDelegate, fit_request
+from limnos.sources.lance.directories import DirectoryTable, LanceDirectory
 from limnos.sources.lance.questions import Describe
 from limnos.sources.lance.reading import describe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from limnos.names.path import Levels
-    from limnos.sources.lance.directories import DirectoryTable, LanceDirectory
 
 Fields = dict[str, object]
 

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import lance
 
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, NotFound
 from limnos.sources.lance.library_errors import NO_TABLE, NO_TAG, REMOTE, translate_library_errors
 from limnos.sources.lance.managed_versions import open_managed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from limnos.sources.lance.questions import LanceQuestion
+from limnos.sources.lance.questions import LanceQuestion
 
 _ROWS: Final = frozenset({"data", "_indices"})
 

@@ -8,8 +8,9 @@ loaded at the first question (`START`); if it is missing, the answer says so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,12 +18,7 @@ from limnos.formats.lance_expressions import check_expression
 from limnos.model.errors import AlreadyExists, LimnosError, NotFound
 from limnos.sources.lance import questions
 from limnos.sources.lance.callbacks import CallbackWire
-from limnos.sources.wire import die_with_parent, serve_on
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.sources.wire import Wire
+from limnos.sources.wire import Wire, die_with_parent, serve_on
 
 
 class QuestionHandlers(NamedTuple):

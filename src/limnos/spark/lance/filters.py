@@ -7,12 +7,10 @@ and NaNs), times and decimals.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from pyspark.sql import datasource as spark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _COMPARISONS: Final[dict[type[spark.Filter], str]] = {
     spark.EqualTo: "=", spark.EqualNullSafe: "IS NOT DISTINCT FROM", spark.GreaterThan: ">", spark.GreaterThanOrEqual: ">=",

@@ -6,18 +6,15 @@ asks the server again for the table's location and the caller's privileges.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
 
 from limnos.model.errors import BadRequest
+from limnos.spark.lance.reading import LanceReader
 from limnos.spark.lance.server_access import SOURCE, ServerAccess, lance_options_of
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-    from limnos.spark.lance.reading import LanceReader
-    from limnos.spark.lance.writing import LanceWriter
+from limnos.spark.lance.writing import LanceWriter
 
 
 class LanceSource(DataSource):

@@ -8,26 +8,21 @@ first try are never committed.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import lance
 import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
 
-from limnos.client import ConflictError
+from limnos.client import Client, ConflictError
+from limnos.client.values import LanceTable
 from limnos.model.errors import BadRequest, PermissionDenied
+from limnos.spark.lance.server_access import LanceOptions, ServerAccess
 from limnos.spark.lance.types import arrow_schema_of, as_schema, check_append
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql.types import StructType
-
-    from limnos.client import Client
-    from limnos.client.values import LanceTable
-    from limnos.spark.lance.server_access import LanceOptions, ServerAccess
 
 
 @dataclass

@@ -9,26 +9,28 @@ clock of zone 0, so records are committed in the order of their numbers: a reade
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.model.audit import OTHER, AuditContext, AuditedDecision, AuditRecord, audit_context_of, rights_text
+from limnos.model.entities import ChangeRow
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.names.display import render, render_part
-from limnos.store.activity.feed import FEED_COLUMNS, NODE_POSITIONS, entry_of, node_position_of, revisions_read
+from limnos.store.activity.feed import (
+    FEED_COLUMNS,
+    NODE_POSITIONS,
+    NodePosition,
+    entry_of,
+    node_position_of,
+    revisions_read,
+)
 from limnos.store.audit_notes import NOTES, NOTES_DROP
-from limnos.store.sql import Sql, drive_load
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from limnos.model.entities import ChangeRow
-    from limnos.store.activity.feed import NodePosition
-    from limnos.store.sql import Load, Params, Row, Value
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Load, Params, Row, Sql, Value, drive_load
+from limnos.store.transaction import StoreTransaction
 
 CHANGES_AT_ONCE: Final = 200
 """About how many changes become records in one transaction: a few milliseconds of work."""

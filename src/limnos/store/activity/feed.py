@@ -6,16 +6,14 @@ May import `model` and this room. Knows nothing of rights: callers show less tha
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.model.entities import ChangeRow
 from limnos.model.kinds import KINDS, Kind
 from limnos.store.sql import Load, Row, Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 OLDEST: Final = -1
 """The position before the oldest change that a zone still has."""

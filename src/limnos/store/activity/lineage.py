@@ -8,17 +8,13 @@ change row.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.store.objects.trash import KEPT
-from limnos.store.sql import Load, Row, Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Load, Params, Row, Sql
+from limnos.store.transaction import StoreTransaction
 
 EVERY_FIELD: Final = 0
 """As a target's field id: all of its columns. Iceberg's ids begin with 1."""

@@ -6,19 +6,15 @@ renames, moves and restores change nothing here. No decision and no cache depend
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from json import dumps
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.model.kinds import KINDS, Kind
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.objects.trash import KEPT
-from limnos.store.sql import Load, Row, Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Load, Params, Row, Sql
+from limnos.store.transaction import StoreTransaction
 
 _IDS = "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"
 _IDS_SQLITE = "SELECT value FROM json_each(:nodes)"

@@ -8,17 +8,13 @@ slow writer learns what became of its file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 from limnos.store.audit_notes import NOTE_NEW
 from limnos.store.objects.trash import KEPT
-from limnos.store.sql import Load, Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Load, Params, Sql
+from limnos.store.transaction import StoreTransaction
 
 CANDIDATE: Final = 0
 REMOVING: Final = 1

@@ -7,14 +7,10 @@ that neither a run nor the pipeline needs are deleted with old runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.model.kinds import Kind
 from limnos.model.runs import PipelineDeclaration
 from limnos.store.sql import Load, Sql, Value
-
-if TYPE_CHECKING:
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 PUT = Sql(
     "INSERT INTO pipeline_version (pipeline_id, version, digest, declaration, declared_by, declared_at) VALUES"

@@ -6,17 +6,13 @@ so none leaves a change row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from limnos.model.entities import MetricsReportRow
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 PER_TABLE_MAX = 1000
 PUT = Sql(

@@ -6,16 +6,12 @@ May import `model` and the room's `sql`. Knows no rule of maintenance. The opera
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from json import dumps
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from limnos.store.sql import Load, Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Load, Params, Sql
+from limnos.store.transaction import StoreTransaction
 
 _IDS = "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"
 _IDS_SQLITE = "SELECT value FROM json_each(:nodes)"

@@ -8,8 +8,9 @@ runs).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from json import dumps
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from limnos.model.kinds import Kind
 from limnos.model.runs import (
@@ -30,11 +31,7 @@ from limnos.store.activity.pipelines import GONE
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.sql import Load, Params, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 
 def _words(states: tuple[str, ...]) -> str:

@@ -6,14 +6,11 @@ change row. A plan's content is computed from its row at each request; no row ho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from limnos.store.sql import Query, Row, Sql
-
-if TYPE_CHECKING:
-    from limnos.model.principals import Requester
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.model.principals import Requester
+from limnos.store.sql import Params, Query, Row, Sql
+from limnos.store.transaction import StoreTransaction
 
 _OWN = "user_name = :user AND user_id = :user_id"
 FIND = Sql(

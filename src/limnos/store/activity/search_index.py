@@ -7,17 +7,14 @@ A row of the index never tells a name: callers read names, paths and rights from
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from json import dumps
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.store.objects.name_search import SearchCandidate
 from limnos.store.objects.nodes import DATA_ONLY
 from limnos.store.sql import Load, Sql, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 
 class IndexedText(NamedTuple):

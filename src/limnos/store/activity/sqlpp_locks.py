@@ -7,19 +7,14 @@ one runs at a time, on whatever node, and tokens grow in the order of their comm
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hmac import compare_digest
-from typing import TYPE_CHECKING
 
 from limnos.model.errors import LockLost
 from limnos.names.dataverse import DataverseName
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow, contains, secret_of
-from limnos.store.sql import Query, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Params, Query, Row, Sql, Value
+from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "o.token, o.catalog_id, o.kind, o.dataverse, o.entity, o.mode, o.wanted"
 _KEY = "catalog_id = :catalog AND kind = :kind AND dataverse = :dataverse AND entity = :entity"

@@ -7,17 +7,12 @@ leaves a change row.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.model.entities import IMMEDIATE, RUNNING, StatementRequest
-from limnos.store.sql import Query, Row, Sql
-
-if TYPE_CHECKING:
-    from limnos.model.principals import Requester
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.model.principals import Requester
+from limnos.store.sql import Params, Query, Row, Sql
+from limnos.store.transaction import StoreTransaction
 
 LISTED_MAX = 1_000
 

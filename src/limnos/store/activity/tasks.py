@@ -8,17 +8,13 @@ that has a result, stays as ended.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 
 from limnos.model.entities import TaskRow
 from limnos.store.sql import Load, Sql, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 
 class LeasedTask(msgspec.Struct, frozen=True):

@@ -7,19 +7,16 @@ change row; the start and the end of a job do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.model.jobs import CANCELLED, ENDED, FAILED, HELD, LIVE, SUCCEEDED, JobOutput, TemplateJob
 from limnos.model.kinds import Kind
 from limnos.store.activity.pipelines import GONE
-from limnos.store.activity.runs import MINE, MINE_SQLITE
+from limnos.store.activity.runs import MINE, MINE_SQLITE, RunViewer
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.sql import Load, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from limnos.store.activity.runs import RunViewer
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 
 def _words(states: tuple[str, ...]) -> str:

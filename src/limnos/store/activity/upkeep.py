@@ -6,8 +6,6 @@ empty.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.store.activity import (
     lineage,
     maintenance,
@@ -30,10 +28,8 @@ from limnos.store.objects import (
     nesting,
     statistics,
 )
-
-if TYPE_CHECKING:
-    from limnos.store.sql import Sql
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Sql
+from limnos.store.transaction import StoreTransaction
 
 
 def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> int:

@@ -7,14 +7,12 @@ back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.model.entities import Webhook
 from limnos.model.kinds import Kind
 from limnos.store.sql import Load, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 FAR_MS: Final = 1 << 52
 _COLUMNS = (

@@ -12,15 +12,12 @@ import os
 import sqlite3
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from limnos.model.errors import LimnosError
 from limnos.store.backends.migrate import migrate, renew_epoch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MARK = 0x4C494D42
 """SQLite's `user_version` of a copy made by `server backup`. A store in use has 0."""

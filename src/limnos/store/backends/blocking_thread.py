@@ -7,14 +7,11 @@ much CPU again for each call. Here the event loop is the only caller, and every 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Call = tuple[Callable[[], object], asyncio.AbstractEventLoop, asyncio.Future[None]]
+Call = tuple[Callable[[], object], asyncio.AbstractEventLoop, asyncio.Future[None]]
 
 
 class BlockingThread:

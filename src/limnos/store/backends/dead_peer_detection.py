@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable
 
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
 
 log = get_logger("limnos.store")
 SILENT = Counter("limnos_silent_connections_total", "Connections to the database that went silent and were cut.", ())

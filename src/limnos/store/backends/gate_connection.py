@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 import psycopg
 from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict
 
 from limnos.store.backends.dead_peer_detection import MonitoredConnection
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.store.sql import Params, Row, Sql, Value
+from limnos.store.sql import Params, Row, Sql, Value
 
 CONNECT_S = 2.0
 """The time limit for opening a connection, in seconds."""

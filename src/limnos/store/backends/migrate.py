@@ -9,26 +9,21 @@ import fcntl
 import os
 import secrets
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from limnos.model.errors import LimnosError
 from limnos.store.file_modes import FILE, private_database
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sqlalchemy import Connection, Engine
-    from sqlalchemy.engine.interfaces import DBAPIConnection
 
 _LOCK = 0x4C494D4E
 CONNECT_S = 5

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from limnos.model.errors import ServiceUnavailable, StateUnknown
+from limnos.model.permits import Permit
+from limnos.store.tx import Mutation, MutationBatch
 from limnos.telemetry.metrics import Counter
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Sequence
-
-    from limnos.model.permits import Permit
-    from limnos.store.tx import Mutation, MutationBatch
-
-    T = TypeVar("T")
-    Decided = tuple[Permit[object], Mutation[T]]
-    """A permit and its mutation."""
-    Again = Callable[[], Awaitable[Decided[T]]]
-    """Decides while the locks are held, with reads that begin after that."""
+T = TypeVar("T")
+Decided = tuple[Permit[object], Mutation[T]]
+"""A permit and its mutation."""
+Again = Callable[[], Awaitable[Decided[T]]]
+"""Decides while the locks are held, with reads that begin after that."""
 
 BeginCallback = Callable[[], None]
 """Called when a mutation is about to run for the first time. Until then it has certainly done nothing."""

@@ -10,16 +10,20 @@ from __future__ import annotations
 import asyncio
 import queue
 import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import psycopg
 
 from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.model.permits import Permit
 from limnos.store.backends.dead_peer_detection import DeadPeerDetector
 from limnos.store.backends.mutation_queue import (
     BATCH_MAX,
+    Again,
     BeginCallback,
     MutationJob,
     MutationQueue,
@@ -34,19 +38,11 @@ from limnos.store.backends.read_connections import ReadConnection, ReadConnectio
 from limnos.store.backends.write_connections import WriteConnection, open_write_connection
 from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, GateResult, clock_params, gate_query_postgres, gate_result_of
 from limnos.store.faults import fault_point
-from limnos.store.interface import CLOSE_S
+from limnos.store.interface import CLOSE_S, KnownRevisions
 from limnos.store.snapshots import StoreSnapshot
 from limnos.store.sql import Load, Params, Query, Row, Sql
 from limnos.store.time_sources import StoreTime
 from limnos.store.tx import Mutation, MutationBatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
-
-    from limnos.model.permits import Permit
-    from limnos.store.backends.mutation_queue import Again
-    from limnos.store.interface import KnownRevisions
 
 T = TypeVar("T")
 LOCK_CLASS = 0x4C494D  # "LIM": the first key of our advisory locks

@@ -5,19 +5,15 @@ May import `model` and this room. Separate from `snapshots`, because its driver 
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import asyncpg
 
 from limnos.store.backends.gate_connection import CONNECT_S
 from limnos.store.backends.postgres_errors import unreachable_error
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from limnos.store.snapshots import StoreSnapshot
-    from limnos.store.sql import Query, Row
+from limnos.store.snapshots import StoreSnapshot
+from limnos.store.sql import Query, Row
 
 _LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
 

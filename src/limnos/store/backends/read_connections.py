@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import asyncpg
 import psycopg
 
 from limnos.model.errors import BadRequest
-from limnos.store.backends.dead_peer_detection import MonitoredConnection
+from limnos.store.backends.dead_peer_detection import DeadPeerDetector, MonitoredConnection
 from limnos.store.backends.gate_connection import CONNECT_S, GateConnection, open_asker
 from limnos.store.backends.postgres_errors import LOST, NO_TEXT, unreachable_error
-from limnos.store.sql import Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from limnos.store.backends.dead_peer_detection import DeadPeerDetector
-    from limnos.store.sql import Params, Row
-    from limnos.store.time_sources import StoreTime
+from limnos.store.sql import Params, Row, Sql
+from limnos.store.time_sources import StoreTime
 
 T = TypeVar("T")
 _PLANS = {

@@ -6,16 +6,14 @@ May import SQLAlchemy, `model` and this room. Reads only ids of keys; it decrypt
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from sqlalchemy import create_engine, inspect, text
 
 from limnos.model.kinds import Kind
 from limnos.model.sealed_secrets import keys_of
 from limnos.store.backends.migrate import engine_url
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _CATALOGS = text("SELECT record FROM node WHERE kind = :kind AND deleted = 0")
 _WEBHOOKS = text("SELECT secret FROM webhook")

@@ -10,12 +10,17 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TypeVar
 
 from limnos.model.errors import NoSpace, ServiceUnavailable
+from limnos.model.permits import Permit
 from limnos.store.backends.blocking_thread import BlockingThread
 from limnos.store.backends.mutation_queue import (
     BATCH_MAX,
+    Again,
     BeginCallback,
     MutationJob,
     MutationQueue,
@@ -35,20 +40,11 @@ from limnos.store.changes import (
     gate_text,
 )
 from limnos.store.faults import fault_point
-from limnos.store.interface import CLOSE_S
+from limnos.store.interface import CLOSE_S, KnownRevisions
 from limnos.store.snapshots import StoreSnapshot, sqlite_snapshot
 from limnos.store.sql import Load, Params, Query, Row, Sql
 from limnos.store.time_sources import LocalTime
 from limnos.store.tx import Mutation, MutationBatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from limnos.model.permits import Permit
-    from limnos.store.backends.mutation_queue import Again
-    from limnos.store.interface import KnownRevisions
 
 T = TypeVar("T")
 BUSY_TIMEOUT_MS = 10_000

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import mmap
 import os
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    import sqlite3
-    from pathlib import Path
+import sqlite3
+from pathlib import Path
+from typing import Final
 
 _COPY_BYTES: Final = 48
 _PROBE: Final = "UPDATE store SET next_id = next_id + 1"

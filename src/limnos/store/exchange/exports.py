@@ -7,10 +7,12 @@ relations between them are read. The trash, rows that await a sweep, and objects
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.kinds import Kind
 from limnos.model.lance import LanceVersion
 from limnos.model.model_versions import ModelVersion
@@ -18,14 +20,8 @@ from limnos.store.identity.principals import _COLUMNS as _PRINCIPAL
 from limnos.store.identity.roles import _COLUMNS as _ROLE
 from limnos.store.objects.documents import document_of
 from limnos.store.objects.nodes import _COLUMNS, _WIDTH, BY_ID, node_of
-from limnos.store.sql import Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import MetadataDocument, Node
-    from limnos.store.snapshots import StoreSnapshot
-    from limnos.store.sql import Query, Row
+from limnos.store.snapshots import StoreSnapshot
+from limnos.store.sql import Query, Row, Sql
 
 _OURS = f"(SELECT :metalake UNION ALL SELECT c.id FROM node c WHERE c.parent_id = :metalake AND c.kind = {int(Kind.CATALOG)} AND c.deleted = 0)"
 """The zones of a metalake: its own, and those of its live catalogs."""

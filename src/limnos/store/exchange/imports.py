@@ -8,19 +8,15 @@ once. Rows written here leave no change rows: no view can know their zones.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from limnos.model.entities import MetadataDocument
 from limnos.model.kinds import KINDS, ROOT_ID, Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.documents import DocumentWrites
-from limnos.store.sql import Load, Sql, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from limnos.store.sql import Params, Row
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Load, Params, Row, Sql, Value
+from limnos.store.transaction import StoreTransaction
 
 OPEN, WHOLE, DONE, GIVEN_UP = "open", "whole", "done", "given-up"
 """State of an import: receiving records; read to its end; visible; being deleted."""

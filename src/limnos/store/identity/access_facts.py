@@ -6,17 +6,14 @@ rows, because each is needed for one answer.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from json import dumps
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.model.kinds import KINDS, Kind
+from limnos.model.restrictions import Restriction
 from limnos.store.identity.restrictions import restriction_of
 from limnos.store.sql import Load, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from limnos.model.restrictions import Restriction
 
 LISTS: Final = ("ids", "roles", "users", "principals")
 

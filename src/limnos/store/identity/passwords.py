@@ -5,14 +5,10 @@ May import `model` and the room's `sql`. Knows no hash function.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.model.entities import Password
 from limnos.model.principals import TokenTrust
 from limnos.store.sql import Load, Row, Sql
-
-if TYPE_CHECKING:
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 OF_USER = Sql("SELECT user_name, hash, trust, root_id FROM password WHERE user_name = :user")
 PUT = Sql(

@@ -5,19 +5,16 @@ May import `model` and the room's `sql`, `changes`. Knows no rights. Every write
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from json import dumps
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from limnos.model.entities import Principal
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import KINDS, Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = (
     "id, metalake_id, kind, name, external_id, enabled, created_by, created_at, modified_by, modified_at, tokens_from"

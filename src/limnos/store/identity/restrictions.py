@@ -6,20 +6,15 @@ zone, because it applies from the next read on. Rows stay while their object is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.restrictions import RESTRICTIONS_MAX, CatalogRestrictions, Restriction, RestrictionTerms
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.trash import KEPT
-from limnos.store.sql import Load, Sql
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Node
-    from limnos.store.sql import Row
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Load, Row, Sql
+from limnos.store.transaction import StoreTransaction
 
 OF_ZONE = Sql(
     "SELECT object_id, name, terms, set_by, set_at FROM restriction WHERE zone = :zone ORDER BY object_id, name"

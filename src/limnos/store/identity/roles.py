@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from json import dumps
-from typing import TYPE_CHECKING
 
 from limnos.model.entities import Grant, Principal, RoleEntity, RoleWithRules
 from limnos.model.errors import AlreadyExists
@@ -21,9 +20,7 @@ from limnos.store.changes import ChangeDraft
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "id, metalake_id, name, record, created_by, created_at, modified_by, modified_at"
 NAMED = Sql(f"SELECT {_COLUMNS} FROM role WHERE metalake_id = :metalake AND name = :name AND deleted = 0")

@@ -5,16 +5,12 @@ May import `model` and the room's `sql`, `changes`. Knows no rights.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.model.entities import Token
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql
-
-if TYPE_CHECKING:
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose, opened_by, ends_at, table_id"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")

@@ -6,18 +6,15 @@ an environment once; its threads share it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, cast
+from pathlib import Path
+from typing import Final, cast
 
 import lmdb
 
 from limnos.model.errors import ServiceUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from limnos.store.key_value_records.storage import KeyValueReader, KeyValueTransaction
+from limnos.store.key_value_records.storage import KeyValueReader, KeyValueTransaction
 
 SIZE_MAX: Final = 1 << 36
 """The largest size of the file, in bytes. It reserves addresses, not disk space."""

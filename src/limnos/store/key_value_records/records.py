@@ -15,20 +15,16 @@ out. Keys begin with a letter; numbers in them have eight bytes:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
 from limnos.formats.exchange import messages
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotEmpty, NotFound
 from limnos.model.kind_table import name_space_of
 from limnos.model.kinds import ROOT_ID, SHARED_SPACE, Kind
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
-from limnos.store.key_value_records.storage import KEY_BYTES_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from limnos.store.key_value_records.storage import KeyValueReader, KeyValueStore, KeyValueTransaction
+from limnos.store.key_value_records.storage import KEY_BYTES_MAX, KeyValueReader, KeyValueStore, KeyValueTransaction
 
 _OBJECTS: Final = ("principal", "metalake", "catalog", "namespace", "table", "entity", "role")
 """Records that are objects, in the order of an export; the tree itself is ordered by depth."""

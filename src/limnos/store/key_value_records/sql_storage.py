@@ -5,22 +5,16 @@ May import `model`, SQLAlchemy and this room's `migrate` and `key_value`. Knows 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from sqlalchemy import Column, LargeBinary, MetaData, Table, create_engine, text
+from sqlalchemy import Column, Connection, LargeBinary, MetaData, Table, TextClause, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from limnos.model.errors import ServiceUnavailable
 from limnos.store.backends.migrate import engine_url
-from limnos.store.key_value_records.storage import prefix_end
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sqlalchemy import Connection, TextClause
-
-    from limnos.store.key_value_records.storage import KeyValueReader, KeyValueTransaction
+from limnos.store.key_value_records.storage import KeyValueReader, KeyValueTransaction, prefix_end
 
 ROWS_AT_ONCE: Final = 500
 _METADATA: Final = MetaData()

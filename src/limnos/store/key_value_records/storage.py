@@ -7,11 +7,9 @@ SQLite or PostgreSQL.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Final, Protocol
 
 KEY_BYTES_MAX: Final = 511
 """The longest key that a backend must accept: LMDB's limit, the shortest among key-value databases."""

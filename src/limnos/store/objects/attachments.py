@@ -8,7 +8,8 @@ change no row. Field 0 is the object itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from limnos.model.attachments import Attachment
 from limnos.model.kind_table import kinds_with
@@ -17,11 +18,7 @@ from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 OWN: Final = 0
 """The field id of an attachment to the object itself."""

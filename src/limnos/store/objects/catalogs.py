@@ -5,14 +5,11 @@ May import `model` and the rooms that `nodes` may import. SQL and nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord
 from limnos.store.sql import Load, Sql
+from limnos.store.transaction import StoreTransaction
 
-if TYPE_CHECKING:
-    from limnos.store.transaction import StoreTransaction
 CATALOGS_PLACED = Sql("SELECT id, parent_id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
 CATALOGS = Sql("SELECT id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
 ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")

@@ -7,17 +7,13 @@ moves, so those write nothing here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from limnos.model.kinds import KINDS, Kind
 from limnos.store.objects.trash import KEPT
-from limnos.store.sql import Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.store.sql import Row
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Row, Sql
+from limnos.store.transaction import StoreTransaction
 
 INSERT = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:user, :used) ON CONFLICT DO NOTHING")
 DELETE = Sql("DELETE FROM dependency WHERE user_id = :user")

@@ -9,22 +9,17 @@ tables.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from json import dumps
-from typing import TYPE_CHECKING
 
-from limnos.model.entities import MetadataDocument
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest
 from limnos.store.location_params import overlap_params, parent_locations
 from limnos.store.objects.nodes import STILL_THERE, still_there_params
 from limnos.store.objects.storage_locations import LocationWrites
 from limnos.store.objects.trash import TrashWrites
 from limnos.store.sql import Load, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import Node
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "node_id, version, uuid, location, metadata_location, body"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM document WHERE node_id = :id")

@@ -6,18 +6,14 @@ trash, and while its files are being deleted: no other object may use the locati
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from limnos.store.location_params import overlap_params
 from limnos.store.objects.documents import CLAIMS_MAX
 from limnos.store.objects.trash import KEPT
-from limnos.store.sql import Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Params, Sql
+from limnos.store.transaction import StoreTransaction
 
 PUT = Sql(
     "INSERT INTO fileset_place (node_id, location, managed, going) VALUES (:id, :location, :managed, FALSE) ON CONFLICT DO NOTHING"

@@ -8,16 +8,12 @@ only the newest versions ever need attention.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from limnos.model.lance import LanceVersion
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "branch, version, scheme, staged, size, e_tag, metadata, created_at, settled"
 _OF = f"SELECT {_COLUMNS} FROM lance_version WHERE node_id = :id AND branch = :branch"

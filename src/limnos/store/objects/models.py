@@ -6,19 +6,14 @@ model is in the trash.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
-from limnos.model.model_versions import ModelVersion
+from limnos.model.model_versions import ModelVersion, ModelVersionReference
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.model.model_versions import ModelVersionReference
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "version, comment, properties, uris, created_by, created_at, modified_by, modified_at"
 ALL = Sql(f"SELECT {_COLUMNS} FROM model_version WHERE model_id = :id ORDER BY version")

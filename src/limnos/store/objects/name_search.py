@@ -6,16 +6,13 @@ folded name is the one of `names.folding`.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from json import dumps
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.names.folding import fold
 from limnos.store.sql import Load, Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 LAST: Final = "\U0010ffff"
 """Sorts after every other character of a name."""

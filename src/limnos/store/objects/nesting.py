@@ -8,15 +8,12 @@ moves.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from limnos.model.kinds import Kind
-from limnos.store.sql import Load, Sql
-
-if TYPE_CHECKING:
-    from limnos.names.parts import Levels
-    from limnos.store.sql import Params, Row
-    from limnos.store.transaction import StoreTransaction
+from limnos.names.parts import Levels
+from limnos.store.sql import Load, Params, Row, Sql
+from limnos.store.transaction import StoreTransaction
 
 PLANNED, RENAMED, NESTED, LEFT = 0, 1, 2, 3
 """Step of a change: planned; renamed; moved to its path; skipped, because another request moved or dropped the

@@ -9,24 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from json import dumps
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from limnos.model.entities import Listing, Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, StalePermit
 from limnos.model.kinds import KINDS, Kind
-from limnos.model.records import NODE_RECORDS, encode
+from limnos.model.records import NODE_RECORDS, NodeRecord, encode
 from limnos.names.folding import fold
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.objects.protection import UNPROTECTED, ProtectionWrites
 from limnos.store.objects.trash import TrashWrites
 from limnos.store.sql import Load, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from limnos.model.records import NodeRecord
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = (
     "id", "zone", "parent_id", "kind", "name_space", "name", "format", "implicit", "created_by", "created_at",

@@ -5,15 +5,13 @@ May import `model` and the room's `sql`, `changes`. Knows no rights.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.model.entities import OwnedRange
 from limnos.model.kinds import Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Sql
-
-if TYPE_CHECKING:
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
 INSERT = Sql("INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)")

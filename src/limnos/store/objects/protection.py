@@ -7,17 +7,15 @@ replacing it, calls `refuse`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from limnos.model.entities import Node
 from limnos.model.errors import ProtectedObject
 from limnos.model.kinds import KINDS, SCOPES, Kind
 from limnos.names.display import render
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Sql
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Node
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 _UP = (
     "WITH RECURSIVE up (id, parent_id, depth) AS (SELECT n.id, n.parent_id, 0 FROM node n WHERE n.id = :id"

@@ -8,14 +8,11 @@ are deleted, then its files, so nobody can join a directory that is being delete
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from limnos.store.sql import Sql
-
-if TYPE_CHECKING:
-    from limnos.model.principals import Requester
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.model.principals import Requester
+from limnos.store.sql import Params, Sql
+from limnos.store.transaction import StoreTransaction
 
 JOIN_MS: Final = 60_000
 """A directory can be joined only if it lasts at least this much longer, in ms: ending and joining it never coincide."""

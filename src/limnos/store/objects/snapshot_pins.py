@@ -7,18 +7,14 @@ them again. A plan's rows have run 0 and count until they expire.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.model.runs import HELD, LIVE
-from limnos.store.sql import Load, Row, Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Load, Params, Row, Sql
+from limnos.store.transaction import StoreTransaction
 
 EXPIRED_AT_ONCE: Final = 500
 _LIVE = ", ".join(f"'{state}'" for state in LIVE)

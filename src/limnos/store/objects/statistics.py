@@ -7,18 +7,12 @@ the trash. No decision and no cache depends on one, so none leaves a change row.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from limnos.model.statistics import Statistic
+from limnos.model.statistics import PartitionRange, Statistic
 from limnos.store.objects.trash import KEPT
-from limnos.store.sql import Load, Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.model.statistics import PartitionRange
-    from limnos.store.sql import Params
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.sql import Load, Params, Sql
+from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = "partition_name, name, value, created_by, created_at, modified_by, modified_at"
 OWN = Sql(f"SELECT {_COLUMNS} FROM statistic WHERE object_id = :id AND partition_name = '' ORDER BY name")

@@ -12,7 +12,8 @@ conflicts: the cost grows with the path's depth, not with the number of location
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,11 +22,7 @@ from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, Lo
 from limnos.store.location_params import location_locks, overlap_params, parent_locations
 from limnos.store.objects.trash import TrashWrites
 from limnos.store.sql import Load, Row, Sql, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 RIVALS_MAX: Final = 500
 """Locations below a location that one statement reads."""

@@ -7,19 +7,15 @@ it refer to its id and are swept once the row is gone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from limnos.model.entities import TrashRow
+from limnos.model.entities import Node, TrashRow
 from limnos.model.kinds import KINDS, Kind
 from limnos.store.sql import Load, Row, Sql
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import Node
-    from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction
 
 _COLUMNS = (
     "t.node_id, n.kind, n.name_space, n.name, t.parent_id, t.dropped_by, t.dropped_by_id, t.dropped_at, t.expires_at"

@@ -6,23 +6,19 @@ May import `names`, `model`, `services`, this package, and of `store` the audit 
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING
 
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant, moment_of
-from limnos.model.audit import OUTCOMES, rights_of
+from limnos.model.audit import OUTCOMES, AuditedDecision, AuditRecord, rights_of
 from limnos.model.errors import BadRequest
 from limnos.services.activity import audit, audit_exports
+from limnos.services.request.context import Context
 from limnos.store.activity.audit import AuditFilter
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.model.audit import AuditedDecision, AuditRecord
-    from limnos.services.request.context import Context
 
 LIMIT = 100
 

@@ -5,22 +5,18 @@ May import `names`, `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.admin.bodies import names_of
 from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.services.activity.feed import LIMIT_MAX, WAIT_S_MAX, changes_read
+from limnos.services.lookup.change_publishing import PublishedChange
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.services.lookup.change_publishing import PublishedChange
-    from limnos.services.request.context import Context
 
 DEADLINE_S = WAIT_S_MAX + 30
 LIMIT = 500

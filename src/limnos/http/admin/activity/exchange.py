@@ -7,26 +7,23 @@ asks how many records were received, and continues from there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncGenerator
+from typing import Final
 
 from limnos.access.actions import Action
+from limnos.formats.exchange.encoding import Form
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response, stream_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.services.exchange import metalake_import
 from limnos.services.exchange.metalake_export import metalake_export
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from limnos.formats.exchange.encoding import Form
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
-    from limnos.store.exchange.imports import MetalakeImport
+from limnos.services.request.context import Context
+from limnos.store.exchange.imports import MetalakeImport
 
 _IMPORTS = "/api/limnos/v1/imports"
 _ONE = f"{_IMPORTS}/{{id}}"

@@ -7,7 +7,6 @@ May import `access`, `formats`, `model`, `names`, `services` and this package. K
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +14,9 @@ from limnos.access.actions import Action
 from limnos.formats.openlineage import events_read
 from limnos.http.admin.bodies import names_of
 from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import LONG_BODY_BYTES, Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
@@ -25,16 +26,12 @@ from limnos.services.activity.lineage_graph import (
     DEPTH_MAX,
     GraphQuery,
     LineageArc,
+    LineageGraphPart,
     LineageVertex,
     graph_require_user,
     lineage_graph,
 )
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.services.activity.lineage_graph import LineageGraphPart
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 PAGE_MAX = 1000
 """The most edges in one response."""

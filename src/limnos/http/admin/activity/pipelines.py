@@ -5,8 +5,6 @@ May import `access`, `model`, `services` and this package. Knows nothing of a de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.access.actions import Action
@@ -15,16 +13,14 @@ from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs import pipelines, run_lists
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
-    from limnos.services.runs.pipelines import PipelineVersion
+from limnos.services.runs.pipelines import PipelineVersion
 
 _ALL = "/api/limnos/v1/metalakes/{m}/pipelines"
 

@@ -6,8 +6,9 @@ here, and stored as JSON.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
@@ -16,19 +17,14 @@ from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import ID_MAX, Attempt, number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
-from limnos.model.runs import RuleFinding, RunStepState
+from limnos.model.runs import PipelineRun, RuleFinding, RunStepState
+from limnos.services.request.context import Context
 from limnos.services.runs import run_lists, runners, runs
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.http.route_targets import Handler
-    from limnos.model.runs import PipelineRun
-    from limnos.services.request.context import Context
-    from limnos.services.runs.run_access import RunView
+from limnos.services.runs.run_access import RunView
 
 _LAKE = "/api/limnos/v1/metalakes/{m}"
 _RUN = f"{_LAKE}/runs/{{id}}"

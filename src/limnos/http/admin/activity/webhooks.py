@@ -5,21 +5,17 @@ May import `model`, `services` and this package. Knows no delivery.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.cloudevents import SECRET_PREFIX
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
+from limnos.model.entities import Webhook
 from limnos.services.activity import webhooks
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.model.entities import Webhook
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 
 class WebhookCreate(AdminRequestBody, frozen=True):

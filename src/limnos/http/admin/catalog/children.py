@@ -5,25 +5,22 @@ May import `names`, `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.http.admin.bodies import names_of
 from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
 from limnos.names import display
-from limnos.services.catalog.children import CHILD_KINDS, PAGE_MAX, ChildrenRequest, children_list
+from limnos.names.path import Levels
+from limnos.services.catalog.children import CHILD_KINDS, PAGE_MAX, ChildObject, ChildrenRequest, children_list
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.model.kinds import Kind
-    from limnos.names.path import Levels
-    from limnos.services.catalog.children import ChildObject
-    from limnos.services.request.context import Context
 
 LIMIT: Final = 100
 _KINDS: Final = {kind.word: kind for kind in CHILD_KINDS}

@@ -5,21 +5,19 @@ May import `names`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.names.parts import check_some_levels
 from limnos.services.catalog.namespaces import namespace_move
 from limnos.services.catalog.tables import table_move
 from limnos.services.catalog.views import view_move
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 
 class MoveRequest(AdminRequestBody, frozen=True):

@@ -6,23 +6,19 @@ repeats it until all are done.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.services.catalog import nesting
+from limnos.services.catalog.nesting import PlannedRename
+from limnos.services.catalog.nesting_steps import NestingProgress
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.services.catalog.nesting import PlannedRename
-    from limnos.services.catalog.nesting_steps import NestingProgress
-    from limnos.services.request.context import Context
 
 _NAMES = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/names"
 _CHANGES = f"{_NAMES}/changes"

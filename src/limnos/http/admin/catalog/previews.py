@@ -5,22 +5,18 @@ May import `model`, `names`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.admin.bodies import names_of
 from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
 from limnos.http.response import NO_STORE, Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.services.iceberg.previews import PreviewRequest, table_preview
 from limnos.services.iceberg.reports import catalog_require
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 _SNAPSHOT_DIGITS_MAX = 19
 

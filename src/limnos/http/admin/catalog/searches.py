@@ -5,22 +5,19 @@ May import `names`, `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.http.admin.bodies import names_of
 from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
+from limnos.services.request.context import Context
 from limnos.services.search.questions import question_of
-from limnos.services.search.searches import LIMIT_MAX, search
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
-    from limnos.services.search.searches import SearchHit
+from limnos.services.search.searches import LIMIT_MAX, SearchHit, search
 
 LIMIT: Final = 50
 

@@ -6,7 +6,7 @@ see the objects that earlier ones created or moved.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 
@@ -15,7 +15,9 @@ from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import Attempt
 from limnos.http.request import Request
 from limnos.http.response import Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest
 from limnos.model.records import NamespaceRecord
 from limnos.names.parts import check_some_levels
@@ -23,19 +25,13 @@ from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.iceberg.tables import TableRequest
 from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
 from limnos.services.iceberg.views import ViewRequest
+from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.transactions import operations as operated
+from limnos.services.transactions.operations import TransactionOperation
 from limnos.services.transactions.run_publishing import RunPublishOperation
 from limnos.services.transactions.transactions import OPERATIONS_MAX, transaction_execute
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.http.route_targets import Handler
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.request.context import Context
-    from limnos.services.transactions.operations import TransactionOperation
 
 _REQUIREMENTS_SEEN_MAX = 8
 """For a large commit: enough to find a create, whose assert-create stands alone."""

@@ -5,24 +5,20 @@ May import `model`, `names`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.names.parts import check_some_levels
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.upkeep import trash
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
 
 _TRASH = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/trash"
 

@@ -5,23 +5,19 @@ May import `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec import field
 
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.services.governance import restrictions
 from limnos.services.governance.restrictions import RestrictionPrincipals, RestrictionTarget
 from limnos.services.lookup.securables import parse_kind
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 _PATH = "/api/limnos/v1/metalakes/{m}/objects/{type}/{fullName}/restrictions"
 

@@ -5,7 +5,7 @@ May import `names`, `model`, `services`, `access` and this package. Knows no rul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from limnos.access.action_words import parse_action
 from limnos.http.admin.bodies import AdminRequestBody, names_of
@@ -13,6 +13,7 @@ from limnos.http.admin.numbers import number_of
 from limnos.http.refusals import decision_json, unescape_percent
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind, KindGroup
@@ -20,15 +21,12 @@ from limnos.model.privileges import Privilege, parse_condition, parse_privilege
 from limnos.names import display
 from limnos.names.parts import check_levels
 from limnos.services.identity import access_consequences, access_holders, access_reach
+from limnos.services.identity.access_consequences import Consequence
 from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.explain import access_explain
 from limnos.services.lookup.definer_rights import check_view_chain
 from limnos.services.lookup.securables import parse_kind
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.services.identity.access_consequences import Consequence
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 LIMIT: Final = 100
 

@@ -5,17 +5,13 @@ May import `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from limnos.http.request import Request
 from limnos.http.response import NO_STORE, Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import UnsupportedOperation
 from limnos.services.identity.console_sessions import code_create
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 
 async def console_code_create(_request: Request, ctx: Context) -> Response:

@@ -5,19 +5,15 @@ May import `access`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.services.identity import groups
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
 
 
 class MembersAdd(AdminRequestBody, frozen=True):

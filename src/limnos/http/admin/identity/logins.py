@@ -6,19 +6,17 @@ with tokens must not be stored by clients.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.throttle import address_of
 from limnos.model.errors import BadRequest
 from limnos.services.identity import logins
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 NO_STORE: Final = ((b"cache-control", b"no-store"),)
 ANONYMOUS: Final = frozenset({"login"})

@@ -5,22 +5,18 @@ May import `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.identity.logins import NO_STORE
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
+from limnos.model.entities import Token
 from limnos.model.errors import NotFound
 from limnos.services.identity import service_accounts
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.model.entities import Token
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 
 class SecretCreate(AdminRequestBody, frozen=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -15,6 +15,7 @@ from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import ID_MAX, number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
@@ -22,16 +23,12 @@ from limnos.names import display
 from limnos.services.iceberg.reports import catalog_require
 from limnos.services.maintenance import operations, reports
 from limnos.services.maintenance.orphans import requests as orphan_requests
-from limnos.services.maintenance.orphans.reports import ORPHAN_STATES
+from limnos.services.maintenance.orphans.reports import ORPHAN_STATES, OrphanReport
+from limnos.services.maintenance.reports import PolicyReport, TableFinding, TableOperation, TableReport
 from limnos.services.maintenance.rewriting import planning
 from limnos.services.maintenance.rewriting.kinds import KINDS
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.services.maintenance.orphans.reports import OrphanReport
-    from limnos.services.maintenance.reports import PolicyReport, TableFinding, TableOperation, TableReport
-    from limnos.services.request.context import Context
 
 _OPERATIONS: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {
     "expire": operations.expiry_request,

@@ -5,21 +5,17 @@ May import `model`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.services.maintenance.rewriting import leases
-
-if TYPE_CHECKING:
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
+from limnos.services.request.context import Context
 
 _BASE = "/api/limnos/v1/metalakes/{m}/maintenance"
 

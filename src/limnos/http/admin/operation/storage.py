@@ -5,20 +5,16 @@ May import `model`, `services` and this package. Knows no secret: no response ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.http.admin.bodies import names_of
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.upkeep import secret_keys
+from limnos.services.upkeep.secret_keys import KeyInventory
 from limnos.services.vending import storage_checks
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.services.request.context import Context
-    from limnos.services.upkeep.secret_keys import KeyInventory
 
 
 async def storage_check(request: Request, ctx: Context) -> Response:

@@ -5,23 +5,19 @@ May import `model`, `services` and this package. Knows no kind of task.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.http.admin.bodies import names_of
 from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
+from limnos.model.entities import TaskRow
 from limnos.model.errors import BadRequest
+from limnos.services.request.context import Context
 from limnos.services.upkeep import tasks
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.model.entities import TaskRow
-    from limnos.services.request.context import Context
 
 
 async def tasks_list(request: Request, ctx: Context) -> Response:

@@ -8,24 +8,18 @@ condition that Spark rejects is refused with its position. A NULL condition coun
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody names it
 from pyspark.sql.types import BooleanType, NullType, StringType, VariantType
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import ExpectationAction, RuleKind
+from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, Scalar, StepDeclaration
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.relations import query_names
 from limnos.pipeline.problems import InvalidQuery
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyspark.sql import Column, DataFrame
-
-    from limnos.pipeline.declaration import Expectation, Scalar, StepDeclaration
 
 ROWS = "rows"
 """Name of the count of all rows among the observed counts."""

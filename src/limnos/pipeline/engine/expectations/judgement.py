@@ -6,16 +6,11 @@ not know of Spark.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from limnos.pipeline.declaration import ExpectationAction, RuleKind
+from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind
 from limnos.pipeline.outcomes import ExpectationFinding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.pipeline.declaration import Expectation
 
 SAMPLE_CHARACTERS_MAX = 2000
 

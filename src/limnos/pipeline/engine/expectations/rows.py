@@ -9,30 +9,23 @@ know of branches, nor how a step writes.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from limnos.model.errors import BadRequest, ServiceUnavailable
-from limnos.pipeline.declaration import ExpectationAction
+from limnos.pipeline.declaration import ExpectationAction, Scalar, StepDeclaration
 from limnos.pipeline.engine.expectations.flags import ROWS, RuleFlags
 from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.staging import release, stage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-
-    from pyspark.sql import DataFrame
-
-    from limnos.pipeline.declaration import Scalar, StepDeclaration
-    from limnos.pipeline.outcomes import ExpectationFinding
+from limnos.pipeline.outcomes import ExpectationFinding
 
 RULE_COLUMN, RUN_COLUMN, AT_COLUMN = "_rule", "_run", "_at"
 """Columns of a quarantine table beyond the step's own: names of the broken rules, the run's id, and its time."""

@@ -8,32 +8,27 @@ it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from datetime import datetime
+from typing import Protocol
 
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import RuleKind
+from limnos.pipeline.declaration import Expectation, Parts, RuleKind, Scalar, StepDeclaration
 from limnos.pipeline.engine.distinct import key_counts
 from limnos.pipeline.engine.expectations.flags import sample
 from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.relations import relations, splice_names
+from limnos.pipeline.outcomes import ExpectationFinding
 from limnos.pipeline.problems import InvalidQuery
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
-
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
-
-    from limnos.pipeline.declaration import Expectation, Parts, Scalar, StepDeclaration
-    from limnos.pipeline.outcomes import ExpectationFinding
-
-    Reads = Callable[[Parts], str]
-    """What stands for a table's name in the FROM of a query: its branch of this run, or its pinned snapshot."""
+Reads = Callable[[Parts], str]
+"""What stands for a table's name in the FROM of a query: its branch of this run, or its pinned snapshot."""
 
 _ROWS = "rows"
 _SHARED = (RuleKind.NOT_NULL, RuleKind.ROWS, RuleKind.FRESH, RuleKind.NO_FEWER_ROWS)

@@ -12,24 +12,19 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DateType, NumericType, TimestampNTZType, TimestampType
 
-from limnos.pipeline.engine.sources.values import SourceRead, first_line
+from limnos.pipeline.declaration import Jdbc
+from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.outcomes import ReadPin
 from limnos.spark.jars import JDBC_DRIVERS, ensure
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from limnos.pipeline.declaration import Jdbc
-    from limnos.pipeline.engine.sources.values import SourceReadRequest
 
 _OURS = frozenset({
     "url", "user", "password", "dbtable", "query", "partitioncolumn", "lowerbound", "upperbound", "numpartitions",

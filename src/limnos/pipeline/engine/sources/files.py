@@ -9,13 +9,15 @@ it must not know of tables.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Observation
+from pyspark.sql import Column, DataFrame, DataFrameReader, Observation
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StringType, StructType
 
 from limnos.pipeline.declaration import Expectation, ExpectationAction, Files, MalformedRowPolicy, RuleKind
@@ -24,6 +26,7 @@ from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.expectations.rows import AT_COLUMN, RUN_COLUMN, read_observation
 from limnos.pipeline.engine.naming import BAD, FILE, quote_identifier
 from limnos.pipeline.engine.sources.fingerprints import (
+    FilesFingerprint,
     NewFiles,
     SourceFileState,
     is_same,
@@ -47,19 +50,10 @@ from limnos.pipeline.engine.sources.values import (
     MalformedRows,
     SourceFailed,
     SourceRead,
+    SourceReadRequest,
     first_line,
 )
-from limnos.pipeline.outcomes import ReadPin
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyspark.sql import Column, DataFrame, DataFrameReader
-    from pyspark.sql.streaming.readwriter import DataStreamReader
-
-    from limnos.pipeline.engine.sources.fingerprints import FilesFingerprint
-    from limnos.pipeline.engine.sources.values import SourceReadRequest
-    from limnos.pipeline.outcomes import ExpectationFinding
+from limnos.pipeline.outcomes import ExpectationFinding, ReadPin
 
 _Reader = TypeVar("_Reader", "DataFrameReader", "DataStreamReader")
 

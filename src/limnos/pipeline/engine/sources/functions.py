@@ -12,23 +12,19 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from limnos.pipeline.engine.sources.values import SourceRead, first_line
+from limnos.pipeline.declaration import PythonSource
+from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.outcomes import ReadPin
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from limnos.pipeline.declaration import PythonSource
-    from limnos.pipeline.engine.sources.values import SourceReadRequest
 
 _SPARKS = ("PythonException", "SparkException", "Py4JJavaError", "SparkRuntimeException")
 _WHOLE_BECAUSE = "a function is asked anew by each run"

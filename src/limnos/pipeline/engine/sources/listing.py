@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
+from limnos.pipeline.declaration import Files
 from limnos.pipeline.engine.sources.fingerprints import SourceFileState
-from limnos.pipeline.engine.sources.values import first_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.pipeline.declaration import Files
-    from limnos.pipeline.engine.sources.values import SourceReadRequest
+from limnos.pipeline.engine.sources.values import SourceReadRequest, first_line
 
 LISTING_OPTIONS = ("recursiveFileLookup", "pathGlobFilter", "modifiedBefore", "modifiedAfter")
 """Options of Spark that select files. They do not affect how files are read."""

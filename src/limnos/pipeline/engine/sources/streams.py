@@ -11,27 +11,22 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from limnos.pipeline.declaration import Stream
 from limnos.pipeline.engine.naming import BAD, FILE, quote_identifier
 from limnos.pipeline.engine.sources.files import malformed_rows, permissive, stream_schema
 from limnos.pipeline.engine.sources.listing import locate_path
-from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead, first_line
+from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.outcomes import ReadPin
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import DataFrame
-
-    from limnos.pipeline.declaration import Stream
-    from limnos.pipeline.engine.sources.values import SourceReadRequest
 
 _KEPT_MS = 8 * 86_400_000
 """Milliseconds after which checkpoints of discarded runs are removed. Branches of runs are kept a day less."""

@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from limnos.model.errors import BadRequest
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from limnos.pipeline.declaration import DeclaredSource, Scalar
-    from limnos.pipeline.outcomes import ExpectationFinding, ReadPin
+from limnos.pipeline.declaration import DeclaredSource, Scalar
+from limnos.pipeline.outcomes import ExpectationFinding, ReadPin
 
 TEXT_COLUMN, FILE_COLUMN, SOURCE_COLUMN = "_text", "_file", "_source"
 """Columns of a table of malformed rows, beside the run's id and time."""

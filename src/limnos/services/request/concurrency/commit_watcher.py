@@ -8,17 +8,14 @@ statement, ten times a second, however many callers wait. A caller is woken only
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from limnos.model.errors import LimnosError, ServiceUnavailable
 from limnos.store.activity.feed import clocks_read
+from limnos.store.interface import Store
 from limnos.telemetry.metrics import Gauge
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.store.interface import Store
-    from limnos.view.freshness_gate import FreshnessGate
+from limnos.view.freshness_gate import FreshnessGate
 
 EVERY_S: Final = 0.1
 WAITERS_MAX: Final = 2_000

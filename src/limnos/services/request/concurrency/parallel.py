@@ -6,10 +6,8 @@ May import the standard library only. Must not know what the function does.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")

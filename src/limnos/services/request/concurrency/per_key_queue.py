@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from types import TracebackType
 
 from limnos.model.errors import ServiceUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from types import TracebackType
 
 WAITING_MAX = 4096
 """How many callers one queue holds; further ones are refused."""
