@@ -23,7 +23,7 @@ from limnos.store.objects.lance_versions import (
     lance_version_read,
     lance_versions_read,
 )
-from limnos.store.schema import lance_version
+from limnos.store.schema.tree import lance_version
 from limnos.store.sql import Sql, Value
 from tests.backends import StoreLab
 from tests.store.world import StoreWorld

@@ -11,7 +11,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from limnos.store.schema import GONE, Id
+from limnos.store.migrations.steps import columns_of
+from limnos.store.schema.base import GONE, Id
 
 revision = "0003"
 down_revision = "0002"
@@ -19,8 +20,7 @@ down_revision = "0002"
 
 def upgrade() -> None:
     """Add the columns and the index. A store created by this release has them already."""
-    inspector = sa.inspect(op.get_bind())
-    if "trust" not in {column["name"] for column in inspector.get_columns("token")}:
+    if "trust" not in columns_of("token"):
         op.add_column("token", sa.Column("trust", sa.Text, nullable=False, server_default="believed"))
         op.add_column("token", sa.Column("root_id", Id))
         op.add_column("principal", sa.Column("tokens_from", Id, nullable=False, server_default="0"))

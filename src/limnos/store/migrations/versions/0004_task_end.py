@@ -11,7 +11,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from limnos.store.schema import Id
+from limnos.store.migrations.steps import columns_of
+from limnos.store.schema.base import Id
 
 revision = "0004"
 down_revision = "0003"
@@ -19,8 +20,7 @@ down_revision = "0003"
 
 def upgrade() -> None:
     """Add the columns. A store created by this release has them already."""
-    inspector = sa.inspect(op.get_bind())
-    if "ended_at" not in {column["name"] for column in inspector.get_columns("task")}:
+    if "ended_at" not in columns_of("task"):
         op.add_column("task", sa.Column("ended_at", Id))
         op.add_column("task", sa.Column("result", sa.Text))
 

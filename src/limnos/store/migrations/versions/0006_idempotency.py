@@ -8,7 +8,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from limnos.store.schema import Id, idempotency
+from limnos.store.migrations.steps import columns_of
+from limnos.store.schema.base import Id
+from limnos.store.schema.work import idempotency
 
 revision = "0006"
 down_revision = "0005"
@@ -19,7 +21,7 @@ def upgrade() -> None:
     bind = op.get_bind()
     inspector = sa.inspect(bind)
     if inspector.has_table(idempotency.name):
-        if "caller" in {column["name"] for column in inspector.get_columns(idempotency.name)}:
+        if "caller" in columns_of(idempotency.name):
             return
         op.drop_table(idempotency.name)
     idempotency.create(bind)

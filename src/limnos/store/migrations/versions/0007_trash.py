@@ -5,10 +5,7 @@ Revision ID: 0007
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from limnos.store.schema import trash
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0007"
 down_revision = "0006"
@@ -19,11 +16,9 @@ def upgrade() -> None:
 
     The previous release ignores it: its drops are final, and it sweeps the grants on objects in the trash.
     """
-    bind = op.get_bind()
-    if not sa.inspect(bind).has_table(trash.name):
-        trash.create(bind)
+    create_tables("trash")
 
 
 def downgrade() -> None:
     """Drop the table; its objects can no longer be restored."""
-    trash.drop(op.get_bind())
+    drop_tables("trash")

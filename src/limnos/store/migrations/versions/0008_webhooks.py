@@ -8,7 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from limnos.store.schema import Id, webhook
+from limnos.store.migrations.steps import create_tables, drop_tables
+from limnos.store.schema.base import Id
 
 revision = "0008"
 down_revision = "0007"
@@ -17,15 +18,14 @@ down_revision = "0007"
 def upgrade() -> None:
     """Create the table, and drop the other. The previous release uses neither."""
     bind = op.get_bind()
-    if not sa.inspect(bind).has_table(webhook.name):
-        webhook.create(bind)
+    create_tables("webhook")
     if sa.inspect(bind).has_table("event_outbox"):
         op.drop_table("event_outbox")
 
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    webhook.drop(op.get_bind())
+    drop_tables("webhook")
     op.create_table(
         "event_outbox",
         sa.Column("zone", Id, primary_key=True, autoincrement=False),

@@ -5,26 +5,18 @@ Revision ID: 0011
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from limnos.store.schema import pipeline_run, pipeline_version, run_finding, run_step
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0011"
 down_revision = "0010"
-_TABLES = (pipeline_version, pipeline_run, run_step, run_finding)
+_TABLES = ("pipeline_version", "pipeline_run", "run_step", "run_finding")
 
 
 def upgrade() -> None:
     """Create the tables. A store created by this release has them already. The previous release knows no pipelines."""
-    bind = op.get_bind()
-    inspector = sa.inspect(bind)
-    for table in _TABLES:
-        if not inspector.has_table(table.name):
-            table.create(bind)
+    create_tables(*_TABLES)
 
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    for table in _TABLES:
-        table.drop(op.get_bind())
+    drop_tables(*_TABLES)

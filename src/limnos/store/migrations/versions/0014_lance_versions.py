@@ -5,10 +5,7 @@ Revision ID: 0014
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from limnos.store.schema import lance_version
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0014"
 down_revision = "0013"
@@ -16,11 +13,9 @@ down_revision = "0013"
 
 def upgrade() -> None:
     """Create the table. A store created by this release has it already. The previous release keeps no versions."""
-    bind = op.get_bind()
-    if not sa.inspect(bind).has_table(lance_version.name):
-        lance_version.create(bind)
+    create_tables("lance_version")
 
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    lance_version.drop(op.get_bind())
+    drop_tables("lance_version")

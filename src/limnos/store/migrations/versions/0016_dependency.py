@@ -5,10 +5,7 @@ Revision ID: 0016
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from limnos.store.schema import dependency
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0016"
 down_revision = "0015"
@@ -19,10 +16,9 @@ def upgrade() -> None:
 
     The previous release has no SQL++ objects.
     """
-    if not sa.inspect(op.get_bind()).has_table(dependency.name):
-        dependency.create(op.get_bind())
+    create_tables("dependency")
 
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    dependency.drop(op.get_bind())
+    drop_tables("dependency")

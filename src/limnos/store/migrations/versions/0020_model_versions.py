@@ -5,10 +5,7 @@ Revision ID: 0020
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from limnos.store.schema import model_alias, model_version
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0020"
 down_revision = "0016"
@@ -16,12 +13,9 @@ down_revision = "0016"
 
 def upgrade() -> None:
     """Create the tables. A store created by this release has them already. The previous release has no models."""
-    for table in (model_version, model_alias):
-        if not sa.inspect(op.get_bind()).has_table(table.name):
-            table.create(op.get_bind())
+    create_tables("model_version", "model_alias")
 
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    for table in (model_alias, model_version):
-        table.drop(op.get_bind())
+    drop_tables("model_alias", "model_version")

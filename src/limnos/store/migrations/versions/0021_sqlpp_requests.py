@@ -5,25 +5,18 @@ Revision ID: 0021
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from limnos.store.schema import sqlpp_request, sqlpp_result
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0021"
 down_revision = "0020"
-TABLES = (sqlpp_request, sqlpp_result)
+TABLES = ("sqlpp_request", "sqlpp_result")
 
 
 def upgrade() -> None:
     """Create the tables. A store created by this release has them already. The previous release keeps no results."""
-    bind = op.get_bind()
-    for table in TABLES:
-        if not sa.inspect(bind).has_table(table.name):
-            table.create(bind)
+    create_tables(*TABLES)
 
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    for table in reversed(TABLES):
-        table.drop(op.get_bind())
+    drop_tables(*TABLES)

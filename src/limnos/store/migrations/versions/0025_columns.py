@@ -5,24 +5,18 @@ Revision ID: 0025
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from limnos.store.schema import column_attachment, column_statistic, tag_value
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0025"
 down_revision = "0028"
-_TABLES = (column_attachment, tag_value, column_statistic)
+_TABLES = ("column_attachment", "tag_value", "column_statistic")
 
 
 def upgrade() -> None:
     """Create the tables. A store created by this release has them already. The previous release uses none of them."""
-    for table in _TABLES:
-        if not sa.inspect(op.get_bind()).has_table(table.name):
-            table.create(op.get_bind())
+    create_tables(*_TABLES)
 
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    for table in reversed(_TABLES):
-        table.drop(op.get_bind())
+    drop_tables(*_TABLES)

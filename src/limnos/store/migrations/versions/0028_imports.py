@@ -5,10 +5,7 @@ Revision ID: 0028
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from limnos.store.schema import import_object, metalake_import
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0028"
 down_revision = "0024"
@@ -16,13 +13,9 @@ down_revision = "0024"
 
 def upgrade() -> None:
     """Create the tables. A store created by this release has them already. The previous release uses neither."""
-    inspector = sa.inspect(op.get_bind())
-    for table in (metalake_import, import_object):
-        if not inspector.has_table(table.name):
-            table.create(op.get_bind())
+    create_tables("metalake_import", "import_object")
 
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    for table in (import_object, metalake_import):
-        table.drop(op.get_bind())
+    drop_tables("import_object", "metalake_import")

@@ -10,7 +10,8 @@ from alembic import op
 
 from limnos.model.kinds import Kind
 from limnos.model.records import FilesetRecord
-from limnos.store.schema import fileset_place
+from limnos.store.migrations.steps import create_tables, drop_tables
+from limnos.store.schema.tree import fileset_place
 
 revision = "0032"
 down_revision = "0027"
@@ -23,8 +24,7 @@ def upgrade() -> None:
     A sweep deletes the rows of filesets that are gone for good.
     """
     bind = op.get_bind()
-    if not sa.inspect(bind).has_table(fileset_place.name):
-        fileset_place.create(bind)
+    create_tables("fileset_place")
     for node_id, data in bind.execute(_FILESETS).all():
         record = FilesetRecord.read(bytes(data))
         for location in dict.fromkeys(record.locations.values()):
@@ -34,4 +34,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    fileset_place.drop(op.get_bind())
+    drop_tables("fileset_place")

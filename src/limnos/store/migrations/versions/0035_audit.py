@@ -5,10 +5,7 @@ Revision ID: 0035
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from limnos.store.schema import audit, audit_note, audit_position
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0035"
 down_revision = "0034"
@@ -16,14 +13,9 @@ down_revision = "0034"
 
 def upgrade() -> None:
     """Create the tables. The previous release writes none of them; its changes are in the feed, without rights."""
-    bind = op.get_bind()
-    for table in (audit, audit_note, audit_position):
-        if not sa.inspect(bind).has_table(table.name):
-            table.create(bind)
+    create_tables("audit", "audit_note", "audit_position")
 
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    bind = op.get_bind()
-    for table in (audit, audit_note, audit_position):
-        table.drop(bind)
+    drop_tables("audit", "audit_note", "audit_position")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from limnos.store.schema import password
+from limnos.store.migrations.steps import columns_of
+from limnos.store.schema.access import password
 
 revision = "0036"
 down_revision = "0033"
@@ -22,7 +23,7 @@ def upgrade() -> None:
     inspector = sa.inspect(op.get_bind())
     if not inspector.has_table("password"):
         password.create(op.get_bind())
-    if "purpose" not in {column["name"] for column in inspector.get_columns("token")}:
+    if "purpose" not in columns_of("token"):
         op.add_column("token", sa.Column("purpose", sa.Text, nullable=False, server_default="api"))
 
 

@@ -5,10 +5,7 @@ Revision ID: 0037
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from limnos.store.schema import restricted_read
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0037"
 down_revision = "0036"
@@ -19,11 +16,9 @@ def upgrade() -> None:
 
     The previous release names directories by periods, and leaves other directories alone.
     """
-    bind = op.get_bind()
-    if not sa.inspect(bind).has_table(restricted_read.name):
-        restricted_read.create(bind)
+    create_tables("restricted_read")
 
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    restricted_read.drop(op.get_bind())
+    drop_tables("restricted_read")

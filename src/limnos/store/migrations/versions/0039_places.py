@@ -10,7 +10,8 @@ from alembic import op
 
 from limnos.model.kinds import Kind
 from limnos.model.storage_locations import LocationKind, LocationState
-from limnos.store.schema import place
+from limnos.store.migrations.steps import drop_tables
+from limnos.store.schema.tree import place
 
 revision = "0039"
 down_revision = "0038"
@@ -48,4 +49,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop the register of storage locations. Locations of each kind are then checked separately."""
-    place.drop(op.get_bind())
+    drop_tables("place")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from limnos.store.schema import owner, owner_principal
+from limnos.store.schema.tree import owner, owner_principal
 
 revision = "0040"
 down_revision = "0039"

@@ -5,25 +5,18 @@ Revision ID: 0041
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
-
-from limnos.store.schema import maintenance_checkpoint, maintenance_finding, maintenance_operation
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0041"
 down_revision = "0040"
-_TABLES = (maintenance_finding, maintenance_checkpoint, maintenance_operation)
+_TABLES = ("maintenance_finding", "maintenance_checkpoint", "maintenance_operation")
 
 
 def upgrade() -> None:
     """Create the tables. A store created by this release has them already. The previous release does not use them."""
-    bind = op.get_bind()
-    for table in _TABLES:
-        if not sa.inspect(bind).has_table(table.name):
-            table.create(bind)
+    create_tables(*_TABLES)
 
 
 def downgrade() -> None:
     """Reverse the upgrade: drop its tables, columns and indexes."""
-    for table in _TABLES:
-        table.drop(op.get_bind())
+    drop_tables(*_TABLES)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from limnos.names.folding import fold
-from limnos.store.schema import document, document_uuid, node, node_folded, node_unfolded
+from limnos.store.schema.tree import document, document_uuid, node, node_folded, node_unfolded
 
 revision = "0042"
 down_revision = "0041"

@@ -5,14 +5,13 @@ Revision ID: 0044
 
 from __future__ import annotations
 
-import sqlalchemy as sa
 from alembic import op
 
-from limnos.store.schema import search_lease, search_position, search_text
+from limnos.store.migrations.steps import create_tables, drop_tables
 
 revision = "0044"
 down_revision = "0043"
-TABLES = (search_text, search_position, search_lease)
+TABLES = ("search_text", "search_position", "search_lease")
 FULL_TEXT = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS search_words USING fts5(name, columns, comment, content='search_text',"
     " content_rowid='object_id', prefix='2 3 4 5', detail=column, tokenize=\"unicode61 remove_diacritics 0\")"
@@ -29,10 +28,7 @@ ON_POSTGRESQL = (
 def upgrade() -> None:
     """Create the tables, empty: the server fills them from the objects. The previous release does not use them."""
     bind = op.get_bind()
-    known = sa.inspect(bind)
-    for table in TABLES:
-        if not known.has_table(table.name):
-            table.create(bind)
+    create_tables(*TABLES)
     for statement in ON_SQLITE if bind.dialect.name == "sqlite" else ON_POSTGRESQL:
         op.execute(statement)
 
@@ -42,5 +38,4 @@ def downgrade() -> None:
     bind = op.get_bind()
     if bind.dialect.name == "sqlite":
         op.execute("DROP TABLE search_words")
-    for table in TABLES:
-        table.drop(bind)
+    drop_tables(*TABLES)
