@@ -14,8 +14,6 @@ DEFAULT_SEPARATOR = ":"
 class Server(Resource[S]):
     """The server and the caller."""
 
-    __slots__ = ()
-
     @verb
     def version(self) -> Flow[Version]:
         """Return the Gravitino version that the server implements."""

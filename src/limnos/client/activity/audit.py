@@ -12,8 +12,6 @@ from limnos.client.values import AuditPage
 class Audit(Resource[S]):
     """The audit: who did what to which object, by which right."""
 
-    __slots__ = ()
-
     @verb
     def read(
         self, *, user: str | None = None, path: str | None = None, object_id: int | None = None, since: str | None = None,

@@ -12,8 +12,6 @@ from limnos.client.values import ChangesPage
 class Changes(Resource[S]):
     """The change feed of the metalake or of one catalog, as far as the caller may see it."""
 
-    __slots__ = ()
-
     @verb
     def read(
         self,

@@ -90,8 +90,6 @@ def _end_of(buffer: bytearray, at: int, *, form: ExportForm) -> int | None:
 class Imports(Resource[S]):
     """Imports of metalakes, for service admins."""
 
-    __slots__ = ()
-
     @verb
     def list(self) -> Flow[tuple[ImportInfo, ...]]:
         """List unfinished imports."""

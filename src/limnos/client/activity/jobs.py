@@ -71,8 +71,6 @@ class JobResult(msgspec.Struct, frozen=True):
 class JobTemplates(Resource[S]):
     """The job templates of the client's metalake, including pipelines."""
 
-    __slots__ = ()
-
     @verb
     def list(self) -> Flow[tuple[JobTemplate, ...]]:
         """List the templates that the caller may use."""
@@ -108,8 +106,6 @@ class JobTemplates(Resource[S]):
 
 class Jobs(Resource[S]):
     """The jobs of the client's metalake, including runs of pipelines."""
-
-    __slots__ = ()
 
     @verb
     def list(self, template: str | None = None) -> Flow[tuple[JobInfo, ...]]:

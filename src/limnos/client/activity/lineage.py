@@ -18,8 +18,6 @@ from limnos.names import display
 class Lineage(Resource[S]):
     """Lineage of tables, views and columns."""
 
-    __slots__ = ()
-
     @verb
     def send(self, event: Mapping[str, object]) -> Flow[LineageReceipt]:
         """Send an OpenLineage event. Datasets that the caller may not change or see are skipped and reported."""

@@ -23,8 +23,6 @@ class _ReportListResponse(msgspec.Struct):
 class Reports(Resource[S]):
     """Metrics reports of scans and commits."""
 
-    __slots__ = ()
-
     @verb
     def list(
         self, path: str | Sequence[str], *, type: str | None = None, limit: int = 100

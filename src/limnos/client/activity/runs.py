@@ -111,8 +111,6 @@ class _FindingListResponse(msgspec.Struct):
 class Pipelines(Resource[S]):
     """The pipelines of the client's metalake."""
 
-    __slots__ = ()
-
     def _path(self, *rest: str) -> str:
         return self.own_url("pipelines", *rest)
 
@@ -156,8 +154,6 @@ class Pipelines(Resource[S]):
 
 class Runs(Resource[S]):
     """The runs of the pipelines of the client's metalake."""
-
-    __slots__ = ()
 
     def _path(self, *rest: str) -> str:
         return self.own_url("runs", *rest)

@@ -16,8 +16,6 @@ from limnos.client.values import Catalog
 class Catalogs(Resource[S]):
     """The catalogs of the client's metalake."""
 
-    __slots__ = ()
-
     @verb
     def list(self) -> Flow[tuple[Catalog, ...]]:
         """List the catalogs that the caller may see."""

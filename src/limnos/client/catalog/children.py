@@ -52,8 +52,6 @@ class ChildrenAnswer(msgspec.Struct, frozen=True):
 class Children(Resource[S]):
     """Objects of all kinds directly in a namespace or catalog."""
 
-    __slots__ = ()
-
     @verb
     def list(self, parent: str | Sequence[str], *, kind: str | None = None) -> Flow[tuple[ChildInfo, ...]]:
         """List the children of a catalog or namespace that the caller sees, of every kind or of one."""

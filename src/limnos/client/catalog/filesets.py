@@ -40,8 +40,6 @@ class FilesetFile(msgspec.Struct, frozen=True, rename="camel"):
 class Filesets(Resource[S]):
     """The filesets of the client's metalake."""
 
-    __slots__ = ()
-
     def _url(self, path: str | Sequence[str], *rest: str) -> str:
         catalog, schema, name = parts_of(path, least=3)[:3]
         return f"{schema_url(self.scope, catalog, schema)}{segments('filesets', name, *rest)}"

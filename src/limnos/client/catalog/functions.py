@@ -30,8 +30,6 @@ class Function(msgspec.Struct, frozen=True, rename="camel"):
 class Functions(Resource[S]):
     """The functions of the client's metalake."""
 
-    __slots__ = ()
-
     def _url(self, namespace: Parts, *name: str) -> Flow[str]:
         glue = (yield from separator(self.scope)) if len(namespace) > 2 else DEFAULT_SEPARATOR
         return f"{schema_url(self.scope, namespace[0], glue.join(namespace[1:]))}{segments('functions', *name)}"

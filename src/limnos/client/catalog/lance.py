@@ -67,8 +67,6 @@ def _dry_run_query(dry_run: bool) -> dict[str, str] | None:  # noqa: FBT001 - a 
 class LanceTables(Resource[S]):
     """The Lance tables of the client's metalake."""
 
-    __slots__ = ()
-
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the Lance tables of a catalog or namespace, as full paths, sorted by the server."""

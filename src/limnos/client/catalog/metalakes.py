@@ -33,8 +33,6 @@ def update_body(
 class Metalakes(Resource[S]):
     """The metalakes of the server."""
 
-    __slots__ = ()
-
     @verb
     def list(self) -> Flow[tuple[Metalake, ...]]:
         """List the metalakes of which the caller is a member."""

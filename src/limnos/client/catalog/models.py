@@ -39,8 +39,6 @@ class ModelVersion(msgspec.Struct, frozen=True):
 class Models(Resource[S]):
     """The models of the client's metalake."""
 
-    __slots__ = ()
-
     def _url(self, path: str | Sequence[str], *rest: str) -> str:
         catalog, schema, name = parts_of(path, least=3)[:3]
         return f"{schema_url(self.scope, catalog, schema)}{segments('models', name, *rest)}"

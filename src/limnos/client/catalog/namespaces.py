@@ -33,8 +33,6 @@ class _NamespaceResponse(msgspec.Struct):
 class Namespaces(Resource[S]):
     """The nested namespaces of the client's metalake."""
 
-    __slots__ = ()
-
     @verb
     def list(self, parent: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the direct child namespaces of a catalog or namespace, as full paths, sorted by the server."""

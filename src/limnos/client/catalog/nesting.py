@@ -17,8 +17,6 @@ class _NameChangesResponse(NameChanges, frozen=True):
 class NamespaceNames(Resource[S]):
     """Names of namespaces that contain the separator, and their migration to nested namespaces."""
 
-    __slots__ = ()
-
     @verb
     def check(self, catalog: str, *, separator: str | None = None) -> Flow[NameCheck]:
         """Return the names that contain a separator, by default the server's."""

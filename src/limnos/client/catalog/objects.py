@@ -32,8 +32,6 @@ def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> 
 class Objects(Resource[S]):
     """Objects of the tree, of any kind."""
 
-    __slots__ = ()
-
     @verb
     def kind(self, path: str | Sequence[str]) -> Flow[str]:
         """Return the kind of a path's object: `catalog`, `namespace`, `table`, `view`, `topic`, `fileset` or `model`.

@@ -16,8 +16,6 @@ from limnos.names import display
 class Previews(Resource[S]):
     """The first rows of tables."""
 
-    __slots__ = ()
-
     @verb
     def head(
         self,

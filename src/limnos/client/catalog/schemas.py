@@ -53,8 +53,6 @@ def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
 class Schemas(Resource[S]):
     """Objects of external systems, as connector catalogs show them."""
 
-    __slots__ = ()
-
     @verb
     def holding(self, catalog: str) -> Flow[str]:
         """Return the kind of objects in a catalog's schemas that Iceberg clients do not see.

@@ -47,8 +47,6 @@ class SearchResult(msgspec.Struct, frozen=True):
 class Searches(Resource[S]):
     """Searches over all catalogs of the metalake."""
 
-    __slots__ = ()
-
     @verb
     def find(self, question: str, *, limit: int = 50) -> Flow[SearchResult]:
         """Return the objects that meet a question and that the caller may load, best first, at most `limit`.

@@ -18,8 +18,6 @@ from limnos.names import display
 class TableChecks(Resource[S]):
     """Calls that check whether the files that a table names exist."""
 
-    __slots__ = ()
-
     @verb
     def check(self, path: str | Sequence[str], *, every: bool = False) -> Flow[TableCheckResult]:
         """Check the files of a table's current snapshot, or of `every` snapshot, in slices until the end."""

@@ -59,8 +59,6 @@ def is_there(url: str) -> Flow[bool]:
 class Tables(Resource[S]):
     """The Iceberg tables of the client's metalake."""
 
-    __slots__ = ()
-
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the tables of a namespace, as full paths, sorted by the server."""

@@ -14,8 +14,6 @@ from limnos.client.values import TransactionReceipt
 class Transactions(Resource[S]):
     """Transactions in the client's metalake."""
 
-    __slots__ = ()
-
     @verb
     def run(
         self, catalog: str, operations: Sequence[Mapping[str, object]], *, key: str | None = None

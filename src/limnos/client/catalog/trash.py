@@ -24,8 +24,6 @@ class _TrashListResponse(msgspec.Struct):
 class Trash(Resource[S]):
     """Dropped objects that can be restored."""
 
-    __slots__ = ()
-
     @verb
     def list(self, path: str | Sequence[str], *, limit: int = 1000) -> Flow[tuple[TrashItem, ...]]:
         """List the dropped objects that the caller may restore in a catalog or below a path, newest first, at most

@@ -18,8 +18,6 @@ from limnos.client.values import IcebergViewInfo, MoveResult, Parts
 class Views(Resource[S]):
     """The Iceberg views of the client's metalake."""
 
-    __slots__ = ()
-
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the views of a namespace, as full paths, sorted by the server."""

@@ -30,8 +30,6 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
 class Policies(Resource[S]):
     """The policies of the client's metalake. Objects inherit policies from their ancestors."""
 
-    __slots__ = ()
-
     def _url(self, *names: str) -> str:
         return self.gravitino_url("policies", *names)
 

@@ -26,8 +26,6 @@ class _ProtectionResponse(msgspec.Struct):
 class Protection(Resource[S]):
     """Protection of objects against drops."""
 
-    __slots__ = ()
-
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Protector | None]:
         """Return the object that protects a catalog, namespace, table or view: itself or an ancestor; None if nothing

@@ -16,8 +16,6 @@ from limnos.client.values import NamedPrincipals, ReadRestriction
 class Restrictions(Resource[S]):
     """Restrictions: row filters and column masks."""
 
-    __slots__ = ()
-
     @verb
     def list(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[ReadRestriction, ...]]:
         """List the restrictions of a `table` or `namespace`, including those of the namespaces above it."""

@@ -16,8 +16,6 @@ from limnos.client.values import MetadataObject, Tag
 class Tags(Resource[S]):
     """The tags of the client's metalake. Objects inherit tags from their ancestors."""
 
-    __slots__ = ()
-
     @verb
     def list(self) -> Flow[tuple[Tag, ...]]:
         """List the tags that the caller may load."""

@@ -132,8 +132,6 @@ class AccessConsequence(msgspec.Struct, frozen=True):
 class Access(Resource[S]):
     """Questions about access: decisions, holders, reach, and consequences of changes."""
 
-    __slots__ = ()
-
     @verb
     def explain(
         self, action: str, path: str | Sequence[str] = (), *, user: str | None = None, kind: str | None = None,

@@ -14,8 +14,6 @@ from limnos.client.values import Group
 class Groups(Resource[S]):
     """The groups of the client's metalake."""
 
-    __slots__ = ()
-
     @verb
     def list(self) -> Flow[tuple[Group, ...]]:
         """List the groups with their roles."""

@@ -12,8 +12,6 @@ from limnos.client.values import ConsoleCode, LoginResult
 class Logins(Resource[S]):
     """Sessions and passwords: the caller's own, or any user's for a service admin."""
 
-    __slots__ = ()
-
     @verb
     def login(self, user: str, password: str) -> Flow[LoginResult]:
         """Open a session with a password. Its token is used like an API token, until it expires."""

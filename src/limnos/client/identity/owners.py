@@ -22,8 +22,6 @@ class _OwnerResponse(msgspec.Struct):
 class Owners(Resource[S]):
     """Owners of objects. Each object has one owner, a user or a group."""
 
-    __slots__ = ()
-
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Owner | None]:
         """Return an object's owner. `kind` is `metalake`, `catalog`, `namespace`, `table` or `role`."""

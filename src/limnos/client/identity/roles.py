@@ -16,8 +16,6 @@ from limnos.client.values import Group, Role, User
 class Roles(Resource[S]):
     """The roles of the client's metalake. Privileges are granted through roles only."""
 
-    __slots__ = ()
-
     @verb
     def list(self) -> Flow[tuple[str, ...]]:
         """List the names of the roles that the caller may see."""

@@ -12,8 +12,6 @@ from limnos.client.values import NewSecret, SecretInfo
 class ServiceAccounts(Resource[S]):
     """Service accounts: their secrets, which service admins create and end."""
 
-    __slots__ = ()
-
     @verb
     def list_secrets(self, user: str) -> Flow[tuple[SecretInfo, ...]]:
         """List a service account's secrets without their texts, including ended ones."""

@@ -12,8 +12,6 @@ from limnos.client.values import NewToken, TokenInfo
 class Tokens(Resource[S]):
     """API tokens: the caller's own, or another user's for callers with the right to manage them."""
 
-    __slots__ = ()
-
     @verb
     def list(self, *, user: str | None = None, everyone: bool = False) -> Flow[tuple[TokenInfo, ...]]:
         """List tokens without their secrets: the caller's, a user's, or all."""

@@ -12,8 +12,6 @@ from limnos.client.values import User
 class Users(Resource[S]):
     """The members of the client's metalake."""
 
-    __slots__ = ()
-
     @verb
     def list(self) -> Flow[tuple[User, ...]]:
         """List the users with their roles."""

@@ -22,8 +22,6 @@ from limnos.names import display
 class Maintenance(Resource[S]):
     """Calls that plan, explain and report the maintenance of Iceberg tables."""
 
-    __slots__ = ()
-
     @verb
     def plan(self, catalog: str) -> Flow[tuple[MaintenanceFinding, ...]]:
         """Return the maintenance findings of a catalog's tables, the most urgent first."""

@@ -23,8 +23,6 @@ RUNNING = "/admin/requests/running"
 class Statements(Resource[S]):
     """SQL++ at the query service."""
 
-    __slots__ = ()
-
     @verb
     def run(
         self,

@@ -12,8 +12,6 @@ from limnos.client.values import SecretKeys, StorageCheckResult
 class Storage(Resource[S]):
     """Calls that check catalogs' storage."""
 
-    __slots__ = ()
-
     @verb
     def check(self, catalog: str) -> Flow[StorageCheckResult]:
         """Check a catalog's storage: write, list, read and delete in its warehouse, and vended credentials."""

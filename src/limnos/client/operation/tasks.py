@@ -12,8 +12,6 @@ from limnos.client.values import TaskInfo
 class Tasks(Resource[S]):
     """The server's background tasks: waiting, given up, or completed."""
 
-    __slots__ = ()
-
     @verb
     def list(self, *, state: str = "dead", after: int = 0) -> Flow[tuple[TaskInfo, ...]]:
         """List tasks that are `dead` (given up), `waiting`, or `done` with a result; at most a thousand."""
