@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from limnos.store.sql import Query, Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 PRUNED_AT_ONCE = 1000
 FIND = Sql(
@@ -62,11 +62,8 @@ def outcome_of(rows: list[Row]) -> RequestOutcome | None:
     return RequestOutcome(*rows[0]) if rows else None
 
 
-class RequestOutcomeWrites:
+class RequestOutcomeWrites(Writes):
     """Writes of outcomes, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def keep(self, key: IdempotencyKey, outcome: RequestOutcome, *, lifetime_ms: int) -> RequestOutcome | None:
         """Store an outcome for `lifetime_ms`. Returns None, or the valid outcome that exists already and stays."""

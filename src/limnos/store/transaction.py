@@ -92,3 +92,10 @@ class StoreTransaction:
     def stale(self) -> NoReturn:
         """Raise StalePermit, because a fact that the decision depended on has changed."""
         raise StalePermit
+
+
+class Writes:
+    """Base class of the writes of one resource, inside a transaction."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx

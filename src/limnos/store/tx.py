@@ -7,7 +7,7 @@ closes it. A mutation is a plain function over it that never awaits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from limnos.model.audit import add_detail
 from limnos.model.errors import StalePermit
@@ -54,179 +54,93 @@ from limnos.store.sql import Params
 from limnos.store.transaction import StoreSession, StoreTransaction
 
 T = TypeVar("T")
+W = TypeVar("W")
+
+
+class ResourceWrites(Generic[W]):
+    """The writes of a resource, as an attribute of a transaction."""
+
+    def __init__(self, writes: Callable[[StoreTransaction], W]) -> None:
+        self.writes = writes
+
+    def __get__(self, tx: StoreTransaction, owner: type) -> W:
+        return self.writes(tx)
 
 
 class Tx(StoreTransaction):
     """One mutation's view of its transaction, with the writes of each resource."""
 
-    @property
-    def nodes(self) -> NodeWrites:
-        """Nodes of the tree."""
-        return NodeWrites(self)
-
-    @property
-    def imports(self) -> ImportWrites:
-        """Running imports."""
-        return ImportWrites(self)
-
-    @property
-    def nesting(self) -> NestingWrites:
-        """Renaming of namespaces whose names contain the separator."""
-        return NestingWrites(self)
-
-    @property
-    def owners(self) -> OwnerWrites:
-        """Owners of objects."""
-        return OwnerWrites(self)
-
-    @property
-    def principals(self) -> PrincipalWrites:
-        """Users, groups and memberships."""
-        return PrincipalWrites(self)
-
-    @property
-    def roles(self) -> RoleWrites:
-        """Roles, rules and holders."""
-        return RoleWrites(self)
+    nodes = ResourceWrites(NodeWrites)
+    """Nodes of the tree."""
+    imports = ResourceWrites(ImportWrites)
+    """Running imports."""
+    nesting = ResourceWrites(NestingWrites)
+    """Renaming of namespaces whose names contain the separator."""
+    owners = ResourceWrites(OwnerWrites)
+    """Owners of objects."""
+    principals = ResourceWrites(PrincipalWrites)
+    """Users, groups and memberships."""
+    roles = ResourceWrites(RoleWrites)
+    """Roles, rules and holders."""
 
     def attachments(self, kind: Kind) -> AttachmentWrites:
         """Attachments of tags, or of policies."""
         return AttachmentWrites(self, kind)
 
-    @property
-    def fileset_places(self) -> FilesetLocationWrites:
-        """Locations of filesets."""
-        return FilesetLocationWrites(self)
-
-    @property
-    def places(self) -> LocationWrites:
-        """The register of storage locations."""
-        return LocationWrites(self)
-
-    @property
-    def template_jobs(self) -> TemplateJobWrites:
-        """Writes of the jobs that nodes run from templates."""
-        return TemplateJobWrites(self)
-
-    @property
-    def statistics(self) -> StatisticWrites:
-        """Statistics of tables."""
-        return StatisticWrites(self)
-
-    @property
-    def maintenance(self) -> MaintenanceWrites:
-        """Findings, checkpoints and operations of table maintenance."""
-        return MaintenanceWrites(self)
-
-    @property
-    def orphan_files(self) -> OrphanFileWrites:
-        """Orphan files of tables, and checks for them."""
-        return OrphanFileWrites(self)
-
-    @property
-    def rewrites(self) -> RewriteWrites:
-        """Maintenance operations that wait for an executor, and leases of tables."""
-        return RewriteWrites(self)
-
-    @property
-    def dependencies(self) -> DependencyWrites:
-        """Dependencies between SQL++ objects."""
-        return DependencyWrites(self)
-
-    @property
-    def lineage(self) -> LineageWrites:
-        """Writes of lineage nodes and edges."""
-        return LineageWrites(self)
-
-    @property
-    def lance_versions(self) -> LanceVersionWrites:
-        """Versions of Lance tables."""
-        return LanceVersionWrites(self)
-
-    @property
-    def models(self) -> ModelWrites:
-        """Versions of models."""
-        return ModelWrites(self)
-
-    @property
-    def passwords(self) -> PasswordWrites:
-        """Passwords of local users."""
-        return PasswordWrites(self)
-
-    @property
-    def tokens(self) -> TokenWrites:
-        """API tokens."""
-        return TokenWrites(self)
-
-    @property
-    def documents(self) -> DocumentWrites:
-        """Metadata documents of tables and views."""
-        return DocumentWrites(self)
-
-    @property
-    def protection(self) -> ProtectionWrites:
-        """Protection from drops."""
-        return ProtectionWrites(self)
-
-    @property
-    def restrictions(self) -> RestrictionWrites:
-        """Read restrictions."""
-        return RestrictionWrites(self)
-
-    @property
-    def trash(self) -> TrashWrites:
-        """Writes of dropped objects that can be restored."""
-        return TrashWrites(self)
-
-    @property
-    def tasks(self) -> TaskWrites:
-        """Background tasks."""
-        return TaskWrites(self)
-
-    @property
-    def outcomes(self) -> RequestOutcomeWrites:
-        """Outcomes of requests with an idempotency key."""
-        return RequestOutcomeWrites(self)
-
-    @property
-    def runs(self) -> RunWrites:
-        """Runs of pipelines."""
-        return RunWrites(self)
-
-    @property
-    def locks(self) -> SqlppLockWrites:
-        """Locks of SQL++ statements."""
-        return SqlppLockWrites(self)
-
-    @property
-    def requests(self) -> RequestWrites:
-        """Long requests of the query service."""
-        return RequestWrites(self)
-
-    @property
-    def restricted_reads(self) -> RestrictedReadWrites:
-        """Directories of files that were rewritten for restricted users."""
-        return RestrictedReadWrites(self)
-
-    @property
-    def snapshot_pins(self) -> SnapshotPinWrites:
-        """Writes of the snapshots that runs and plans need."""
-        return SnapshotPinWrites(self)
-
-    @property
-    def scan_plans(self) -> ScanPlanWrites:
-        """Scan plans with parts left to fetch."""
-        return ScanPlanWrites(self)
-
-    @property
-    def search(self) -> SearchIndexWrites:
-        """Writes of the search index."""
-        return SearchIndexWrites(self)
-
-    @property
-    def webhooks(self) -> WebhookWrites:
-        """Writes of webhooks and of their positions."""
-        return WebhookWrites(self)
+    fileset_places = ResourceWrites(FilesetLocationWrites)
+    """Locations of filesets."""
+    places = ResourceWrites(LocationWrites)
+    """The register of storage locations."""
+    template_jobs = ResourceWrites(TemplateJobWrites)
+    """Writes of the jobs that nodes run from templates."""
+    statistics = ResourceWrites(StatisticWrites)
+    """Statistics of tables."""
+    maintenance = ResourceWrites(MaintenanceWrites)
+    """Findings, checkpoints and operations of table maintenance."""
+    orphan_files = ResourceWrites(OrphanFileWrites)
+    """Orphan files of tables, and checks for them."""
+    rewrites = ResourceWrites(RewriteWrites)
+    """Maintenance operations that wait for an executor, and leases of tables."""
+    dependencies = ResourceWrites(DependencyWrites)
+    """Dependencies between SQL++ objects."""
+    lineage = ResourceWrites(LineageWrites)
+    """Writes of lineage nodes and edges."""
+    lance_versions = ResourceWrites(LanceVersionWrites)
+    """Versions of Lance tables."""
+    models = ResourceWrites(ModelWrites)
+    """Versions of models."""
+    passwords = ResourceWrites(PasswordWrites)
+    """Passwords of local users."""
+    tokens = ResourceWrites(TokenWrites)
+    """API tokens."""
+    documents = ResourceWrites(DocumentWrites)
+    """Metadata documents of tables and views."""
+    protection = ResourceWrites(ProtectionWrites)
+    """Protection from drops."""
+    restrictions = ResourceWrites(RestrictionWrites)
+    """Read restrictions."""
+    trash = ResourceWrites(TrashWrites)
+    """Writes of dropped objects that can be restored."""
+    tasks = ResourceWrites(TaskWrites)
+    """Background tasks."""
+    outcomes = ResourceWrites(RequestOutcomeWrites)
+    """Outcomes of requests with an idempotency key."""
+    runs = ResourceWrites(RunWrites)
+    """Runs of pipelines."""
+    locks = ResourceWrites(SqlppLockWrites)
+    """Locks of SQL++ statements."""
+    requests = ResourceWrites(RequestWrites)
+    """Long requests of the query service."""
+    restricted_reads = ResourceWrites(RestrictedReadWrites)
+    """Directories of files that were rewritten for restricted users."""
+    snapshot_pins = ResourceWrites(SnapshotPinWrites)
+    """Writes of the snapshots that runs and plans need."""
+    scan_plans = ResourceWrites(ScanPlanWrites)
+    """Scan plans with parts left to fetch."""
+    search = ResourceWrites(SearchIndexWrites)
+    """Writes of the search index."""
+    webhooks = ResourceWrites(WebhookWrites)
+    """Writes of webhooks and of their positions."""
 
 
 Mutation = Callable[[Tx], T]

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Params, Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 EVERY_FIELD: Final = 0
 """As a target's field id: all of its columns. Iceberg's ids begin with 1."""
@@ -237,11 +237,8 @@ def places_read(places: Collection[str]) -> Load[dict[str, int]]:
     return {row[1]: row[0] for row in rows}
 
 
-class LineageWrites:
+class LineageWrites(Writes):
     """Writes of lineage, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def outside(self, metalake_id: int, dataset: ExternalDataset) -> int:
         """Return the id of an external dataset, which is inserted if it is new."""

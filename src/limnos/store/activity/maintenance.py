@@ -14,7 +14,7 @@ from limnos.model.kinds import KINDS, Kind
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Params, Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _IDS = "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"
 _IDS_SQLITE = "SELECT value FROM json_each(:nodes)"
@@ -287,11 +287,8 @@ def operations_of(node_id: int, *, limit: int) -> Load[list[OperationRow]]:
     return [OperationRow(*row) for row in (yield OPERATIONS_OF, {"node": node_id, "limit": limit})]
 
 
-class MaintenanceWrites:
+class MaintenanceWrites(Writes):
     """Writes of findings, checkpoints and operations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def replace_findings(self, node_ids: Sequence[int], rows: Sequence[FindingRow]) -> None:
         """Replace the findings of some tables."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from limnos.store.audit_notes import NOTE_NEW
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Params, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 CANDIDATE: Final = 0
 REMOVING: Final = 1
@@ -154,11 +154,8 @@ def documents_after(after: int, *, kind: int, limit: int) -> Load[list[int]]:
     return [row[0] for row in (yield DOCUMENTS, {"after": after, "kind": kind, "limit": limit})]
 
 
-class OrphanFileWrites:
+class OrphanFileWrites(Writes):
     """Writes of orphan files and checks, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def check(self, node_id: int) -> OrphanCheckRow | None:
         """Read the last check of a table."""

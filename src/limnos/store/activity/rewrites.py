@@ -11,7 +11,7 @@ from json import dumps
 from typing import Final, NamedTuple
 
 from limnos.store.sql import Load, Params, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _IDS = "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"
 _IDS_SQLITE = "SELECT value FROM json_each(:nodes)"
@@ -147,11 +147,8 @@ def lease_by_token(token_id: int) -> Load[LeaseRow | None]:
     return LeaseRow(*rows[0]) if rows else None
 
 
-class RewriteWrites:
+class RewriteWrites(Writes):
     """Writes of waiting operations and leases."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def add(self, operation_id: int, *, metalake_id: int, priority: int, options: str) -> None:
         """Let an operation wait for an executor."""

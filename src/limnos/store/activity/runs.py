@@ -31,7 +31,7 @@ from limnos.store.activity.pipelines import GONE
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.sql import Load, Params, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 
 def _words(states: tuple[str, ...]) -> str:
@@ -265,11 +265,8 @@ def findings_read(
     return [RuleFinding(*row) for row in rows]
 
 
-class RunWrites:
+class RunWrites(Writes):
     """Writes of runs, for mutations and runners."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def find(self, metalake_id: int, uuid: str) -> PipelineRun | None:
         """Read a run inside the transaction, or None."""

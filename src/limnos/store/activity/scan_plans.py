@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from limnos.model.principals import Requester
 from limnos.store.sql import Params, Query, Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _OWN = "user_name = :user AND user_id = :user_id"
 FIND = Sql(
@@ -52,11 +52,8 @@ def plan_of(rows: list[Row]) -> ScanPlan | None:
     return ScanPlan(result, bytes(scan), parts, bool(cancelled))
 
 
-class ScanPlanWrites:
+class ScanPlanWrites(Writes):
     """Inserts and deletes the rows of scan plans and their tasks, inside a mutation."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def insert(self, plan: ScanPlan, *, asker: Requester, table_id: int, keep_ms: int, most: int) -> None:
         """Insert a plan for `keep_ms`. The oldest plans of its user beyond `most` are deleted."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from limnos.store.objects.name_search import SearchCandidate
 from limnos.store.objects.nodes import DATA_ONLY
 from limnos.store.sql import Load, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 
 class IndexedText(NamedTuple):
@@ -177,11 +177,8 @@ def words_read(
     return [SearchCandidate(*row) for row in rows]
 
 
-class SearchIndexWrites:
+class SearchIndexWrites(Writes):
     """Writes of the index, for the node that fills it."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def lease(self, holder: str, *, lease_ms: int) -> bool:
         """Take or renew the lease. Returns False if another node holds it."""

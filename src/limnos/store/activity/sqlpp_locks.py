@@ -14,7 +14,7 @@ from limnos.model.errors import LockLost
 from limnos.names.dataverse import DataverseName
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow, contains, secret_of
 from limnos.store.sql import Params, Query, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _COLUMNS = "o.token, o.catalog_id, o.kind, o.dataverse, o.entity, o.mode, o.wanted"
 _KEY = "catalog_id = :catalog AND kind = :kind AND dataverse = :dataverse AND entity = :entity"
@@ -100,11 +100,8 @@ def _lock_of(row: Row) -> LockRow:
     return LockRow(token, key, LockMode(mode) if mode else None, LockMode(target))
 
 
-class SqlppLockWrites:
+class SqlppLockWrites(Writes):
     """Writes of lock requests, and the check of a lock that a mutation depends on."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def require(self, token: int, covers: LockRequest | None = None, *, secret: str | None = None) -> None:
         """Check that a lock is held, by token and optionally for a lock request, and keep it until this transaction's

@@ -12,7 +12,7 @@ import msgspec
 from limnos.model.entities import IMMEDIATE, RUNNING, StatementRequest
 from limnos.model.principals import Requester
 from limnos.store.sql import Params, Query, Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 LISTED_MAX = 1_000
 
@@ -83,11 +83,8 @@ def rows_of(results: list[Row]) -> list[StatementRequest]:
     return [_row(row) for row in results]
 
 
-class RequestWrites:
+class RequestWrites(Writes):
     """Writes of running SQL++ requests."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def insert(self, row: StatementRequest) -> None:
         """Insert the row of a SQL++ request, before its execution begins."""

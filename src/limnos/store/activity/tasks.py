@@ -14,7 +14,7 @@ import msgspec
 
 from limnos.model.entities import TaskRow
 from limnos.store.sql import Load, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 
 class LeasedTask(msgspec.Struct, frozen=True):
@@ -112,11 +112,8 @@ def _due(now_ms: int, kinds: Sequence[str], *, among: bool) -> dict[str, Value]:
     return {"now": now_ms, "kinds": json.dumps(kinds), "among": among}
 
 
-class TaskWrites:
+class TaskWrites(Writes):
     """Writes of tasks, for mutations and workers."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def create(self, kind: str, payload: str, *, delay_ms: int = 0) -> int:
         """Insert a task that is due after `delay_ms`. Returns its id."""

@@ -16,7 +16,7 @@ from limnos.store.activity.runs import MINE, MINE_SQLITE, RunViewer
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.sql import Load, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 
 def _words(states: tuple[str, ...]) -> str:
@@ -121,11 +121,8 @@ def jobs_due(now_ms: int) -> Load[bool]:
     return bool(rows)
 
 
-class TemplateJobWrites:
+class TemplateJobWrites(Writes):
     """Writes of jobs, for mutations and executors."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def by_id(self, job_id: int) -> TemplateJob | None:
         """Read a job inside the transaction, or None."""

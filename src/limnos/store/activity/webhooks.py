@@ -12,7 +12,7 @@ from typing import Final
 from limnos.model.entities import Webhook
 from limnos.model.kinds import Kind
 from limnos.store.sql import Load, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 FAR_MS: Final = 1 << 52
 _COLUMNS = (
@@ -74,11 +74,8 @@ def webhooks_due(now_ms: int) -> Load[bool]:
     return bool(rows)
 
 
-class WebhookWrites:
+class WebhookWrites(Writes):
     """Writes of webhooks, for mutations and deliveries."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def create(self, *, metalake_id: int, user_id: int, url: str, secret: str, position: str) -> Webhook:
         """Insert a webhook that acts for the current user."""

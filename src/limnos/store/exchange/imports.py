@@ -16,7 +16,7 @@ from limnos.model.kinds import KINDS, ROOT_ID, Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.documents import DocumentWrites
 from limnos.store.sql import Load, Params, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 OPEN, WHOLE, DONE, GIVEN_UP = "open", "whole", "done", "given-up"
 """State of an import: receiving records; read to its end; visible; being deleted."""
@@ -200,11 +200,8 @@ def _ref_of(row: Row) -> tuple[int, ImportedObject]:
     return row[0], ImportedObject(row[1], KINDS[row[2]], row[3], row[4], row[5], bool(row[6]))
 
 
-class ImportWrites:
+class ImportWrites(Writes):
     """Writes of imports, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def begin(self, name: str, *, form: str, keeps: bool) -> MetalakeImport:
         """Begin an import. Its clock serializes the requests that send its records."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from limnos.model.entities import Password
 from limnos.model.principals import TokenTrust
 from limnos.store.sql import Load, Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 OF_USER = Sql("SELECT user_name, hash, trust, root_id FROM password WHERE user_name = :user")
 PUT = Sql(
@@ -29,11 +29,8 @@ def password_read(user: str) -> Load[Password | None]:
     return password_of((yield OF_USER, {"user": user}))
 
 
-class PasswordWrites:
+class PasswordWrites(Writes):
     """Writes of passwords, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def find(self, user: str) -> Password | None:
         """Read a user's password inside the transaction, or None."""

@@ -14,7 +14,7 @@ from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import KINDS, Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _COLUMNS = (
     "id, metalake_id, kind, name, external_id, enabled, created_by, created_at, modified_by, modified_at, tokens_from"
@@ -137,11 +137,8 @@ def _user_status(rows: Sequence[Row]) -> UserStatus:
     return UserStatus(bool(enabled), bool(enabled) and not any(enabled))
 
 
-class PrincipalWrites:
+class PrincipalWrites(Writes):
     """Writes of users and groups, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def find(self, metalake_id: int, kind: Kind, name: str) -> Principal | None:
         """Read a principal by name inside the transaction, or None."""

@@ -14,7 +14,7 @@ from limnos.model.restrictions import RESTRICTIONS_MAX, CatalogRestrictions, Res
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 OF_ZONE = Sql(
     "SELECT object_id, name, terms, set_by, set_at FROM restriction WHERE zone = :zone ORDER BY object_id, name"
@@ -46,11 +46,8 @@ def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
     return CatalogRestrictions(restrictions)
 
 
-class RestrictionWrites:
+class RestrictionWrites(Writes):
     """Writes of restrictions, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def put(self, node: Node, name: str, *, terms: RestrictionTerms) -> None:
         """Set a restriction; it replaces one of the same name.

@@ -20,7 +20,7 @@ from limnos.store.changes import ChangeDraft
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _COLUMNS = "id, metalake_id, name, record, created_by, created_at, modified_by, modified_at"
 NAMED = Sql(f"SELECT {_COLUMNS} FROM role WHERE metalake_id = :metalake AND name = :name AND deleted = 0")
@@ -221,11 +221,8 @@ def role_objects_read(role_id: int) -> Load[Ancestry]:
     return ancestry_of(rows)
 
 
-class RoleWrites:
+class RoleWrites(Writes):
     """Writes of roles and their rules, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def names(self, metalake_id: int) -> tuple[str, ...]:
         """Read the names of all roles of a metalake."""

@@ -10,7 +10,7 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose, opened_by, ends_at, table_id"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")
@@ -89,11 +89,8 @@ def console_sessions_read(user: str, now_ms: int) -> Load[tuple[Token, ...]]:
 ENDED_KEPT_MS = 86_400_000
 
 
-class TokenWrites:
+class TokenWrites(Writes):
     """Writes of tokens, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def create(
         self,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from limnos.model.kinds import KINDS, Kind
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 INSERT = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:user, :used) ON CONFLICT DO NOTHING")
 DELETE = Sql("DELETE FROM dependency WHERE user_id = :user")
@@ -39,11 +39,8 @@ class ObjectDependency(NamedTuple):
     user: tuple[Kind, tuple[str, ...]]
 
 
-class DependencyWrites:
+class DependencyWrites(Writes):
     """Writes of dependencies, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def replace(self, user_id: int, used: Iterable[int]) -> None:
         """Replace the objects that an object depends on."""

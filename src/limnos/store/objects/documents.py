@@ -19,7 +19,7 @@ from limnos.store.objects.nodes import STILL_THERE, still_there_params
 from limnos.store.objects.storage_locations import LocationWrites
 from limnos.store.objects.trash import TrashWrites
 from limnos.store.sql import Load, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _COLUMNS = "node_id, version, uuid, location, metadata_location, body"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM document WHERE node_id = :id")
@@ -117,11 +117,8 @@ def document_locks(document: MetadataDocument, location: str) -> dict[str, bool]
     return locks
 
 
-class DocumentWrites:
+class DocumentWrites(Writes):
     """Writes of documents, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def create(self, document: MetadataDocument) -> None:
         """Insert a document.

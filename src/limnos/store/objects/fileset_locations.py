@@ -13,7 +13,7 @@ from limnos.store.location_params import overlap_params
 from limnos.store.objects.documents import CLAIMS_MAX
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Params, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 PUT = Sql(
     "INSERT INTO fileset_place (node_id, location, managed, going) VALUES (:id, :location, :managed, FALSE) ON CONFLICT DO NOTHING"
@@ -54,11 +54,8 @@ def fileset_location_rows(node_id: int, locations: Iterable[str], *, managed: bo
     return [{"id": node_id, "location": each, "managed": managed} for each in dict.fromkeys(locations)]
 
 
-class FilesetLocationWrites:
+class FilesetLocationWrites(Writes):
     """Writes of fileset locations, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def create(self, node_id: int, locations: Iterable[str], *, managed: bool) -> None:
         """Insert the locations of a fileset."""

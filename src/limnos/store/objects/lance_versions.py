@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from limnos.model.lance import LanceVersion
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _COLUMNS = "branch, version, scheme, staged, size, e_tag, metadata, created_at, settled"
 _OF = f"SELECT {_COLUMNS} FROM lance_version WHERE node_id = :id AND branch = :branch"
@@ -89,11 +89,8 @@ def lance_branches_read(node_id: int) -> Load[list[str]]:
     return [row[0] for row in rows]
 
 
-class LanceVersionWrites:
+class LanceVersionWrites(Writes):
     """Writes of versions, for mutations. The change row of a new version is that of its table."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def top(self, node_id: int, branch: str) -> LanceVersion | None:
         """Read the newest version of a branch inside the transaction, or None."""

@@ -13,7 +13,7 @@ import msgspec
 from limnos.model.model_versions import ModelVersion, ModelVersionReference
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _COLUMNS = "version, comment, properties, uris, created_by, created_at, modified_by, modified_at"
 ALL = Sql(f"SELECT {_COLUMNS} FROM model_version WHERE model_id = :id ORDER BY version")
@@ -75,11 +75,8 @@ def model_version_read(model_id: int, which: ModelVersionReference) -> Load[Mode
     return _version_of(rows[0], [row[1] for row in names]) if rows else None
 
 
-class ModelWrites:
+class ModelWrites(Writes):
     """Writes of versions of models, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def read(self, model_id: int, which: ModelVersionReference) -> ModelVersion | None:
         """Read one version inside the transaction, by its number or an alias; or None."""

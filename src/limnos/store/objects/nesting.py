@@ -13,7 +13,7 @@ from typing import NamedTuple
 from limnos.model.kinds import Kind
 from limnos.names.parts import Levels
 from limnos.store.sql import Load, Params, Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 PLANNED, RENAMED, NESTED, LEFT = 0, 1, 2, 3
 """Step of a change: planned; renamed; moved to its path; skipped, because another request moved or dropped the
@@ -157,11 +157,8 @@ def _migration(row: Row) -> NameMigration:
     return NameMigration(row[0], row[1], row[2], bool(row[3]), bool(row[4]), row[5], row[6], row[7])
 
 
-class NestingWrites:
+class NestingWrites(Writes):
     """Writes of name migrations, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def conflicts(self, catalog_id: int, separator: str, *, after: int, limit: int) -> list[NameConflict]:
         """Read namespaces of a catalog whose names contain a separator, in the order of their ids."""

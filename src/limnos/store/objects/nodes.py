@@ -22,7 +22,7 @@ from limnos.store.objects.owners import OwnerWrites
 from limnos.store.objects.protection import UNPROTECTED, ProtectionWrites
 from limnos.store.objects.trash import TrashWrites
 from limnos.store.sql import Load, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _COLUMNS = (
     "id", "zone", "parent_id", "kind", "name_space", "name", "format", "implicit", "created_by", "created_at",
@@ -222,11 +222,8 @@ def still_there_params(node: Node) -> dict[str, Value]:
     return {"still_id": node.id, "still_parent": node.parent_id, "still_name": node.name}
 
 
-class NodeWrites:
+class NodeWrites(Writes):
     """Writes of nodes, for mutations. Each writes its change row. The caller has taken the zone's locks."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def confirm(self, node: Node) -> Node:
         """Read the node again by id, parent and name. Raises StalePermit if any of the three has changed."""

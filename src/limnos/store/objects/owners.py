@@ -11,7 +11,7 @@ from limnos.model.entities import OwnedRange
 from limnos.model.kinds import Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
 INSERT = Sql("INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)")
@@ -47,11 +47,8 @@ def owner_read(object_id: int) -> Load[int | None]:
     return rows[0][0] if rows else None
 
 
-class OwnerWrites:
+class OwnerWrites(Writes):
     """Writes of owners, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def insert(self, object_id: int, principal_id: int) -> None:
         """Insert the owner of a new object.

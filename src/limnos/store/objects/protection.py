@@ -15,7 +15,7 @@ from limnos.model.kinds import KINDS, SCOPES, Kind
 from limnos.names.display import render
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _UP = (
     "WITH RECURSIVE up (id, parent_id, depth) AS (SELECT n.id, n.parent_id, 0 FROM node n WHERE n.id = :id"
@@ -59,11 +59,8 @@ def protection_read(node_id: int) -> Load[Protection | None]:
     return Protection(rows[0][0], bool(rows[0][1]), rows[0][2], rows[0][3]) if rows else None
 
 
-class ProtectionWrites:
+class ProtectionWrites(Writes):
     """Writes of protection, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def set(self, node: Node, *, below: bool) -> None:
         """Protect a node; with `below` also everything below it. An existing wider protection stays."""

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from limnos.model.principals import Requester
 from limnos.store.sql import Params, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 JOIN_MS: Final = 60_000
 """A directory can be joined only if it lasts at least this much longer, in ms: ending and joining it never coincide."""
@@ -56,11 +56,8 @@ class RestrictedReadUsage(NamedTuple):
     first_end_ms: int
 
 
-class RestrictedReadWrites:
+class RestrictedReadWrites(Writes):
     """Writes of restricted readers' directories."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def usage(self, table_id: int, asker: Requester) -> RestrictedReadUsage:
         """Count the bytes of a table and of a reader."""

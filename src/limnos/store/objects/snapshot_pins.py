@@ -14,7 +14,7 @@ import msgspec
 
 from limnos.model.runs import HELD, LIVE
 from limnos.store.sql import Load, Params, Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 EXPIRED_AT_ONCE: Final = 500
 _LIVE = ", ".join(f"'{state}'" for state in LIVE)
@@ -60,11 +60,8 @@ def _holders(rows: Sequence[Row]) -> list[PinHolder]:
     ]
 
 
-class SnapshotPinWrites:
+class SnapshotPinWrites(Writes):
     """Inserts, renews and deletes rows that pin snapshots, inside a mutation."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def holders(self, table_id: int) -> list[PinHolder]:
         """Read the current pins of a table's snapshots, runs first."""

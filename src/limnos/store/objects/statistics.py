@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from limnos.model.statistics import PartitionRange, Statistic
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Params, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 _COLUMNS = "partition_name, name, value, created_by, created_at, modified_by, modified_at"
 OWN = Sql(f"SELECT {_COLUMNS} FROM statistic WHERE object_id = :id AND partition_name = '' ORDER BY name")
@@ -65,11 +65,8 @@ def partition_statistics_read(table_id: int, within: PartitionRange, *, limit: i
     return [Statistic(*row) for row in rows]
 
 
-class StatisticWrites:
+class StatisticWrites(Writes):
     """Writes of statistics, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def put(self, table_id: int, values: Iterable[tuple[str, str, str]], *, field_id: int = 0) -> None:
         """Write statistics: (partition, name, value as JSON). For a column the partition is ignored."""

@@ -22,7 +22,7 @@ from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, Lo
 from limnos.store.location_params import location_locks, overlap_params, parent_locations
 from limnos.store.objects.trash import TrashWrites
 from limnos.store.sql import Load, Row, Sql, Value
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import Writes
 
 RIVALS_MAX: Final = 500
 """Locations below a location that one statement reads."""
@@ -185,11 +185,8 @@ def _upwards(location: str) -> str:
     return msgspec.json.encode((location, *parent_locations(location))).decode()
 
 
-class LocationWrites:
+class LocationWrites(Writes):
     """Writes of the register, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def lock(self, locations: Iterable[str]) -> None:
         """Take locks that conflict with rivals of other catalogs, all at once."""

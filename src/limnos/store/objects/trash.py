@@ -15,7 +15,7 @@ import msgspec
 from limnos.model.entities import Node, TrashRow
 from limnos.model.kinds import KINDS, Kind
 from limnos.store.sql import Load, Row, Sql
-from limnos.store.transaction import StoreTransaction
+from limnos.store.transaction import StoreTransaction, Writes
 
 _COLUMNS = (
     "t.node_id, n.kind, n.name_space, n.name, t.parent_id, t.dropped_by, t.dropped_by_id, t.dropped_at, t.expires_at"
@@ -91,11 +91,8 @@ def _with_ancestors(rows: Sequence[Row]) -> Load[TrashRows]:
     )
 
 
-class TrashWrites:
+class TrashWrites(Writes):
     """Writes of the trash, for mutations."""
-
-    def __init__(self, tx: StoreTransaction) -> None:
-        self.tx = tx
 
     def put(self, node: Node, *, keep_ms: int, purges: bool = False) -> None:
         """Put a dropped node into the trash for `keep_ms`. With `purges`, its files are deleted after that."""

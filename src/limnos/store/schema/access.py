@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Text, false
 
-from limnos.store.schema.base import GONE, MADE_BY, Id, index_where, live_index, table
+from limnos.store.schema.base import GONE, MADE_BY, Id, live_index, partial_index, table
 
 principal = table(
     "principal",
@@ -17,7 +17,7 @@ principal = table(
     Column("tokens_from", Id, nullable=False, server_default="0"),
     Column("signed_in", BigInteger),
 )
-index_where(GONE, "principal_former", principal, "metalake_id", "kind", "name")
+partial_index("principal_former", principal, "metalake_id", "kind", "name", where=GONE)
 live_index("principal_name", principal, "metalake_id", "kind", "name")
 live_index("principal_external_id", principal, "metalake_id", "kind", "external_id")
 

@@ -63,12 +63,14 @@ def _columns(text_: str) -> list[Column[object]]:
     return results
 
 
-def index_where(condition: str, name: str, table: Table, *columns: str, unique: bool = False) -> Index:
+def partial_index(name: str, table: Table, *columns: str, where: str, unique: bool = False) -> Index:
     """Build an index over the rows that meet a condition."""
-    where = text(condition)
-    return Index(name, *(table.c[each] for each in columns), unique=unique, sqlite_where=where, postgresql_where=where)
+    condition = text(where)
+    return Index(
+        name, *(table.c[each] for each in columns), unique=unique, sqlite_where=condition, postgresql_where=condition
+    )
 
 
 def live_index(name: str, table: Table, *columns: str) -> Index:
     """Build a unique index over live rows only."""
-    return index_where(LIVE, name, table, *columns, unique=True)
+    return partial_index(name, table, *columns, where=LIVE, unique=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, Index, SmallInteger, false
 
-from limnos.store.schema.base import LIVE, MADE_BY, index_where, live_index, table
+from limnos.store.schema.base import LIVE, MADE_BY, live_index, partial_index, table
 
 store = table(
     "store",
@@ -34,8 +34,8 @@ node = table(
 )
 """`folded` is the name in the form in which searches compare it; NULL in rows that an older release wrote."""
 live_index("node_name", node, "parent_id", "name_space", "name")
-node_folded = index_where(LIVE, "node_folded", node, "zone", "folded")
-node_unfolded = index_where("folded IS NULL", "node_unfolded", node, "id")
+node_folded = partial_index("node_folded", node, "zone", "folded", where=LIVE)
+node_unfolded = partial_index("node_unfolded", node, "id", where="folded IS NULL")
 
 owner = table("owner", "object_id bigint*, principal_id bigint")
 owner_principal = Index("owner_principal_object", owner.c.principal_id, owner.c.object_id)
@@ -90,7 +90,7 @@ place = table(
 )
 """The storage locations of all objects with files. `owner_id` is the id of an object or a catalog."""
 Index("place_owner", place.c.owner_id)
-index_where("conflicting", "place_conflicting", place, "owner_id")
+partial_index("place_conflicting", place, "owner_id", where="conflicting")
 
 lance_version = table(
     "lance_version",
