@@ -85,7 +85,7 @@ def _reference_lines() -> Iterator[str]:
         for name, field in model.model_fields.items():
             key = f"{section}.{name}"
             flag = f"`{FLAGS[key]}`" if key in FLAGS else ""
-            meaning = field.description or ""
+            meaning = " ".join((field.description or "").split())
             yield f"| `{key}` | `{variable_name(key)}` | {flag} | {_default(field.default)} | {meaning} |"
         yield ""
 

@@ -66,100 +66,72 @@ PublicUrl = Annotated[str, AfterValidator(_public_url)]
 class ServerSection(SettingsSection):
     """Where the server listens and keeps its data, and its limits."""
 
-    data: str = Field(
-        default="./limnos-data",
-        min_length=1,
-        description="Directory of the embedded database, warehouse and admin token.",
-    )
-    listen: Listen | None = Field(
-        default=None,
-        description="HOST:PORT to serve on, only there. Unset: 127.0.0.1:8090, and 127.0.0.1:9001 and :9101 when free.",
-    )
-    insecure_listen: bool = Field(
-        default=False, description="Allow listening beyond loopback although nobody has to prove who they are."
-    )
-    bare: bool = Field(default=False, description="Leave an empty store empty: make no metalake, no catalog.")
-    admin: User = Field(
-        default="admin", description="The first service admin, who owns what is made on an empty store."
-    )
-    metalake: Annotated[str, AfterValidator(check_metalake_name)] = Field(
-        default="lake", description="Metalake made on an empty store, and used where a protocol names none."
-    )
-    catalog: Annotated[str, AfterValidator(check_catalog_name)] = Field(
-        default="main", description="Catalog made on an empty store, and used where a protocol names none."
-    )
-    hosts: Annotated[tuple[HostName, ...], Words] = Field(
-        default=(),
-        description="Host names that requests may be addressed to, beside those of loopback and the listen address; "
-        "`*.example.com` for all below one, `*` for any; separated by commas.",
-    )
-    origins: Annotated[tuple[Origin, ...], Words] = Field(
-        default=(),
-        description="Origins whose pages may call this server from a browser, beside its own: scheme, host and port, as "
-        "`https://console.example.com`; separated by commas.",
-    )
-    public_url: PublicUrl | None = Field(
-        default=None,
-        description="The address at which browsers find this server behind a proxy, as `https://data.example.com/lake`: the "
-        "prefix of the console's links, and the origin of its pages. Unset: the requests' own Host, without a prefix.",
-    )
-    head_timeout_s: PositiveFloat = Field(
-        default=10.0, description="Longest time for the head of a request to arrive, in seconds."
-    )
-    body_timeout_s: PositiveFloat = Field(
-        default=30.0,
-        description="Longest time for the body of a request to arrive, in seconds, or for each mebibyte of a long one.",
-    )
-    body_bytes_max: PositiveInt = Field(
-        default=33_554_432,
-        description="Largest request body, in bytes: of commits and new tables; other routes take a megabyte or 64 KiB at most.",
-    )
-    request_timeout_s: PositiveFloat = Field(default=30.0, description="Longest time for one request, in seconds.")
-    workers: Annotated[int, Field(ge=1, le=200)] = Field(
-        default=1, description="Processes that serve, at one address and from one store: one for each core to use."
-    )
-    chore_processes_max: PositiveInt = Field(
-        default=2,
-        description="Most processes for heavy work on metadata; started when there is some, ended after a minute.",
-    )
-    lane: bool = Field(
-        default=True, description="Answer ordinary requests straight from the connection, without ASGI in between."
-    )
-    kept_bytes_max: NonNegativeInt = Field(
-        default=33_554_432,
-        description="How much memory finished answers about tables may take that are kept whole and sent again while they "
-        "hold, in bytes; 0 keeps none.",
-    )
-    drain_timeout_s: NonNegativeFloat = Field(
-        default=5.0,
-        description="Within how many seconds a stopping server is gone (1 at least); four fifths are for requests in flight.",
-    )
+    data: str = Field(default="./limnos-data", min_length=1)
+    """Directory of the embedded database, warehouse and admin token."""
+    listen: Listen | None = None
+    """HOST:PORT to serve on, only there. Unset: 127.0.0.1:8090, and 127.0.0.1:9001 and :9101 when free."""
+    insecure_listen: bool = False
+    """Allow listening beyond loopback although nobody has to prove who they are."""
+    bare: bool = False
+    """Leave an empty store empty: make no metalake, no catalog."""
+    admin: User = "admin"
+    """The first service admin, who owns what is made on an empty store."""
+    metalake: Annotated[str, AfterValidator(check_metalake_name)] = "lake"
+    """Metalake made on an empty store, and used where a protocol names none."""
+    catalog: Annotated[str, AfterValidator(check_catalog_name)] = "main"
+    """Catalog made on an empty store, and used where a protocol names none."""
+    hosts: Annotated[tuple[HostName, ...], Words] = ()
+    """Host names that requests may be addressed to, beside those of loopback and the listen address; `*.example.com`
+    for all below one, `*` for any; separated by commas.
+    """
+    origins: Annotated[tuple[Origin, ...], Words] = ()
+    """Origins whose pages may call this server from a browser, beside its own: scheme, host and port, as
+    `https://console.example.com`; separated by commas.
+    """
+    public_url: PublicUrl | None = None
+    """The address at which browsers find this server behind a proxy, as `https://data.example.com/lake`: the prefix of
+    the console's links, and the origin of its pages. Unset: the requests' own Host, without a prefix.
+    """
+    head_timeout_s: PositiveFloat = 10.0
+    """Longest time for the head of a request to arrive, in seconds."""
+    body_timeout_s: PositiveFloat = 30.0
+    """Longest time for the body of a request to arrive, in seconds, or for each mebibyte of a long one."""
+    body_bytes_max: PositiveInt = 33_554_432
+    """Largest request body, in bytes: of commits and new tables; other routes take a megabyte or 64 KiB at most."""
+    request_timeout_s: PositiveFloat = 30.0
+    """Longest time for one request, in seconds."""
+    workers: Annotated[int, Field(ge=1, le=200)] = 1
+    """Processes that serve, at one address and from one store: one for each core to use."""
+    chore_processes_max: PositiveInt = 2
+    """Most processes for heavy work on metadata; started when there is some, ended after a minute."""
+    lane: bool = True
+    """Answer ordinary requests straight from the connection, without ASGI in between."""
+    kept_bytes_max: NonNegativeInt = 33_554_432
+    """How much memory finished answers about tables may take that are kept whole and sent again while they hold, in
+    bytes; 0 keeps none.
+    """
+    drain_timeout_s: NonNegativeFloat = 5.0
+    """Within how many seconds a stopping server is gone (1 at least); four fifths are for requests in flight."""
 
 
 class ConsoleSection(SettingsSection):
     """The console: pages for people."""
 
-    enabled: bool = Field(default=True, description="Serve the console under `/console`.")
-    idle_s: PositiveInt = Field(
-        default=28_800,
-        description="After how many seconds without a click a session of the console ends; over http an hour at most.",
-    )
-    session_s: PositiveInt = Field(
-        default=86_400, description="The longest time a session of the console lasts, in seconds."
-    )
+    enabled: bool = True
+    """Serve the console under `/console`."""
+    idle_s: PositiveInt = 28_800
+    """After how many seconds without a click a session of the console ends; over http an hour at most."""
+    session_s: PositiveInt = 86_400
+    """The longest time a session of the console lasts, in seconds."""
 
 
 class TlsSection(SettingsSection):
     """TLS on the server's own addresses: both settings, or neither."""
 
-    certificate: str | None = Field(
-        default=None,
-        description="PEM file of the server's certificate, with those between it and its authority behind it. Unset: no TLS.",
-    )
-    key: str | None = Field(
-        default=None,
-        description="PEM file of the certificate's key, without a password. Both are read again when they change.",
-    )
+    certificate: str | None = None
+    """PEM file of the server's certificate, with those between it and its authority behind it. Unset: no TLS."""
+    key: str | None = None
+    """PEM file of the certificate's key, without a password. Both are read again when they change."""
 
     @model_validator(mode="after")
     def _is_pair(self) -> TlsSection:

@@ -73,27 +73,21 @@ ViewBytes = Annotated[int, AfterValidator(_view_bytes)]
 class DatabaseSection(SettingsSection):
     """Which store the server uses."""
 
-    url: Annotated[SecretText, AfterValidator(_url)] | None = Field(
-        default=None,
-        description="postgresql:// or sqlite:// URL of the store. Unset: an SQLite file under `server.data`.",
-    )
-    pool_max: PositiveInt = Field(
-        default=8, description="Most database connections of this process for writes, and as many again for reads."
-    )
-    silence_s: PositiveFloat = Field(
-        default=1.5,
-        description="How many seconds PostgreSQL may be silent before the server checks on a new connection whether it still works.",
-    )
+    url: Annotated[SecretText, AfterValidator(_url)] | None = None
+    """postgresql:// or sqlite:// URL of the store. Unset: an SQLite file under `server.data`."""
+    pool_max: PositiveInt = 8
+    """Most database connections of this process for writes, and as many again for reads."""
+    silence_s: PositiveFloat = 1.5
+    """How many seconds PostgreSQL may be silent before the server checks on a new connection whether it still works."""
 
 
 class NamesSection(SettingsSection):
     """How nested namespaces are spelled where a protocol has one string for them."""
 
-    separator: str = Field(default=":", description="One character between the parts of a nested namespace.")
-    separator_policy: Literal["restricted", "unrestricted"] = Field(
-        default="restricted",
-        description="`restricted` allows only : ; $ as separator; `unrestricted` nearly any character.",
-    )
+    separator: str = ":"
+    """One character between the parts of a nested namespace."""
+    separator_policy: Literal["restricted", "unrestricted"] = "restricted"
+    """`restricted` allows only : ; $ as separator; `unrestricted` nearly any character."""
 
     @model_validator(mode="after")
     def _separator_fits(self) -> NamesSection:
@@ -108,106 +102,83 @@ def _catalog_or_none(name: str) -> str:
 class IcebergSection(SettingsSection):
     """Iceberg REST."""
 
-    verify_metadata_file: Literal["local", "always", "never"] = Field(
-        default="local",
-        description="Look whether a table's metadata file still exists: for file: locations, always, never.",
-    )
-    idempotency_lifetime_s: NonNegativeInt = Field(
-        default=1800,
-        description="How long a request with an `Idempotency-Key` may be repeated, in seconds; 0: keys are not looked at.",
-    )
-    report_retention_s: NonNegativeInt = Field(
-        default=604_800,
-        description="How long reports of clients about scans and commits are kept, in seconds, a thousand per table at most; "
-        "0: not at all.",
-    )
-    report_sample: float = Field(default=1.0, ge=0.0, le=1.0, description="Which part of such reports is kept.")
-    keep_pinned: bool = Field(
-        default=True,
-        description="Refuse (409) commits that remove snapshots which a pipeline run that runs or is held, or a scan plan that has not expired, needs.",
-    )
-    check_added_files: bool = Field(
-        default=False,
-        description="Look for the files that a commit adds before it is made, and refuse (400) a commit that names one which is missing or lies outside of the "
-        "table's location and data paths.",
-    )
-    check_added_files_max: PositiveInt = Field(
-        default=1_000,
-        description="How many files of one request are looked for; the rest is taken as it is, which the log and `limnos_commit_files_total` tell.",
-    )
-    check_added_files_s: PositiveFloat = Field(
-        default=10.0,
-        description="How long one request waits for that, in seconds; what was not looked for by then is taken as it is.",
-    )
-    clock_ahead_s: float = Field(
-        default=30.0,
-        ge=0.0,
-        le=60.0,
-        description="How far the time of a new snapshot or view version may be ahead of the store's clock, in seconds; a commit with a later one is 400. "
-        "Iceberg's Java library refuses every later commit that is more than a minute behind the last one.",
-    )
+    verify_metadata_file: Literal["local", "always", "never"] = "local"
+    """Look whether a table's metadata file still exists: for file: locations, always, never."""
+    idempotency_lifetime_s: NonNegativeInt = 1800
+    """How long a request with an `Idempotency-Key` may be repeated, in seconds; 0: keys are not looked at."""
+    report_retention_s: NonNegativeInt = 604_800
+    """How long reports of clients about scans and commits are kept, in seconds, a thousand per table at most; 0: not at
+    all.
+    """
+    report_sample: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Which part of such reports is kept."""
+    keep_pinned: bool = True
+    """Refuse (409) commits that remove snapshots which a pipeline run that runs or is held, or a scan plan that has not
+    expired, needs.
+    """
+    check_added_files: bool = False
+    """Look for the files that a commit adds before it is made, and refuse (400) a commit that names one which is
+    missing or lies outside of the table's location and data paths.
+    """
+    check_added_files_max: PositiveInt = 1_000
+    """How many files of one request are looked for; the rest is taken as it is, which the log and
+    `limnos_commit_files_total` tell.
+    """
+    check_added_files_s: PositiveFloat = 10.0
+    """How long one request waits for that, in seconds; what was not looked for by then is taken as it is."""
+    clock_ahead_s: float = Field(default=30.0, ge=0.0, le=60.0)
+    """How far the time of a new snapshot or view version may be ahead of the store's clock, in seconds; a commit with a
+    later one is 400. Iceberg's Java library refuses every later commit that is more than a minute behind the last one.
+    """
 
 
 class LanceSection(SettingsSection):
     """Lance REST."""
 
-    catalog: Annotated[str, AfterValidator(_catalog_or_none)] = Field(
-        default="lance", description="Catalog for Lance tables made on an empty store; empty: none is made."
-    )
-    root_schema: Annotated[str, AfterValidator(check_part)] = Field(
-        default="default",
-        description="Schema in which Gravitino's names have the tables that lie directly in a catalog, as only Lance's may.",
-    )
-    workers_max: PositiveInt = Field(
-        default=4,
-        description="Most processes that work on Lance tables; started when there is something to do, ended after a minute. "
-        "One table, and one caller, may have half of them, and one is left for short questions.",
-    )
-    worker_bytes_max: PositiveInt = Field(
-        default=2_147_483_648,
-        description="How much memory such a process may have, in bytes: one that has more is ended, and its request refused.",
-    )
-    batch_bytes_max: PositiveInt = Field(
-        default=536_870_912,
-        description="Largest batch of rows that is taken, in bytes when it is decoded; a process has about three times as much for it.",
-    )
-    body_bytes_max: NonNegativeInt = Field(
-        default=0, description="Most bytes of rows in one request; 0: as many as come within the time."
-    )
-    data_timeout_s: PositiveFloat = Field(
-        default=600.0, description="Longest time for one request that reads or writes rows, in seconds."
-    )
-    debris_age_s: Annotated[int, AfterValidator(never_or_an_hour)] = Field(
-        default=604_800,
-        description="How old files of Lance tables are that go when no version knows them, in seconds: what killed writers left, and what was "
-        "moved aside. Longer than any writer takes, 3600 at least; 0: none goes.",
-    )
+    catalog: Annotated[str, AfterValidator(_catalog_or_none)] = "lance"
+    """Catalog for Lance tables made on an empty store; empty: none is made."""
+    root_schema: Annotated[str, AfterValidator(check_part)] = "default"
+    """Schema in which Gravitino's names have the tables that lie directly in a catalog, as only Lance's may."""
+    workers_max: PositiveInt = 4
+    """Most processes that work on Lance tables; started when there is something to do, ended after a minute. One table,
+    and one caller, may have half of them, and one is left for short questions.
+    """
+    worker_bytes_max: PositiveInt = 2_147_483_648
+    """How much memory such a process may have, in bytes: one that has more is ended, and its request refused."""
+    batch_bytes_max: PositiveInt = 536_870_912
+    """Largest batch of rows that is taken, in bytes when it is decoded; a process has about three times as much for it.
+    """
+    body_bytes_max: NonNegativeInt = 0
+    """Most bytes of rows in one request; 0: as many as come within the time."""
+    data_timeout_s: PositiveFloat = 600.0
+    """Longest time for one request that reads or writes rows, in seconds."""
+    debris_age_s: Annotated[int, AfterValidator(never_or_an_hour)] = 604_800
+    """How old files of Lance tables are that go when no version knows them, in seconds: what killed writers left, and
+    what was moved aside. Longer than any writer takes, 3600 at least; 0: none goes.
+    """
 
 
 class ViewSection(SettingsSection):
     """The in-memory view of the store."""
 
-    bytes_max: ViewBytes = Field(
-        default=268_435_456, description="Memory for cached facts, in bytes; at least 16777216 (16 MiB)."
-    )
-    cold_reads_max: PositiveInt = Field(default=64, description="Reads of the store at once; more are answered 503.")
+    bytes_max: ViewBytes = 268_435_456
+    """Memory for cached facts, in bytes; at least 16777216 (16 MiB)."""
+    cold_reads_max: PositiveInt = 64
+    """Reads of the store at once; more are answered 503."""
 
 
 class StoreSection(SettingsSection):
     """How long the store keeps changes, dropped objects and runs."""
 
-    change_retention_s: PositiveInt = Field(
-        default=604_800, description="How long changes are kept for other nodes and readers of the feed, in seconds."
-    )
-    trash_retention_s: NonNegativeInt = Field(
-        default=604_800,
-        description="How long a namespace, table or view that was dropped without its files can be brought back, in seconds; "
-        "0: it is gone at once.",
-    )
-    run_retention_s: PositiveInt = Field(
-        default=7_776_000,
-        description="How long runs of pipelines are kept after they ended, in seconds; what tells of the tables' present state stays.",
-    )
+    change_retention_s: PositiveInt = 604_800
+    """How long changes are kept for other nodes and readers of the feed, in seconds."""
+    trash_retention_s: NonNegativeInt = 604_800
+    """How long a namespace, table or view that was dropped without its files can be brought back, in seconds; 0: it is
+    gone at once.
+    """
+    run_retention_s: PositiveInt = 7_776_000
+    """How long runs of pipelines are kept after they ended, in seconds; what tells of the tables' present state stays.
+    """
 
 
 def _event_url(text: str) -> str:
@@ -228,56 +199,48 @@ def _event_url(text: str) -> str:
 class EventsSection(SettingsSection):
     """Where changes may be sent."""
 
-    allowed_urls: Annotated[tuple[Annotated[str, AfterValidator(_event_url)], ...], Words] = Field(
-        default=(),
-        description="Addresses below which webhooks may lie, as `https://hooks.example.com/limnos`; unset: none may be made. "
-        "Separated by commas.",
-    )
-    timeout_s: PositiveFloat = Field(
-        default=10.0, description="Longest time for one delivery to a webhook, in seconds."
-    )
+    allowed_urls: Annotated[tuple[Annotated[str, AfterValidator(_event_url)], ...], Words] = ()
+    """Addresses below which webhooks may lie, as `https://hooks.example.com/limnos`; unset: none may be made. Separated
+    by commas.
+    """
+    timeout_s: PositiveFloat = 10.0
+    """Longest time for one delivery to a webhook, in seconds."""
 
 
 class SearchSection(SettingsSection):
     """Whether this node fills the search index of words."""
 
-    words: bool = Field(
-        default=True,
-        description="Whether this node may fill the index of words of names, columns and comments. Without a node that"
-        " does, searches find whole names and their starts only.",
-    )
+    words: bool = True
+    """Whether this node may fill the index of words of names, columns and comments. Without a node that does, searches
+    find whole names and their starts only.
+    """
 
 
 class LogSection(SettingsSection):
     """Logs, on standard error."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least severe level to log."
-    )
-    format: Literal["auto", "json", "console"] = Field(
-        default="auto", description="`auto` is `console` on a terminal and `json` elsewhere."
-    )
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe level to log."""
+    format: Literal["auto", "json", "console"] = "auto"
+    """`auto` is `console` on a terminal and `json` elsewhere."""
 
 
 class TelemetrySection(SettingsSection):
     """Which requests the server writes to its log."""
 
-    request_log: Literal["all", "refusals", "none"] = Field(
-        default="all",
-        description="Which requests get a line in the log, at level `info`: all, those answered with 400 or more, none.",
-    )
-    request_log_sample: float = Field(
-        default=1.0, ge=0.0, le=1.0, description="Which part of the requests that were not refused gets a line."
-    )
+    request_log: Literal["all", "refusals", "none"] = "all"
+    """Which requests get a line in the log, at level `info`: all, those answered with 400 or more, none."""
+    request_log_sample: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Which part of the requests that were not refused gets a line."""
 
 
 class SparkSection(SettingsSection):
     """Where Spark's jars come from."""
 
-    repository: str | None = Field(default=None, description="Maven repository URL for jars. Unset: Maven Central.")
-    cache: str | None = Field(
-        default=None, description="Directory of fetched jars. Unset: in the user's cache directory."
-    )
+    repository: str | None = None
+    """Maven repository URL for jars. Unset: Maven Central."""
+    cache: str | None = None
+    """Directory of fetched jars. Unset: in the user's cache directory."""
 
 
 class Settings(BaseSettings):

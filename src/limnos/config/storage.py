@@ -77,38 +77,29 @@ def _storage(name: str, result: object) -> dict[str, str]:
 class StorageSection(SettingsSection):
     """The files and object stores that the server allows. A catalog can allow less than this, but not more."""
 
-    warehouse: Annotated[str, AfterValidator(_warehouse)] | None = Field(
-        default=None,
-        description="Location below which catalogs without a warehouse of their own put their tables, as "
-        "`s3://bucket/path`. Unset: the directory `warehouse` in `server.data`.",
-    )
-    allowed_roots: Annotated[tuple[Root, ...], Words] = Field(
-        default=(),
-        description="Locations below which catalogs may have tables, beside the warehouse in `server.data`; `s3://` is every bucket. "
-        "Separated by commas.",
-    )
-    allowed_endpoints: Annotated[tuple[Annotated[str, AfterValidator(_endpoint)], ...], Words] = Field(
-        default=(),
-        description="Addresses of object stores to talk to, beside those of the public clouds; separated by commas.",
-    )
-    timeout_s: PositiveFloat = Field(
-        default=20.0, description="Longest time for one operation on a file, in seconds; then the answer is 503."
-    )
-    key_file: str | None = Field(
-        default=None,
-        min_length=1,
-        description="File of mode 600 with the keys that seal catalogs' secrets in the database, 32 bytes in base64 a line; the last one seals, all "
-        "open. Unset: `secrets.key` in `server.data`, which a server on SQLite makes itself; on PostgreSQL secrets are not sealed then.",
-    )
-    keys: Annotated[tuple[Annotated[SecretText, AfterValidator(_key)], ...], Words] = Field(
-        default=(),
-        description="The same keys in place of a file, separated by commas, as secrets of a platform come.",
-    )
-    named: Annotated[dict[str, dict[str, SecretText]], BeforeValidator(_parse_storages)] = Field(
-        default_factory=dict,
-        description="Storages that catalogs name by their property `storage`, in the file as `[storage.NAME]`: `locations`, `metalakes`, and "
-        "properties as a catalog has them; in the environment as JSON.",
-    )
+    warehouse: Annotated[str, AfterValidator(_warehouse)] | None = None
+    """Location below which catalogs without a warehouse of their own put their tables, as `s3://bucket/path`. Unset:
+    the directory `warehouse` in `server.data`.
+    """
+    allowed_roots: Annotated[tuple[Root, ...], Words] = ()
+    """Locations below which catalogs may have tables, beside the warehouse in `server.data`; `s3://` is every bucket.
+    Separated by commas.
+    """
+    allowed_endpoints: Annotated[tuple[Annotated[str, AfterValidator(_endpoint)], ...], Words] = ()
+    """Addresses of object stores to talk to, beside those of the public clouds; separated by commas."""
+    timeout_s: PositiveFloat = 20.0
+    """Longest time for one operation on a file, in seconds; then the answer is 503."""
+    key_file: str | None = Field(default=None, min_length=1)
+    """File of mode 600 with the keys that seal catalogs' secrets in the database, 32 bytes in base64 a line; the last
+    one seals, all open. Unset: `secrets.key` in `server.data`, which a server on SQLite makes itself; on PostgreSQL
+    secrets are not sealed then.
+    """
+    keys: Annotated[tuple[Annotated[SecretText, AfterValidator(_key)], ...], Words] = ()
+    """The same keys in place of a file, separated by commas, as secrets of a platform come."""
+    named: Annotated[dict[str, dict[str, SecretText]], BeforeValidator(_parse_storages)] = Field(default_factory=dict)
+    """Storages that catalogs name by their property `storage`, in the file as `[storage.NAME]`: `locations`,
+    `metalakes`, and properties as a catalog has them; in the environment as JSON.
+    """
 
 
 def _address(text: str) -> str:
@@ -124,11 +115,7 @@ def _address(text: str) -> str:
 class SourcesSection(SettingsSection):
     """Outside systems that catalogs show: databases, clusters of Kafka."""
 
-    allowed_addresses: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], Words] = Field(
-        default=(),
-        description="Addresses that catalogs of outside systems may name, as `HOST:PORT`, separated by commas. Unset: none.",
-    )
-    timeout_s: PositiveFloat = Field(
-        default=10.0,
-        description="Longest time for one question to an outside system, in seconds; then the answer is 502.",
-    )
+    allowed_addresses: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], Words] = ()
+    """Addresses that catalogs of outside systems may name, as `HOST:PORT`, separated by commas. Unset: none."""
+    timeout_s: PositiveFloat = 10.0
+    """Longest time for one question to an outside system, in seconds; then the answer is 502."""
