@@ -16,7 +16,7 @@ from limnos.model.privileges import Privilege, escape_percent
 
 _NAMED_MAX = 8
 _PREFIXES = {"schema": "namespace", "model_version": "model", "users": "user", "groups": "group", "grants": "privilege"}
-"""Prefixes of actions whose privilege has another noun: privilege noun to action prefix."""
+"""Action prefixes of privileges whose noun differs from that of their actions, by the privilege's noun."""
 
 
 def parse_action(text: str) -> Action:

@@ -1,7 +1,7 @@
 """Every action that a user can take, as one flat enum.
 
-May import `model` only. Knows no rule: `access.policy` says who may. An action names what is literally done. Two
-actions that need the same right today are still two actions.
+May import `model` only. Must not know rules: `access.policy` says who may. An action names one operation. Two actions
+that need the same right today are still two actions.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _OWNED = kinds_with(lambda row: row.owned)
 
 
 class Action(StrEnum):
-    """An action: its word, then the kinds of object it is done to (for creates and lists, the kind of the container).
+    """An action: its word, then the kinds of its target (for creates and lists, the kind of the container).
 
-    The target of any action may be absent: see `ChainLink.absent`.
+    The target of any action may not exist: see `ChainLink.absent`.
     """
 
     kinds: frozenset[Kind]

@@ -1,9 +1,10 @@
 """Authentication: from the bytes of an Authorization header to a user's name.
 
-May import `view` and `model`. Knows no network. With `simple` authentication the Basic user is believed. A token is
-`lim_<id>_<secret>`: the id finds the stored token, whose hash must match and whose trust must count on this server. The
-token is a fact of zone 0, so every node refuses a revoked token at the next request. Parsed headers are cached by their
-bytes; their validity is not. JWTs of an outside issuer are checked in `issuer_tokens`, and the outcome is cached here.
+May import `view` and `model`. Must not know the network. With `simple` authentication the Basic user is believed. A
+token is `lim_<id>_<secret>`: the id finds the stored token, whose hash must match and whose trust level this server
+must accept. The token is a fact of zone 0, so every node refuses a revoked token at the next request. Parsed headers
+are cached by their bytes; their validity is not. JWTs of an outside issuer are checked in `issuer_tokens`, and the
+outcome is cached here.
 """
 
 from __future__ import annotations
@@ -27,15 +28,17 @@ from limnos.view.view import StoreView
 ANONYMOUS = "anonymous"
 _PREFIX = "lim_"
 _NOBODY = frozenset({b"", b"Bearer None"})
-"""Headers that mean no credential. PyIceberg without a token sends `Bearer None`."""
+"""Headers without a credential. PyIceberg without a token sends `Bearer None`."""
 REMEMBERED_MAX = 10_000
 REMEMBERED_BYTES_MAX = 512
-"""The longest header that is cached, in bytes. Longer ones are parsed each time, which bounds the cache's memory."""
+"""The maximum length in bytes of a header that is cached. Longer ones are parsed each time, which bounds the cache's
+memory.
+"""
 JWT_POINTS = 2
 CHECKED_BYTES_MAX = 16 << 20
-"""Bound of the cache of checked JWTs, in bytes of headers."""
+"""The maximum size of the cache of checked JWTs, in bytes of headers."""
 NO_TOKEN = 1 << 62
-"""In place of a token's root for a user who is believed without a token: the current user of that name is meant."""
+"""Stands for a token's root if the user is believed without a token: the current user of that name is meant."""
 _VOID = {
     TokenTrust.OPEN: "while access control was off, when nobody was asked for a right, and it is on now",
     TokenTrust.BELIEVED: "by somebody who only said who they were (or before the server kept account of that), and here only "
@@ -65,7 +68,7 @@ class Credential(NamedTuple):
     secret_hash: bytes = b""
     expires_ms: int | None = None
     is_cookie: bool = False
-    """Whether the token came in the console's cookie, where sessions of the console count and no other token."""
+    """Whether the token came in the console's cookie, where only tokens of console sessions are valid."""
 
 
 def hash_secret(secret: str) -> bytes:
@@ -86,7 +89,7 @@ def token_text(token_id: int, secret: str) -> str:
 class Authenticator:
     """Turns Authorization headers into credentials, with a cache.
 
-    `believes_basic` is true for `access.authentication = simple`. With `has_issuer`, JWTs of an outside issuer are
+    `believes_basic` is true for `access.authentication = simple`. With `has_issuer`, JWTs of an external issuer are
     accepted, too.
     """
 
@@ -98,7 +101,7 @@ class Authenticator:
         self._checked_bytes = 0
 
     def credential(self, header: bytes) -> Credential | None:
-        """Parse a header, or take it from the cache. Returns None for a JWT that must be checked first.
+        """Parse a header, or return it from the cache. Returns None for a JWT that must be checked first.
 
         Raises AuthenticationFailed for a malformed header.
         """
@@ -214,9 +217,9 @@ def user_of(
 
 
 def known_user(view: StoreView, credential: Credential | None) -> str | None:
-    """Return the credential's user as far as the view knows without a read, else None.
+    """Return the credential's user if the view knows it without a read, else None.
 
-    For the log; it proves nothing.
+    For the log; it does not prove who the user is.
     """
     if credential is None or credential.user is not None:
         return None if credential is None else credential.user

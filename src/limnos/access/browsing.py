@@ -1,10 +1,10 @@
 """Browse paths: the namespaces and catalogs that a list shows because the caller may use something below them.
 
 May import `view`, `model` and the policy. Decides no access to the objects themselves (decision record 0132). An
-*entry* is a namespace, or the namespace of an object, that the caller owns or may see. To see it takes an allowing role
-with a privilege that shows something in a list, and no denial on the way. The browse paths of a catalog are its
-entries, all namespaces above them, and the catalog. They are cached with the facts of the catalog's zone until a change
-touches one of their nodes.
+*entry* is a namespace, or the namespace of an object, that the caller owns or may see. A caller may see it if a role
+allows a privilege that makes objects visible in lists, and no role denies it above. The browse paths of a catalog are
+its entries, all namespaces above them, and the catalog. They are cached with the facts of the catalog's zone until a
+change touches one of their nodes.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ SHOWING: Final = tuple(
 )
 """Privileges that make an object visible in the lists of a catalog."""
 READ_MAX: Final = 1_000
-"""Nodes per read. Other requests have their turn between two reads."""
+"""The maximum number of nodes per read. Other requests run between two reads."""
 WORK_MAX: Final = 5_000
-"""Objects of rules that are examined before other requests have their turn: a few milliseconds of work."""
+"""The number of objects of rules that are examined before other requests run: a few milliseconds of work."""
 ZONES_MAX: Final = 1_000_000
-"""Objects of rules whose zones are cached per metalake."""
+"""The maximum number of objects of rules whose zones are cached per metalake."""
 _NONE: Final[frozenset[Privilege]] = frozenset()
 _stamps = itertools.count(1)
 
@@ -73,7 +73,7 @@ def browse_paths(view: StoreView, subject: Subject, *, outer: SecurableChain, na
         narrowed: Only some of the subject's roles are active in this request.
 
     Raises:
-        CacheMiss: Facts are missing, or other requests should have their turn.
+        CacheMiss: Facts are missing, or other requests should run first.
     """
     denied = subject.deny_ids.get(Privilege.USE_CATALOG, frozenset())
     if not subject.member or outer[0].id <= 0 or any(link.id in denied for link in outer):
@@ -137,7 +137,7 @@ class _RuleObjects:
 
 
 class _BrowsePathBuilder:
-    """Computes browse paths in steps, and afterwards knows which changes make them invalid."""
+    """Computes browse paths in steps, and afterwards determines which changes make them invalid."""
 
     def __init__(
         self, zone: ZoneState, subject: Subject, *, outer: SecurableChain, objects: list[int], before: BrowsePaths
@@ -165,7 +165,7 @@ class _BrowsePathBuilder:
     # -- validity --------------------------------------------------------------------------------------------
 
     def holds(self, zone: ZoneState, subject: Subject) -> bool:
-        """Return whether the paths are still valid, and remember up to which revision."""
+        """Return whether the paths are still valid, and record up to which revision."""
         if (
             zone is not self.zone
             or subject.merged is not self.subject.merged

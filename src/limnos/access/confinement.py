@@ -15,20 +15,24 @@ from limnos.model.decisions import Decision, DecisionFactor, SecurableChain
 TABLE_ACTIONS: Final = frozenset(
     {Action.TABLE_LOAD, Action.TABLE_READ, Action.TABLE_EXISTS, Action.TABLE_REPORTS, Action.TABLE_REWRITE}
 )
-"""The actions on the table. A commit with such a token is a TABLE_REWRITE, which the server checks."""
+"""The actions on the table that the confinement allows. A commit with such a token is a TABLE_REWRITE, which the server
+checks.
+"""
 
 
 LEASES_ALONE: Final = 0
-"""In place of a table: the token of the server's own executor, which may lease operations and nothing else."""
+"""Stands for a table: the token of the server's own executor, which may lease operations and nothing else."""
 
 
 def has_fit_scope(table_id: int, *, metalake: str | None, catalog: str | None) -> bool:
-    """Return whether a token may be used in a scope at all: a table's in a catalog, the executor's in a metalake."""
+    """Return whether a token may be used in a scope at all: a table's token in a catalog, the executor's in a
+    metalake.
+    """
     return catalog is not None if table_id != LEASES_ALONE else metalake is not None and catalog is None
 
 
 def confine(decision: Decision, action: Action, *, chain: SecurableChain, table_id: int) -> Decision:
-    """Return a decision as the token of one table's operation has it: refused unless it is about that table."""
+    """Return a decision, confined by a token of one table's operation: refused unless it is about that table."""
     if table_id == LEASES_ALONE:
         is_own = action is Action.OPERATION_LEASE
     else:

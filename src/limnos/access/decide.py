@@ -1,7 +1,7 @@
 """`decide`: the one function that makes access decisions.
 
-May import `model` and the policy. Pure: no I/O, no clock, no knowledge beyond its arguments. Missing facts are the
-caller's business: `owner_of` may raise, and the error passes through.
+May import `model` and the policy. Pure: no I/O, no clock, no knowledge beyond its arguments. Missing facts are handled
+by the caller: `owner_of` may raise, and its error passes through.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def decide(
 
 
 def is_allowed(subject: Subject, action: Action, *, chain: SecurableChain, owner_of: OwnerOf) -> bool:
-    """Return what `decide` would decide, without the reasons: for questions about many users and objects."""
+    """Return the verdict of `decide` without the reasons, for questions about many users and objects."""
     if not subject.member and action not in SERVER_ACTIONS:
         return False
     return POLICY[action].evaluate(DecisionCase(subject, chain, owner_of)) is not None
@@ -77,7 +77,7 @@ def _decision(
 def _gaps(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
     """Return the missing or denying factors, numbered by clause.
 
-    To be allowed, one factor of each clause has to change.
+    The action would be allowed if one factor of each clause changed.
     """
     clauses = rule.wants(case) or ()
     return tuple(

@@ -14,7 +14,7 @@ _LINES_MAX = 4
 
 
 def suggest(decision: Decision) -> list[str]:
-    """Return steps that would turn a refusal into a permission: at most four lines, none for an allowed decision."""
+    """Return steps that would turn a refusal into a permission: at most four lines; none for an allowed decision."""
     if decision.allowed:
         return []
     if any(f.kind == "member" for f in decision.factors):

@@ -91,7 +91,7 @@ def list_filter(subject: Subject, action: Action, chain_of_parent: SecurableChai
 
 
 def widen_filter(output: ListFilter, ids: frozenset[int]) -> ListFilter:
-    """Return a filter that also shows the items with these ids."""
+    """Return a filter that additionally shows the items with these ids."""
     return _union_of_filters([output, _partial_filter(visible_ids=ids)])
 
 

@@ -1,8 +1,8 @@
-"""Tokens of an outside issuer: from the text of a JWT and the issuer's keys to the user's identity.
+"""Tokens of an external issuer: from the text of a JWT and the issuer's keys to the user's identity.
 
-May import `model`. Knows no network and no clock: the caller passes the keys (`services.identity.signing_in` fetches
-them) and the time. It follows RFC 7519 (claims), RFC 8725 (the server chooses the algorithms, never the token) and
-OpenID Connect Core 1.0, section 3.1.3.7.
+May import `model`. Must not know the network or clocks: the caller passes the keys (`services.identity.signing_in`
+fetches them) and the time. It follows RFC 7519 (claims), RFC 8725 (the server chooses the algorithms, never the token)
+and OpenID Connect Core 1.0, section 3.1.3.7.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from limnos.model.principals import NAME_BYTES_MAX, IssuerIdentity, is_name
 ALGORITHMS: Final = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",
 )  # fmt: skip
-"""Only algorithms with a public key: a party that holds the issuer's published keys can check tokens but make none."""
+"""Only asymmetric algorithms: the issuer's published keys can check tokens but not sign them."""
 TOKEN_BYTES_MAX: Final = 16_384
 GROUPS_MAX: Final = 1_000
 KEYS_MAX: Final = 100
@@ -40,14 +40,16 @@ class IssuerRules(NamedTuple):
 
 
 class UnknownSigningKey(Exception):
-    """No known key has the id that the token names; or it names none, and no known key made its signature."""
+    """Raised if no known key has the key id of the token; or the token has no key id, and no known key made its
+    signature.
+    """
 
 
 def keys_of(document: object) -> Keys:
     """Read the public keys of a JWK set (RFC 7517, section 5).
 
     Keys of other types than RSA and EC, and keys that are not for signatures, are left out. Raises ValueError for a
-    document that is no JWK set.
+    document that is not a JWK set.
     """
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list) or len(listed) > KEYS_MAX:
@@ -168,7 +170,7 @@ def _user(claims: Mapping[str, object], rules: IssuerRules) -> str:
 
 
 def _groups(claims: Mapping[str, object], rules: IssuerRules) -> tuple[str, ...] | None:
-    """Return the groups that the token names. If the rules name a groups claim, a token without it means no groups."""
+    """Return the groups named in the token. If the rules name a groups claim, a token without it means no groups."""
     if rules.groups_claim is None:
         return None
     claim = claims.get(rules.groups_claim, [])

@@ -72,10 +72,10 @@ def levels_of(kind: Kind) -> Mapping[str, tuple[Action, ...]]:
 
 
 def deciding_privileges(actions: Iterable[Action], kind: Kind) -> frozenset[Privilege] | None:
-    """Return the privileges of which a user needs one for any of these actions, unless they own an object.
+    """Return the privileges of which a user who owns nothing needs at least one for any of these actions.
 
-    The privileges to use a catalog or namespace count only where they suffice by themselves. None if membership, or
-    the user's own name or role, may suffice, so that every user has to be looked at.
+    The privileges to use a catalog or namespace are included only where they suffice by themselves. None if membership,
+    or the user's own name or role, may suffice, so that every user has to be checked.
     """
     privileges: set[Privilege] = set()
     for action in actions:
@@ -89,7 +89,7 @@ def deciding_privileges(actions: Iterable[Action], kind: Kind) -> frozenset[Priv
 
 @cache
 def _suffices_to_use(action: Action, kind: Kind) -> bool:
-    """Return whether a user without ownership may take an action with the privileges to use containers alone."""
+    """Return whether a user without ownership may take an action with only the privileges to use containers."""
     rules = RoleRules.of(1, "", allow=[(each, 1) for each in _USES])
     subject = Subject.of(1, "", roles=[HeldRole(rules, None)])
     chain = tuple(ChainLink(1, each, "") for each in (kind, Kind.NAMESPACE, Kind.CATALOG, Kind.METALAKE))

@@ -1,6 +1,6 @@
 """Passwords: the requirements for a new one, and Argon2id hashes. Pure except for random salts.
 
-May import `model` and argon2. Knows no store and no thread. A hash takes tens of milliseconds and 64 MiB, so callers
+May import `model` and argon2. Must not know stores or threads. A hash takes tens of milliseconds and 64 MiB, so callers
 compute it off the event loop. Passwords are normalized to Unicode NFC: keyboards differ in the form they send.
 """
 
@@ -19,7 +19,7 @@ CHARACTERS_MIN: Final = 10
 BYTES_MAX: Final = 1_024
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _HASHER: Final = PasswordHasher(time_cost=3, memory_cost=65_536, parallelism=1)
-"""The second recommended option of RFC 9106, with one lane: the number of threads bounds the concurrent hashes."""
+"""The second recommended option of RFC 9106, with one lane: the number of threads limits concurrent hashes."""
 DUMMY_HASH: Final = "$argon2id$v=19$m=65536,t=3,p=1$bm9ib2R5J3Mgc2FsdC4uLg$hnyqq2MzaMvVVxE1hS8bZpIu7+KdH5eQbW2DnSkEoyM"
 """Verified against if no user has the given name, so that both cases take equally long.
 

@@ -1,13 +1,13 @@
-"""The policy: one table, readable by people, that says for every action who may take it.
+"""The policy: one human-readable table with the rule of every action.
 
 May import `model` and the expressions of `access.rules`. Pure values; `access.decide` evaluates them. The rules are
-those of Gravitino's access control, extended to nested namespaces, so that its users meet no surprise:
+those of Gravitino's access control, extended to nested namespaces, so that it is familiar to its users:
 
 - A privilege counts if some level of the chain allows it and none denies it (`PrivilegeRule`).
 - Owners pass regardless of denials, except where the rule also requires USE_CATALOG or USE_SCHEMA.
 - The owner of a namespace owns everything in it, and passes wherever an object's owner would, given USE_CATALOG.
 
-Where Gravitino leaves a gap (it does not check views over REST at all), the rule here is the strict one.
+Where Gravitino checks nothing (such as views over REST), the rule here is the strict one.
 """
 
 from __future__ import annotations

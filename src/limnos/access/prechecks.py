@@ -25,7 +25,7 @@ from limnos.model.kinds import Kind
 from limnos.model.principals import Subject
 
 _OPEN = {Kind.METALAKE: frozenset({Kind.METALAKE}), Kind.CATALOG: frozenset({Kind.METALAKE, Kind.CATALOG})}
-"""For a chain that begins at this kind, the target may lie anywhere below it.
+"""For a chain that begins at this kind, the target may be anywhere below it.
 
 Owners are known only for the kinds listed.
 """
@@ -34,8 +34,8 @@ Owners are known only for the kinds listed.
 def may_be_allowed(subject: Subject, action: Action, chain: SecurableChain, owner_of: OwnerOf) -> bool:
     """Return whether the subject could take the action on the first object of the chain, or on something below it.
 
-    A privilege counts wherever it is held, and denials do not count. Ownership of objects below the chain counts as
-    possible.
+    A privilege counts on whatever object it is held, and denials are ignored. Ownership of objects below the chain
+    counts as possible.
     """
     if not subject.member and action not in SERVER_ACTIONS:
         return False

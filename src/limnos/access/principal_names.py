@@ -26,7 +26,7 @@ _PROFILE: Final = precis_i18n.get_profile("UsernameCasePreserved")
 
 
 _WORDS: Final = re.compile("[^\x00-/:-@\\[-`{-\x7f]+")
-"""Runs of characters without ASCII punctuation: the parts of an e-mail address, of `team-a` or of `Ana Maria`."""
+"""Sequences of characters without ASCII punctuation: the parts of an e-mail address, of `team-a` or of `Ana Maria`."""
 
 
 _NO_SCRIPT: Final = frozenset({"COMMON", "INHERITED"})
@@ -97,7 +97,7 @@ def _name_refusal(text: str, rule: str) -> str:
 
 
 def look_alike(name: str, known: Iterable[str]) -> str | None:
-    """Return the name among `known` that this one can be taken for; None if there is none.
+    """Return the name among `known` that looks like this one; None if there is none.
 
     Only a name whose letters beyond ASCII all look like ASCII letters is compared, so that `user1` and `userl` may
     coexist.
@@ -171,7 +171,7 @@ def check_principal_name(name: str, kind: Kind) -> str:
 
 
 def check_new_user(tx: Tx, user: str, *, admins: Collection[str]) -> None:
-    """Check the name of a new user, unless a metalake has that user already or it is a service admin's.
+    """Check the name of a new user. A name that some metalake or the list of service admins already has is accepted.
 
     Raises BadRequest.
     """

@@ -1,9 +1,9 @@
-"""Read restrictions: which of them apply to a user, and which actions they close.
+"""Read restrictions: which of them apply to a user, and which actions they refuse.
 
 May import `model` and this room. Pure, like `access.decide`. A restriction applies to all users or to named principals,
-but not to those it excepts, nor to owners of its object or of a container of that object. Restricted users read through
-scan planning and do nothing else to the table. A right that opens files, or that takes the table out of the
-restriction's reach, does not count for them. Decision record 0093.
+but not to those it excepts, nor to owners of its object or of a container of that object. Restricted users can only
+read the table through scan planning. Their rights to open files, or to move the table away from the restriction, have
+no effect. Decision record 0093.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RESTRICTED_ACTIONS: Final = frozenset(
 )  # fmt: skip
 """Actions that are refused to restricted users.
 
-`TABLE_SCAN` stays open: it is used only where restrictions are applied.
+`TABLE_SCAN` remains allowed, because it is used only where restrictions are applied.
 """
 
 
@@ -50,9 +50,8 @@ def binding_restrictions(
         chain: The target and its ancestors.
         by_object: Restrictions by the id of the object they are set on.
         owner_of: Returns the owner of a link; may raise.
-        active: Names of the active roles, None for all. Only active roles except a user, while every role that is held
-            can
-        make a restriction apply.
+        active: Names of the active roles, None for all. Only active roles exempt a user from a restriction, but every
+            role that is held can make it apply.
     """
     excepting = {
         role.rules.id for role in subject.roles if active is None or role.rules.name in active

@@ -1,9 +1,9 @@
 """The expressions that rules are composed of, and how they are evaluated over one chain.
 
-May import `model` only. Knows no action and no rule: `access.policy` composes them. Everything here is pure. `evaluate`
-returns the proof (the factors that make an expression true) or None; `wants` returns what is missing. The first part of
-an `AnyOf` is the ordinary way, which an administrator would open with a grant. It is the cheapest to evaluate (sets in
-memory, no owner to look up), and a refusal suggests it.
+May import `model` only. Must not know actions or rules: `access.policy` composes them. Everything here is pure.
+`evaluate` returns the proof (the factors that make an expression true) or None; `wants` returns what is missing. The
+first part of an `AnyOf` is the usual one, which an administrator would satisfy with a grant. It is the cheapest to
+evaluate (sets in memory, no lookup of an owner), and refusals suggest it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from limnos.model.principals import HeldRole, Subject
 from limnos.model.privileges import BINDS, Privilege
 
 OwnerOf = Callable[[ChainLink], int | None]
-"""Returns the principal (user or group id) that owns a link's object, or None. May raise if the fact is not cached."""
+"""A function that returns the principal (user or group id) that owns a link's object, or None. May raise if the fact is
+not cached.
+"""
 
 Proof = tuple[DecisionFactor, ...]
 Clauses = tuple[tuple[DecisionFactor, ...], ...]
@@ -195,7 +197,7 @@ class OwnerAboveRule(Rule):
 def _group(subject: Subject, owner: int | None) -> str | None:
     """Return the name of the owning group if it is certain.
 
-    Ids and names of several groups are not paired, so then None.
+    Ids and names of several groups are not paired, so the result is then None.
     """
     through_group = owner != subject.user_id and len(subject.groups) == len(subject.group_names) == 1
     return subject.group_names[0] if through_group else None
@@ -284,7 +286,7 @@ class AllOf(Rule):
 
 @dataclass(frozen=True, slots=True, init=False)
 class AnyOf(Rule):
-    """A rule that holds if at least one of its parts holds. The first part is the usual reason."""
+    """A rule that is true if at least one of its parts is true. The first part is the usual reason."""
 
     parts: tuple[Rule, ...]
     flat: bool = field(compare=False, repr=False)
@@ -302,7 +304,7 @@ class AnyOf(Rule):
 
     def wants(self, case: DecisionCase) -> Clauses | None:
         """Return all parts' factors as alternatives if every part is simple; otherwise those of the first part that
-        can be opened.
+        grants or ownership could satisfy.
         """
         options = [factors for part in self.parts if (factors := part.wants(case)) is not None]
         if not options:

@@ -31,14 +31,14 @@ from limnos.view.keys import (
 from limnos.view.view import DerivedValues, StoreView
 
 ROLES_AT_ONCE: Final = 256
-"""Roles per read. Other requests have their turn between two reads."""
+"""The maximum number of roles per read. Other requests run between two reads."""
 HELD_ROLES_MAX: Final = 500_000
-"""Bound of the cache of merged roles: roles of all users of a metalake together."""
+"""The maximum size of the cache of held roles: roles of all users of a metalake together."""
 PRIVILEGES: Final = {int(privilege): privilege for privilege in Privilege}
 
 
 class HeldRoles(NamedTuple):
-    """The roles and merged rules of a user, with the facts they were made from."""
+    """The roles and merged rules of a user, with the facts from which they were built."""
 
     facts: list[RoleFact]
     vias: list[str | None]
@@ -46,7 +46,7 @@ class HeldRoles(NamedTuple):
     merged: MergedRules
 
     def rests_on(self, facts: list[RoleFact], vias: list[str | None]) -> bool:
-        """Return whether these are the identical facts that the value was made from."""
+        """Return whether the value was built from these identical facts."""
         return len(facts) == len(self.facts) and all(map(is_, facts, self.facts)) and vias == self.vias
 
 
@@ -98,8 +98,8 @@ def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str 
 def _facts_of(view: StoreView, metalake_id: int, *, role_ids: list[int], user_id: int) -> list[RoleFact]:
     """Return the facts of roles.
 
-    Raises CacheMiss for one part at a time; the rules of a part are built when it is cached. How many roles were read
-    is remembered, so that a part does not look at all parts before it again.
+    Raises CacheMiss for one part at a time; the rules of a part are built when it is cached. The number of roles read
+    so far is stored, so that a part does not check all parts before it again.
     """
     derived, progress = view.derived(metalake_id), ("roles read", user_id)
     start = derived.get(progress)
@@ -179,7 +179,7 @@ def _rules_in_parts(view: StoreView, role: RoleEntity) -> RoleRules:
 def _parts(view: StoreView, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant, ...]]]:
     """Yield the rules of a role in parts, each with the object id after which it begins.
 
-    Raises CacheMiss for one part at a time, so that other requests have their turn.
+    Raises CacheMiss for one part at a time, so that other requests can run in between.
     """
     after, zone = 0, role.metalake_id
     while after != LAST_ID:

@@ -71,7 +71,9 @@ async def _settle_separator(services: NodeServices) -> None:
 
 
 async def _fill(ctx: Context, settings: Settings) -> None:
-    """Create the default metalake and catalogs that a first start lacks, for example after a node was killed in it."""
+    """Create the default metalake and catalogs if they are missing, for example after a node was killed during its
+    first start.
+    """
     server = settings.server
     if not await ctx.read(RequestScope(), metalakes_list):
         with suppress(AlreadyExists):  # another node created it
@@ -93,7 +95,7 @@ async def _make_catalog(ctx: Context, metalake: str, *, name: str, provider: str
 
 
 async def _is_untouched(ctx: Context, metalake: str, *, catalog_count: int) -> bool:
-    """Return whether the metalake comes from a first start and has had no change except `catalog_count` new
+    """Return whether the metalake comes from a first start and has not changed since, except for `catalog_count` new
     catalogs.
     """
 

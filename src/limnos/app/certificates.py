@@ -1,8 +1,8 @@
 """The server's TLS certificate: read from two files, and reloaded when they change, without closing connections.
 
-May import `config`, `model`, `telemetry` and cryptography. Knows no socket. The listener keeps one SSL context, and
-each handshake switches to the newest pair's context. Each pair has its own context, because a context loaded with keys
-of two types could present either certificate.
+May import `config`, `model`, `telemetry` and cryptography. Must not know sockets. The listener keeps one SSL context,
+and each handshake switches to the newest pair's context. Each pair has its own context, because a context loaded with
+keys of two types could present either certificate.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CertificatePair(NamedTuple):
 
 
 def pair_read(certificate: Path, key: Path) -> CertificatePair:
-    """Read a pair of PEM files: the certificate, followed by intermediate certificates, and the key.
+    """Read a certificate, followed by intermediate certificates, and its key from two PEM files.
 
     Raises NoCertificate.
     """
@@ -139,7 +139,7 @@ class CertificateReloader:
         return True
 
     async def run(self, *, every_s: float = LOOK_EVERY_S) -> None:
-        """Check the files periodically. A hanging disk blocks only this task."""
+        """Check the files periodically. An unresponsive disk blocks only this task."""
         while True:
             await asyncio.sleep(every_s)
             await asyncio.to_thread(self.look)

@@ -30,11 +30,11 @@ from limnos.telemetry.metrics import Counter, Gauge
 log = get_logger("limnos.deliveries")
 LEASE_MS: Final = 30_000
 HELD_MAX: Final = 1_000
-"""Maximum number of webhooks that one node leases. A waiting webhook costs little."""
+"""The maximum number of webhooks that one node leases. A waiting webhook costs little."""
 LIMIT: Final = 200
-"""Number of revisions read at once."""
+"""The number of revisions per read."""
 BATCH_MAX: Final = 100
-"""Number of events in a body. Each failure halves it, down to one."""
+"""The maximum number of events in a request body. Each failure halves it, down to one."""
 PAUSE_MS: Final = 1_000
 PAUSE_MS_MAX: Final = 900_000
 DELIVERIES = Counter(
@@ -52,18 +52,18 @@ class DeliveryRefusal(Exception):
 
 
 class _FailureCounts:
-    """Number of consecutive failures of a webhook."""
+    """The numbers of consecutive failures of a webhook."""
 
     def __init__(self, failed: int) -> None:
         self.failed = failed
 
     def part_of(self, count: int) -> int:
-        """Halve a number for each failure, down to one. So events before a refused one are delivered."""
+        """Return a number halved for each failure, at least one. So events before a refused one are delivered."""
         return max(1, count >> min(self.failed, 10))
 
 
 class WebhookDeliveries(WorkPoller):
-    """Sends changes to webhooks on this node, while it holds the webhooks' leases."""
+    """Sends changes to webhooks on this node while it holds their leases."""
 
     works = "webhooks"
 
@@ -87,7 +87,7 @@ class WebhookDeliveries(WorkPoller):
             self._begin(self._hold(webhook))
 
     async def _hold(self, webhook: Webhook) -> None:
-        """Send to one webhook until an error occurs or the lease is lost; record the error."""
+        """Send changes to one webhook until an error occurs or the lease is lost; record the error."""
         tries = _FailureCounts(webhook.attempts)
         try:
             await self._send_on(webhook, tries)
@@ -102,7 +102,7 @@ class WebhookDeliveries(WorkPoller):
             BEHIND.pop((webhook.id,), None)
 
     async def _send_on(self, webhook: Webhook, tries: _FailureCounts) -> None:
-        """Read and send batch by batch while this node holds the lease."""
+        """Read and send changes batch by batch while this node holds the lease."""
         position = webhook.position
         kept_at = time.monotonic()
         while True:
@@ -132,7 +132,7 @@ class WebhookDeliveries(WorkPoller):
         )
 
     async def _send(self, webhook: Webhook, sending: WebhookBatch, *, size: int) -> None:
-        """Send the changes of a page. Raises DeliveryRefusal, PostFailed."""
+        """Send one page of changes. Raises DeliveryRefusal, PostFailed."""
         page = sending.page
         events = [event_of(each, epoch=page.position.epoch, metalake=sending.metalake) for each in page.changes]
         for body in batches_of(events, size=size):
@@ -146,7 +146,7 @@ class WebhookDeliveries(WorkPoller):
             DELIVERIES["delivered",] += 1
 
     async def _failed(self, webhook: Webhook, error: Exception, tries: _FailureCounts) -> None:
-        """Release a webhook until its next try, with the error."""
+        """Release a webhook until its next attempt, and record the error."""
         known = isinstance(error, DeliveryRefusal | PostFailed | LimnosError)
         text = (str(error) if known else f"{type(error).__name__}: {error}")[:1000]
         delay = None if isinstance(error, PositionPruned) else pause_ms(tries.failed)
@@ -160,6 +160,6 @@ class WebhookDeliveries(WorkPoller):
 
 
 def pause_ms(attempts: int) -> int:
-    """Return the pause in milliseconds after consecutive failures: doubled for each, less up to half at random."""
+    """Return the pause in milliseconds after consecutive failures: doubled for each, minus up to half at random."""
     longest = min(PAUSE_MS << min(attempts, 20), PAUSE_MS_MAX)
     return round(longest * random.uniform(0.5, 1.0))  # noqa: S311 - so that receivers are not met by all at once

@@ -1,4 +1,5 @@
-"""Files of the SQL++ engine, fetched by the server, because a confined engine may not write them nor use the network.
+"""Files of the SQL++ engine, fetched by the server, because a confined engine may neither write them nor use the
+network.
 
 May import `config`, `model`, `spark`'s files, `sqlpp`'s errors and `telemetry`; the room `spark` only on the thread
 that works. One thread at a time fetches, beside the event loop; the directory's lock excludes other processes
@@ -27,9 +28,9 @@ Prepare = Callable[[Progress], SparkFiles]
 
 log = get_logger("limnos.engine")
 RETRY_S: Final = 10
-"""Seconds without a new try after a failure. Statements get the failure's reason during that time."""
+"""Seconds without a new attempt after a failure. Statements get the failure's reason during that time."""
 PROGRESS_LOGGED_AT: Final = (0.25, 0.5, 0.75)
-"""Shares of an archive at which progress is logged."""
+"""Fractions of an archive at which progress is logged."""
 _NOT_READY: Final = "The engine is not ready: {}. Nothing was changed: try again"
 
 
@@ -39,7 +40,7 @@ class EngineFiles:
     def __init__(self, prepare: Prepare, *, are_fetched: Callable[[], bool] = lambda: True) -> None:
         self._prepare = prepare
         self.are_fetched = are_fetched
-        """Returns, on any thread, whether all downloads are on this machine."""
+        """Returns whether all downloads are on this machine. Callable on any thread."""
         self._files: SparkFiles | None = None
         self._running: asyncio.Future[SparkFiles] | None = None
         self._failure = ""
@@ -69,7 +70,9 @@ class EngineFiles:
             raise EngineUnavailable(_NOT_READY.format(self._failure), retry_after_s=RETRY_S) from None
 
     def begin(self) -> asyncio.Future[SparkFiles]:
-        """Start preparing the files beside the event loop, unless that is running. The result may be ignored."""
+        """Start preparing the files beside the event loop, unless that is already running. The result may be
+        ignored.
+        """
         if self._running is None:
             loop = asyncio.get_running_loop()
             self._running = loop.create_future()
@@ -79,7 +82,7 @@ class EngineFiles:
         return self._running
 
     def forget(self) -> None:
-        """Discard the prepared files, because an engine failed to start with them. `get` prepares them again."""
+        """Discard the prepared files, because an engine failed to start with them. `get` then prepares them again."""
         self._files = None
 
     def _work(self, loop: asyncio.AbstractEventLoop, done: asyncio.Future[SparkFiles]) -> None:
@@ -130,7 +133,7 @@ def _fail(done: asyncio.Future[SparkFiles], error: Exception) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the reason why files could not be prepared, as a part of a sentence."""
+    """Return why files could not be prepared, as a part of a sentence."""
     if isinstance(error, LimnosError):
         return error.message.rstrip(".")
     if isinstance(error, OSError):
@@ -159,13 +162,13 @@ def engine_files_of(settings: Settings) -> EngineFiles:
 
 
 def cache_of(settings: Settings) -> Path | None:
-    """Return the cache directory of the settings, if set."""
+    """Return the cache directory in the settings; None if it is not set."""
     named = settings.spark.cache
     return None if named is None else Path(named).expanduser().absolute()
 
 
 def engine_notes(settings: Settings) -> list[str]:
-    """Return notes for `server check` on files that statements over data would wait for; empty if none are missing.
+    """Return notes for `server check` about missing files that statements over data would wait for.
 
     A server starts without them: it fetches archives itself, and statements report a missing Java.
     """

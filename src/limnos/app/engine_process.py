@@ -1,6 +1,6 @@
 """A process of the SQL++ engine: spawned in its own session, configured by a message, killed with its children.
 
-May import the wire of `engine` and this room. Knows no statement: a job is a socket. The process gets only listed
+May import the wire of `engine` and this room. Must not know statements: a job is a socket. The process gets only listed
 environment variables and no secret.
 """
 

@@ -80,7 +80,7 @@ def _is_ours(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_left(home: Path) -> bool:
-    """Return whether the process that made a directory has ended."""
+    """Return whether the process that created a directory has ended."""
     try:
         lock = os.open(home / OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

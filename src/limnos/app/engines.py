@@ -1,9 +1,9 @@
 """The SQL++ engine: starts its process on demand, runs each statement over a socket, replaces a process that hangs.
 
-May import this room, `config`, the wire of `engine`, `files`, `services`, `sqlpp` and `telemetry`. Knows no statement:
-a job is bytes. The server fetches the engine's files (`limnos.app.engine_files`), because the process confines itself
-(`limnos.engine.confinement`). If an engine cannot start or has ended, statements get `EngineUnavailable`, and the next
-one tries again.
+May import this room, `config`, the wire of `engine`, `files`, `services`, `sqlpp` and `telemetry`. Must not know
+statements: a job is bytes. The server fetches the engine's files (`limnos.app.engine_files`), because the process
+confines itself (`limnos.engine.confinement`). If an engine cannot start or has ended, statements get
+`EngineUnavailable`, and the next one tries again.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ from limnos.telemetry.metrics import Counter
 
 log = get_logger("limnos.engine")
 GRACE_S: Final = 10.0
-"""Seconds for a timed-out or abandoned statement to end before its engine is replaced."""
+"""Seconds that a timed-out or abandoned statement has to end before its engine is replaced."""
 START_S: Final = 180.0
-"""Seconds in which a new engine may answer its first statement. Statements that end earlier do not replace it."""
+"""Seconds that a new engine has to answer its first statement. Statements that end earlier do not replace it."""
 BROKEN, TIMED_OUT = 3102, 30
 WAITING_PART: Final = 0.9
-"""Share of a statement's time spent waiting for the engine's files.
+"""The fraction of a statement's time that it may wait for the engine's files.
 
-The rest is for the answer that they are not ready.
+The remaining time is for the error that they are not ready.
 """
 SLOTS_LEAST: Final = 3
 WAITING_MAX: Final = 1_000
-"""Maximum number of waiting statements."""
+"""The maximum number of waiting statements."""
 ASKER_WAITING_MAX: Final = 500
-"""Maximum number of waiting statements of one user, so that other users find room."""
+"""The maximum number of waiting statements of one user."""
 DONE = Counter(
     "limnos_sqlpp_jobs_total", "Statements given to the engine of SQL++, by kind and outcome.", ("kind", "outcome")
 )
@@ -72,7 +72,7 @@ STARTS = Counter("limnos_sqlpp_engine_starts_total", "Times that the engine of S
 
 
 def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
-    """Return the engine of a server's settings, started on demand; a null engine if PySpark is not installed.
+    """Return the engine of a server's settings, which starts on demand; a null engine if PySpark is not installed.
 
     The engine reaches the server at the address on which the server listens.
     """
@@ -96,7 +96,7 @@ def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
 
 
 def engine_settings(settings: Settings) -> dict[str, str]:
-    """Return the set values of `spark.*` as environment variables of an engine."""
+    """Return the settings `spark.*` that are set, as environment variables of an engine."""
     named = settings.spark.model_dump() | {"cache": cache_of(settings)}
     return {f"{PREFIX}SPARK__{name.upper()}": str(value) for name, value in named.items() if value is not None}
 
@@ -107,12 +107,12 @@ def has_engine(settings: Settings) -> bool:
 
 
 def reached_at(bound: socket.socket) -> str:
-    """Return the server's URL from this machine. For a server that listens on all addresses it is loopback."""
+    """Return the server's URL from this machine: a loopback URL if the server listens on all addresses."""
     return url_of(bound).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 def _directories(roots: Iterable[str]) -> Iterator[str]:
-    """Return the roots that are local directories."""
+    """Return the allowed roots that are local directories."""
     for root in roots:
         if root.startswith("file:"):
             yield unquote(urlsplit(root).path)
@@ -146,7 +146,7 @@ class SparkEngine:
         self._timer: asyncio.TimerHandle | None = None
 
     async def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncGenerator[bytes]:
-        """Yield the result lines of a job when its turn has come; add its warnings to the list.
+        """Wait for the job's turn and yield its result lines; append its warnings to the list.
 
         Raises SqlppError, ServiceUnavailable (queue full).
         """
@@ -174,7 +174,7 @@ class SparkEngine:
             writer.write_eof()
 
     def begin(self) -> None:
-        """Remove scratch directories of killed servers, and fetch missing files, beside the event loop."""
+        """Remove scratch directories of killed servers and fetch missing files, without blocking the event loop."""
         threading.Thread(
             target=self._look, args=(asyncio.get_running_loop(),), name="engine-begin", daemon=True
         ).start()
@@ -198,7 +198,7 @@ class SparkEngine:
 
     @contextlib.asynccontextmanager
     async def _turn(self, job: EngineJob) -> AsyncIterator[EngineJob]:
-        """Wait for the job's turn; yields the job with its remaining time. One user's statements cannot take all slots.
+        """Wait for the job's turn, and yield the job with its remaining time. No user can occupy all slots.
 
         Raises SqlppError, ServiceUnavailable.
         """
@@ -294,9 +294,9 @@ class SparkEngine:
         return self._process
 
     def _told(self, error: SqlppError) -> SqlppError:
-        """Return the error for a statement.
+        """Return the error for a statement if the engine failed to start.
 
-        After a failed start, further statements get the same error for some seconds.
+        For some seconds after a failed start, further statements get the same error.
         """
         if isinstance(error, EngineUnavailable) and error.number == NO_ENGINE:
             self._refusal, self._refused_until = error.message, asyncio.get_running_loop().time() + RETRY_S
@@ -331,7 +331,7 @@ class SparkEngine:
         task.add_done_callback(_SEEN_OFF.discard)
 
     def _is_starting(self) -> bool:
-        """Return whether the engine may still be starting: it has answered nothing, and was started lately."""
+        """Return whether the engine may still be starting: it was started recently and has not answered yet."""
         return not self._has_answered and asyncio.get_running_loop().time() < self._started_at + START_S
 
     def _forget(self, process: EngineProcess) -> None:
@@ -340,7 +340,7 @@ class SparkEngine:
             self._process = None
 
     def _rest(self) -> None:
-        """Kill the engine after an idle time, because it uses a gigabyte of memory."""
+        """Kill the engine after an idle period, because it uses a gigabyte of memory."""
         if not self._jobs and self._process is not None:
             self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._tire)
 

@@ -37,10 +37,10 @@ log = get_logger("limnos.jobs")
 BEAT_S: Final = 4.0
 LEASE_MS: Final = 15_000
 LEAVES_WITHIN_S: Final = 3.0
-"""Seconds for a job's keeper process to end its children after its socket was closed."""
+"""Seconds that a job's keeper process has to end its children after its socket was closed."""
 LOST_AT_ONCE: Final = 100
 REPORT_ATTEMPTS: Final = 10
-"""Tries, one second apart, to record a job's end. After that the lease expires."""
+"""The number of attempts, one second apart, to record a job's end. After that the lease expires."""
 KEEPER: Final = "limnos.app.job_keeper"
 _LOST = "The server that ran it gave no sign of life any more: nobody knows how far it was. Ask for it again"
 _STOPPED = "The server that ran it was stopped: ask for it again"
@@ -77,7 +77,7 @@ class JobExecutor(WorkPoller):
             bell.set()
 
     async def _take(self) -> None:
-        """Record lost jobs as failed, and start waiting jobs up to the limit."""
+        """Record jobs with expired leases as failed, and start waiting jobs up to the limit."""
         services, room = self.services, self.running_max - len(self._held)
         now_ms = services.store.time.now_ms()
         if not await services.gate.look_up(lambda: jobs_due(now_ms)):
@@ -132,7 +132,9 @@ class JobExecutor(WorkPoller):
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
     async def _wait(self, job: TemplateJob, worker: WorkerProcess, *, bell: asyncio.Event) -> JobExit | None:
-        """Renew the lease until the job has ended; tell its process to end it after a cancellation."""
+        """Renew the lease until the job has ended; after a cancellation, request its termination from the job's
+        process.
+        """
         answer = asyncio.ensure_future(worker.receive())
         is_told = False
         try:
@@ -152,7 +154,7 @@ class JobExecutor(WorkPoller):
             answer.cancel()
 
     async def _beat(self, job: TemplateJob) -> str | None:
-        """Renew the lease. Returns the job's state. After an error of the store, the next heartbeat tries again."""
+        """Renew the lease and return the job's state. After an error of the store, the next heartbeat tries again."""
         try:
             return await self.services.store.submit(self._permit, lambda tx: tx.template_jobs.beat(job.id, self.holder))
         except LimnosError as error:
@@ -183,7 +185,7 @@ class JobExecutor(WorkPoller):
 
 
 def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | None:
-    """Return the executor of a server's settings; None if it is off. Raises CannotStart."""
+    """Return the job executor of a server's settings; None if it is disabled. Raises CannotStart."""
     if settings.jobs.executor == "off":
         return None
     if settings.jobs.user is not None and os.geteuid() != 0:
@@ -202,7 +204,7 @@ def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | Non
 
 
 def end_of(job_exit: JobExit, *, timeout_s: float) -> JobEnd:
-    """Convert the keeper's report to a job's state and message."""
+    """Convert the keeper's report to the job's state and message."""
     output = JobOutput(_text(job_exit.stdout), _text(job_exit.stderr), job_exit.stdout_bytes, job_exit.stderr_bytes)
     if job_exit.why == KEPT_CANCELLED:
         return JobEnd(CANCELLED, None, job_exit.exit_code, output)

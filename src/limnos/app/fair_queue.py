@@ -1,7 +1,7 @@
 """A fair queue: a limited number of slots, of which no key may take all.
 
-May import `model` and the standard library. Knows no process: a slot is a number. A caller names the keys of its work
-(a table, a user, slow work), and each key has a limit. So one slow table delays only work on that table.
+May import `model` and the standard library. Must not know processes: a slot is a number. A caller names the keys of its
+work (a table, a user, slow work), and each key has a limit. So one slow table delays only work on that table.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from limnos.model.errors import ServiceUnavailable
 WAITING_MAX: Final = 64
 NO_WAITS: Final[Mapping[str, int]] = MappingProxyType({})
 Key = tuple[str, str]
-"""A key of work: its kind, and which one of that kind."""
+"""A key of work: its kind, and an id among the keys of that kind."""
 
 
 class FairQueue:
-    """A queue with `places` slots.
+    """A fair queue with `places` slots.
 
     `limits` is the maximum of slots per key of a kind, `waits` the maximum of waiting callers per key of a kind.
     `waiting_max` limits all waiting callers.
@@ -45,9 +45,9 @@ class FairQueue:
 
     @asynccontextmanager
     async def turn(self, keys: tuple[Key, ...]) -> AsyncIterator[None]:
-        """Hold a slot for the body of a `with`; waits in the order of arrival.
+        """Hold a slot for the body of a `with`; waits in order of arrival.
 
-        Raises ServiceUnavailable if too many wait.
+        Raises ServiceUnavailable if too many callers wait.
         """
         await self._enter(keys)
         try:
@@ -73,7 +73,7 @@ class FairQueue:
             raise
 
     def _is_long(self, key: Key) -> bool:
-        """Return whether a key has its maximum of waiting callers."""
+        """Return whether a key has its maximum number of waiting callers."""
         return key[0] in self._waits and sum(key in keys for keys, _ in self._waiting) >= self._waits[key[0]]
 
     def _may(self, keys: tuple[Key, ...]) -> bool:

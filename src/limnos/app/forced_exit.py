@@ -19,9 +19,9 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.server")
 WORKING_PART, REPORTING_PART = 0.9, 0.05
-"""Shares of the drain time: for work and closing, and for logging what did not end, because the log may block, too.
+"""Fractions of the drain time: for work and closing, and for logging what did not end, because the log may block, too.
 
-The rest is for the operating system to end the process.
+The remainder is for the operating system to end the process.
 """
 
 
@@ -45,8 +45,8 @@ def exit_now(code: int) -> NoReturn:
 def handle_signals_on_thread(signals: Collection[int], then: Callable[[], None]) -> Iterator[None]:
     """Call `then` on a thread when one of the signals arrives, even if the main thread is blocked.
 
-    The interpreter writes each signal's number to one descriptor at once. That descriptor belongs to the event loop.
-    During the body of the `with` it is ours, and the numbers are forwarded to the event loop.
+    The interpreter writes each signal's number to a wakeup descriptor, which belongs to the event loop. The body of the
+    `with` replaces that descriptor, and the numbers are forwarded to the event loop.
     """
     number, hear = os.pipe()
     os.set_blocking(hear, False)

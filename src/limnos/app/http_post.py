@@ -1,7 +1,7 @@
 """One HTTP POST to an external address. Returns the status; redirects are not followed.
 
-May import the standard library. Knows nothing of what is sent. One deadline covers everything from the name's
-resolution to the status. Only the head of the answer is read, at most 64 KiB.
+May import the standard library. Knows nothing of what is sent. One deadline covers everything from name resolution to
+the status. Only the head of the response is read, at most 64 KiB.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _TLS = ssl.create_default_context()
 
 
 class PostFailed(Exception):
-    """No status was received. The text has the reason."""
+    """Raised if no status was received. The text is the reason."""
 
 
 async def post(url: str, headers: Mapping[str, str], body: bytes, *, timeout_s: float) -> int:
-    """Send a body and return the answer's status. `timeout_s` covers the whole exchange. Raises PostFailed."""
+    """Send a body and return the response's status. `timeout_s` covers the whole exchange. Raises PostFailed."""
     try:
         async with asyncio.timeout(timeout_s):
             return await _post(url, headers, body)
@@ -55,7 +55,7 @@ async def _post(url: str, headers: Mapping[str, str], body: bytes) -> int:
 
 
 async def _status(reader: asyncio.StreamReader) -> int:
-    """Read the status of the final answer, after interim 1xx answers. Raises ValueError if it is not HTTP."""
+    """Read the status of the final response, after interim 1xx responses. Raises ValueError if it is not HTTP."""
     for _ in range(10):
         try:
             head = await reader.readuntil(b"\r\n\r\n")

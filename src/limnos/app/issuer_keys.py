@@ -1,8 +1,8 @@
 """Keys of the outside OpenID Connect issuer: fetched, cached, and fetched again for an unknown key id.
 
-May import the rooms below. Knows no request. `CodeSignIn` exchanges codes. OpenID Connect Discovery 1.0, section 4
-(location of the keys), RFC 7517 (their form). While the issuer is unreachable, cached keys stay valid. A token with an
-unknown key then gets 503, because it cannot be checked.
+May import the rooms below. Must not know requests. `CodeSignIn` exchanges codes. OpenID Connect Discovery 1.0, section
+4 (location of the keys), RFC 7517 (their form). While the issuer is unreachable, cached keys stay valid. A token with
+an unknown key then gets 503, because it cannot be checked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from limnos.model.principals import IssuerIdentity
 from limnos.services.identity.issuer import AuthorizationRequest, PublicClient
 
 AGAIN_S: Final = 1.0
-"""Minimum seconds between two fetches, whatever key ids tokens name and however often a fetch fails."""
+"""The minimum seconds between two fetches, whatever key ids tokens name and however often a fetch fails."""
 
 log = structlog.get_logger(__name__)
 
@@ -95,7 +95,7 @@ class IssuerKeys:
         return identity_of(text, self._keys, rules=rules, now_ms=self._clock.now_ms(), nonce=nonce)
 
     async def _renew(self) -> None:
-        """Fetch the keys, once for all waiting callers. After a failure the cached keys stay."""
+        """Fetch the keys, once for all waiting callers. After a failure the cached keys remain in use."""
         began = time.monotonic()
         async with self._turn:
             if self._tried >= began:

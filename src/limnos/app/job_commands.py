@@ -22,7 +22,7 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class JobNotRunnable(Exception):
-    """A job cannot start. The message has the reason and what the user can do."""
+    """Raised if a job cannot start. The message has the reason and what the user can do."""
 
 
 class JobSettings(NamedTuple):
@@ -39,7 +39,7 @@ class JobSettings(NamedTuple):
     must_be_confined: bool = True
     limits: JobLimits = JobLimits()
     grace_s: float = 5.0
-    """Seconds between SIGTERM and SIGKILL of a job."""
+    """Seconds between a job's SIGTERM and SIGKILL."""
 
 
 def job_settings_of(settings: Settings) -> JobSettings:

@@ -1,7 +1,7 @@
-"""The keeper process of one job: starts it confined, keeps the end of its output, and kills all that it leaves.
+"""The keeper process of one job: starts it confined, retains the end of its output, and kills its remaining processes.
 
-May import msgspec, the wire of `sources`, `engine.confinement` and the standard library. Knows no store and no
-template. It ends the job on request, at its time limit, and when the server has gone. Orphaned processes of the job
+May import msgspec, the wire of `sources`, `engine.confinement` and the standard library. Must not know stores or
+templates. It ends the job on request, at its time limit, and when the server has gone. Orphaned processes of the job
 become children of this process, so that it finds and kills them.
 """
 
@@ -27,7 +27,7 @@ from limnos.engine.confinement import SYSTEM, confine
 from limnos.sources.wire import Wire, die_with_parent
 
 ALONE_S: Final = 1.0
-"""Seconds for a job to end after its server has gone."""
+"""Seconds that a job has to end after the server has ended."""
 PIECE: Final = 1 << 16
 _SUBREAPER: Final = 36
 _NO_NEW_PRIVILEGES: Final = 38
@@ -66,7 +66,9 @@ class JobCommand(msgspec.Struct, frozen=True):
 
 
 class JobExit(msgspec.Struct, frozen=True):
-    """The end of a job. `why` says what ended it or why it did not start. The exit code is negative for a signal."""
+    """The end of a job. `why` is the reason why it was ended or did not start. The exit code is negative for a
+    signal.
+    """
 
     why: str
     exit_code: int | None
@@ -93,7 +95,7 @@ class OutputTail:
         self._kept = (self._kept + piece)[-self.most :]
 
     def end(self) -> bytes:
-        """Return the last bytes."""
+        """Return the retained last bytes."""
         return self._kept
 
 
@@ -146,7 +148,7 @@ def _account(name: str) -> pwd.struct_passwd:
 
 
 def _lay_out(work: JobCommand, account: pwd.struct_passwd | None) -> None:
-    """Copy scripts into the job's directory, and give it to the job's user."""
+    """Copy scripts into the job's directory, and make the job's user its owner."""
     placed = [Path(work.scratch), *(Path(work.scratch) / Path(each).name for each in work.copies)]
     for source, target in zip(work.copies, placed[1:], strict=True):
         shutil.copyfile(source, target)
@@ -159,7 +161,9 @@ def _lay_out(work: JobCommand, account: pwd.struct_passwd | None) -> None:
 def _become(
     work: JobCommand, account: pwd.struct_passwd | None, *, out: int, err: int, failure: int
 ) -> None:  # fmt: skip
-    """In the child process: drop all rights, confine, and execute the job; report an error. Never returns."""
+    """In the child process: drop all rights, confine the process, and execute the job; report an error. Never
+    returns.
+    """
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)
@@ -184,7 +188,7 @@ def _become(
 
 
 def _limit(limits: JobLimits) -> None:
-    """Limit resources, and let the kernel prefer the job for waiting and for out-of-memory kills. Raises OSError."""
+    """Limit resources, and give the job a lower priority and a higher out-of-memory score. Raises OSError."""
     bounds = {
         resource.RLIMIT_CORE: 0, resource.RLIMIT_DATA: limits.memory_bytes, resource.RLIMIT_CPU: limits.cpu_s, resource.RLIMIT_FSIZE: limits.file_bytes,
     }  # fmt: skip
@@ -223,7 +227,7 @@ def _confine(work: JobCommand) -> None:
 
 
 def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputTail]) -> tuple[str, int | None]:
-    """Read the job's output until it has ended; then kill its remaining processes."""
+    """Read the job's output until it has ended, then kill its remaining processes."""
     poll = select.poll()
     tails = {child.stdout: streams["stdout"], child.stderr: streams["stderr"]}
     for descriptor in (_WIRE_FD, *tails):
@@ -273,7 +277,7 @@ class _JobTermination:
             self._signal(signal.SIGTERM)
 
     def go_on(self) -> None:
-        """Check the job's time limit and the grace period after SIGTERM."""
+        """Check the job's time limit, and the grace period after SIGTERM."""
         now = time.monotonic()
         if now > self._until:
             self.begin(TIMED_OUT, grace_s=self._grace_s)

@@ -37,7 +37,9 @@ LANCE_REFUSALS: Mapping[str, Callable[[str], LimnosError]] = {
 }
 """Errors that a worker process may report, by code."""
 FRUGAL: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""Environment that makes worker processes return memory: per-thread heaps and Arrow's own pool use a fifth more."""
+"""Environment variables that make worker processes return memory to the system: per-thread heaps and Arrow's own pool
+use a fifth more.
+"""
 
 
 def lance_processes(settings: LanceSection, *, environment: Mapping[str, str] | None = None) -> LanceProcesses:

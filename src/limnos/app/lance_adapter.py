@@ -1,7 +1,7 @@
 """The process of `limnos lance serve`: serves a Lance namespace implementation on a loopback socket.
 
-May import `config`, `formats`, `http`, `model`, `services`, `sources` and this room. Has no store, so it leaves nothing
-behind.
+May import `config`, `formats`, `http`, `model`, `services`, `sources` and this room. Has no store, so it leaves no
+files.
 """
 
 from __future__ import annotations
@@ -111,6 +111,6 @@ class _AdapterServer(uvicorn.Server):
         yield
 
     def stop(self) -> None:
-        """Stop; a second call stops at once."""
+        """Stop gracefully; a second call stops at once."""
         self.force_exit = self.should_exit
         self.should_exit = True

@@ -1,9 +1,9 @@
 """Worker processes for Lance tables: started on demand, watched, killed and replaced.
 
 May import this room, `model`, `telemetry`, the shapes of `services` and `sources`, and the standard library. Knows no
-operation: it passes questions, request bodies and answers. Memory is watched from here, because a limit inside the
-process would kill it in the middle of a library call. A write begins when the process has received all of its input.
-Before that nothing has changed; after that the outcome is unknown unless the process reports it.
+operation: it passes requests, bodies and responses. Memory is watched from here, because a limit inside the process
+would kill it in the middle of a library call. A write begins when the process has received all of its input. Before
+that nothing has changed; after that the outcome is unknown unless the process reports it.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from limnos.telemetry.metrics import Counter
 log = get_logger("limnos.lance")
 IDLE_S: Final = 60.0
 START_MAX_S: Final = 120.0
-"""Seconds for a process to become ready. A caller that leaves earlier leaves the process to the next one."""
+"""Seconds that a process has to become ready. If its caller leaves earlier, the next caller gets the process."""
 LOOK_S: Final = 0.1
-"""Seconds between two checks of busy processes."""
+"""Seconds between two memory checks of busy processes."""
 DONE = Counter(
     "limnos_lance_work_total", "Work on Lance tables done in processes of its own, by kind and outcome.", ("kind", "outcome")
 )  # fmt: skip
 
 
 def stopping_error() -> ServiceUnavailable:
-    """Return the error that no process is started any more."""
+    """Return the error that no process is started any more, because the server is stopping."""
     return ServiceUnavailable("The server is stopping, and nothing was changed: try again")
 
 
 class BodyFeed:
-    """Sends a request body to a process, in one task for all of its pieces."""
+    """Sends a request body to a process, in one task for all of its chunks."""
 
     def __init__(self, worker: WorkerProcess, body: AsyncGenerator[bytes, None]) -> None:
         self._hand = worker
@@ -47,7 +47,7 @@ class BodyFeed:
         self._is_sending = False
 
     async def pass_on(self, answer: asyncio.Task[list[bytes]]) -> None:
-        """Send pieces until the body ends or an answer arrives."""
+        """Send chunks until the body ends or a response arrives."""
         async for piece in self._body:
             self._is_sending = True
             await self._hand.send([MORE, piece])
@@ -56,9 +56,9 @@ class BodyFeed:
                 return
 
     def stop(self, feeding: asyncio.Task[None]) -> None:
-        """Stop waiting for further pieces.
+        """Stop waiting for further chunks.
 
-        A piece that is partly sent is completed, because the process reads it to the end.
+        A chunk that is partly sent is completed, because the process reads it to the end.
         """
         if not self._is_sending:
             feeding.cancel()
@@ -81,15 +81,15 @@ class LanceProcesses:
         self._environment = environment
         self._idle: list[WorkerProcess] = []
         self._busy: dict[WorkerProcess, bool] = {}
-        """Busy processes, and whether each was killed for its size."""
+        """Busy processes, and whether each was killed for its memory use."""
         self._starting: dict[WorkerProcess, asyncio.Task[bool]] = {}
-        """Processes that are not ready yet, whether or not somebody waits for them."""
+        """Processes that are not ready yet, with or without waiting callers."""
         self._timer: asyncio.TimerHandle | None = None
         self._next_look: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """Send a question and return the answer. Cancelling the caller kills the process.
+        """Send a request and return the response. Cancelling the caller kills the process.
 
         Raises the reported error, ServiceUnavailable, TooLarge, StateUnknown.
         """
@@ -100,7 +100,7 @@ class LanceProcesses:
             return self._taken(worker_task, await self._told(worker_task, worker))
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
-        """Send a question with a request body. The work begins only after the body has ended properly."""
+        """Send a request with a body. The work begins only after the body has ended properly."""
         async with aclosing(body), self._hand(worker_task) as worker:
             worker_task.is_open = True
             await worker.send([worker_task.name, worker_task.question, MORE])
@@ -117,7 +117,7 @@ class LanceProcesses:
 
     @staticmethod
     async def _told(worker_task: WorkerTask, worker: WorkerProcess) -> list[bytes]:
-        """Wait for the answer; answer the worker's own calls until then."""
+        """Wait for the response; answer the worker's own calls until then."""
         while True:
             entries = await worker.receive()
             if entries[0] != CALL:
@@ -132,7 +132,7 @@ class LanceProcesses:
         body: AsyncGenerator[bytes, None],
         answer: asyncio.Task[list[bytes]],
     ) -> LimnosError | None:
-        """Send a body until it ends or an answer arrives. Returns the error that cut it off, if any."""
+        """Send a body until it ends or a response arrives. Returns the error that interrupted the body, if any."""
         feed = BodyFeed(worker, body)
         feeding = asyncio.create_task(feed.pass_on(answer))
         try:
@@ -161,7 +161,7 @@ class LanceProcesses:
 
     @staticmethod
     async def _complete(worker_task: WorkerTask, worker: WorkerProcess) -> None:
-        """Tell the process that the body has ended. If it had died before, nothing has changed."""
+        """Signal the end of the body to the process. If the process had died before, nothing has changed."""
         try:
             await worker.send([COMPLETE])
         except ConnectionError:
@@ -169,7 +169,7 @@ class LanceProcesses:
             raise
 
     async def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Send a question and yield the answer in pieces. The first piece follows once the answer is certain."""
+        """Send a request and yield the response in chunks. The first chunk follows once the response is certain."""
         async with self._hand(worker_task) as worker:
             await worker_task.begin()
             worker_task.is_open = True
@@ -185,7 +185,7 @@ class LanceProcesses:
 
     @asynccontextmanager
     async def _hand(self, worker_task: WorkerTask) -> AsyncIterator[WorkerProcess]:
-        """Hold a process for the body of a `with`. It is killed unless its work is complete."""
+        """Hold a process for the body of a `with`. It is killed unless its work was completed."""
         async with self._turns.turn(self._keys(worker_task)):
             worker = self._one()
             self._busy[worker] = False
@@ -207,7 +207,7 @@ class LanceProcesses:
             self._after(worker, worker_task)
 
     def _after(self, worker: WorkerProcess, worker_task: WorkerTask) -> None:
-        """Keep a process whose answer is complete or that got no question; kill it otherwise."""
+        """Keep a process that has completed its response or got no request; kill it otherwise."""
         self._busy.pop(worker, None)
         if worker in self._starting:
             return  # it is still starting; the next caller can use it
@@ -260,7 +260,7 @@ class LanceProcesses:
         return self._half_started() or self._new()
 
     def _half_started(self) -> WorkerProcess | None:
-        """Return a starting process without waiting callers, unless its start takes too long."""
+        """Return a starting process without waiting callers, unless it takes too long to start."""
         now = asyncio.get_running_loop().time()
         for worker in [each for each in self._starting if each not in self._busy]:
             if now - worker.used_at < START_MAX_S:
@@ -331,7 +331,7 @@ class LanceProcesses:
             self._look_later()
 
     def _rest(self, worker: WorkerProcess) -> None:
-        """Keep a process for the next question, and end it after an idle time."""
+        """Keep a process for the next request, and end it after an idle time."""
         loop = asyncio.get_running_loop()
         if self._is_closed or worker.resident_bytes() > self._resident_bytes_max // 2:
             worker.end()  # it would not return the memory that it has taken

@@ -27,7 +27,7 @@ class CannotListen(CannotStart):
 
 
 def listen(settings: Settings) -> list[socket.socket]:
-    """Bind the address of the settings. Without one, also bind the usual ports of the protocols if they are free."""
+    """Bind the address of the settings. If none is set, also bind the usual ports of the protocols if they are free."""
     address = settings.server.listen or DEFAULT_LISTEN
     host, port = split_listen(address)
     sockets = [_bind(host, port)]

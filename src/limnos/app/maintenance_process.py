@@ -1,8 +1,8 @@
 """The server's own executor of maintenance: a process with Spark, started when operations wait, which ends when idle.
 
-May import `config`, `services`, `access`, `store`, `model`, `telemetry` and this room. Knows no operation. The process
-talks to the server over HTTP as any executor does. Its token allows it to lease operations and nothing else, comes on
-its standard input, and is revoked when it ends.
+May import `config`, `services`, `access`, `store`, `model`, `telemetry` and this room. Must not know operations. The
+process uses the server over HTTP, as any executor does. Its token allows it to lease operations and nothing else, comes
+on its standard input, and is revoked when it ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = get_logger("limnos.maintenance")
 MODULE: Final = "limnos.spark.maintenance.child"
 TOKEN_MS: Final = 24 * 3_600_000
 LOOK_EVERY: Final = 5
-"""The store is asked at each so-manieth round of the poller, which comes every two seconds."""
+"""The store is queried in every n-th round of the poller; rounds are two seconds apart."""
 ENDS_WITHIN_S: Final = 5.0
 STARTS = Counter(
     "limnos_maintenance_executor_starts_total", "Times that the server's executor of maintenance started.", ()
@@ -59,7 +59,7 @@ class MaintenanceProcess(WorkPoller):
         self._rounds = 0
 
     async def _take(self) -> None:
-        """Start the process if operations wait and it does not run."""
+        """Start the process if operations wait and it is not running."""
         self._rounds += 1
         if self._held or self._rounds % LOOK_EVERY:
             return
@@ -69,7 +69,7 @@ class MaintenanceProcess(WorkPoller):
             self._begin(self._run(metalake))
 
     async def _run(self, metalake: str) -> None:
-        """Run the process until it ends, with a token of its own."""
+        """Run the process, with its own token, until it ends."""
         secret = new_secret()
         token = await self.services.store.submit(
             self._permit,
@@ -114,7 +114,9 @@ class MaintenanceProcess(WorkPoller):
 def maintenance_process_of(
     settings: Settings, services: NodeServices, *, bound: socket.socket
 ) -> MaintenanceProcess | None:
-    """Return the server's executor of maintenance; None if it is off, or if PySpark or a service admin is missing."""
+    """Return the server's executor of maintenance; None if it is disabled, or if PySpark or a service admin is
+    missing.
+    """
     if settings.maintenance.executor != "local":
         return None
     if importlib.util.find_spec("pyspark") is None or not services.rules.service_admins:

@@ -67,11 +67,13 @@ DATABASE_FILE = "limnos.db"
 KEY_FILE = "secrets.key"
 LAST_REPORTS_S = 0.5
 CONSOLE_IDLE_HTTP_S = 3_600
-"""The longest idle time of a session of the console over http, in seconds."""
+"""The maximum idle time of a console session over HTTP, in seconds."""
 STATEMENT_BYTES_MAX = 1 << 30
 """Memory limit in bytes of a process that parses, binds or evaluates SQL++ statements."""
 SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN = 6, 2, 32
-"""Scans whose files are in memory at the same time: in all, per caller; and waiting scans per caller."""
+"""The maximum numbers of restricted scans: running ones with files in memory (in all and per caller), and waiting ones
+per caller.
+"""
 
 
 class ServerNode(NamedTuple):
@@ -82,10 +84,10 @@ class ServerNode(NamedTuple):
     upkeep: Upkeep
     deliveries: WebhookDeliveries
     indexing: SearchIndexing | None
-    """None if this node does not fill the index of words."""
+    """The background indexing of words; None if this node does not index."""
 
     async def close(self) -> None:
-        """Close the node: first running work and processes, then the store, last its files."""
+        """Close the node: first running work and processes, then the store, and finally its files."""
         services = self.services
         self.application.stop()
         await REQUESTS.of(services).close()
@@ -117,7 +119,7 @@ def database_of(settings: Settings) -> str:
 
 
 def warehouse_of(settings: Settings) -> str:
-    """Return the location below which catalogs without their own warehouse put their tables."""
+    """Return the location of tables in catalogs without their own warehouse."""
     warehouse = settings.storage.warehouse
     if warehouse is None:
         return f"file://{Path(settings.server.data).absolute()}/warehouse"
@@ -132,7 +134,8 @@ def _listens_on(settings: Settings) -> tuple[str, ...]:
 def allowed_of(settings: Settings) -> AllowedStorage:
     """Return the storage that catalogs may use: the server's warehouse and the allowed roots, but not its own data.
 
-    The warehouse in the data directory stays allowed if new tables go elsewhere, because older tables may be there.
+    The warehouse in the data directory remains allowed if new tables are created elsewhere, because it may have older
+    tables.
     """
     warehouse = root_of(warehouse_of(settings))
     data = Path(settings.server.data)
@@ -201,7 +204,7 @@ def make_data_directory(settings: Settings) -> Path:
 
 
 def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedStorages) -> RequestDefaults:
-    """Return the settings in the form of the services."""
+    """Return the default settings in the form that the services use."""
     return RequestDefaults(
         settings.server.metalake,
         settings.server.catalog,
@@ -260,7 +263,7 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
 
 
 def audit_settings_of(settings: AuditSection) -> AuditRules:
-    """Return the audit's settings in the form of the services."""
+    """Return the audit's settings in the form that the services use."""
     one_in = {"off": 0, "sampled": settings.sample_one_in, "whole": 1}
     return AuditRules(
         settings.changes,
@@ -282,7 +285,7 @@ def _rules_of(settings: Settings) -> AccessSettings:
 
 
 def _issuer_of(settings: OidcSection, clock: TimeSource) -> Issuer | None:
-    """Return the checker of the outside issuer's tokens; None without an issuer."""
+    """Return the verifier of the external issuer's tokens; None if no issuer is set."""
     if settings.issuer is None:
         return None
     from limnos.app.issuer_keys import IssuerKeys
@@ -291,7 +294,7 @@ def _issuer_of(settings: OidcSection, clock: TimeSource) -> Issuer | None:
 
 
 def job_rules_of(settings: Settings) -> JobRules:
-    """Return the settings of jobs in the form of the services."""
+    """Return the jobs' settings in the form that the services use."""
     jobs = settings.jobs
     return JobRules(
         jobs.executor == "local", jobs.allowed, jobs.environment, jobs.spark_configs, waiting_max=jobs.waiting_max
@@ -322,7 +325,9 @@ def _is_on_loopback(settings: Settings) -> bool:
 
 
 def _console_idle_s(settings: Settings) -> int:
-    """Return the idle time of a session in seconds: less over http, as other servers of the machine get its cookie."""
+    """Return the idle timeout of a session in seconds: shorter over HTTP, because other servers on the machine get its
+    cookie.
+    """
     idle_s = settings.console.idle_s
     return idle_s if console_site_of(settings).is_tls else min(idle_s, CONSOLE_IDLE_HTTP_S)
 
@@ -341,7 +346,7 @@ def _protocols(settings: Settings) -> list[Protocol]:
 
 
 def _put_parts(services: NodeServices, settings: Settings) -> None:
-    """Put the parts that the settings describe on a node. Other parts are created by their keys."""
+    """Create the parts of a node that need settings. Other parts are created by their keys."""
     sqlpp_offloader = OffloadProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX)
     SQLPP_OFFLOADER.put(services, sqlpp_offloader)
     SCAN_OFFLOADER.put(services, OffloadProcesses(processes_max=settings.planning.workers_max))

@@ -1,7 +1,7 @@
 """Worker processes for offloaded work: started on demand, killed at the request's deadline, replaced when they die.
 
-May import `model`, `telemetry`, this room's worker processes and fair queue, and the standard library. Knows no work:
-it passes names and bytes.
+May import `model`, `telemetry`, this room's worker processes and fair queue, and the standard library. Must not know
+the work: it passes names and bytes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class OffloadProcesses:
         """Run a function in a worker process. Cancelling the caller kills the process.
 
         `name` is the function, `parts` are its arguments; `caller` limits how much one user may occupy. Raises the
-        function's error, and ServiceUnavailable if there is no room or the process died.
+        function's error, and ServiceUnavailable if the queue is full or the process died.
         """
         size = sum(map(len, parts))
         if self._waiting >= WAITING_MAX or self._bytes + size > WAITING_BYTES_MAX:
@@ -86,7 +86,7 @@ class OffloadProcesses:
         return self._taken(name, answer)
 
     async def _ask(self, parts: list[bytes]) -> list[bytes]:
-        """Send the work to a process. An idle process that has died is replaced silently."""
+        """Send the work to a process. An idle process that has died is replaced without an error."""
         while self._idle:
             try:
                 return await self._ask_one(self._idle.pop(), parts)

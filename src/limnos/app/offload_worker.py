@@ -46,7 +46,7 @@ def _run(name: str, parts: list[bytes]) -> list[bytes]:
 
 
 def _offloader(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
-    """Return the functions of a name's kind.
+    """Return the functions of one kind of work, by the name of a function.
 
     Those of SQL++ and of scans load slowly, so they are loaded on first use.
     """

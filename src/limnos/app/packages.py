@@ -16,7 +16,7 @@ from limnos.model.extras import SCHEME_EXTRAS
 
 DRIVERS: Final = ("psycopg", "asyncpg")
 STORES: Final = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs"}
-"""The library that reaches object stores of a URL scheme."""
+"""The library for object stores of each URL scheme."""
 
 
 def require_driver(settings: Settings) -> None:

@@ -68,7 +68,7 @@ def preview_file(question: bytes) -> list[bytes]:
 
 @contextmanager
 def _told_without_names(budget: ReadBudget) -> Iterator[None]:
-    """Replace errors by ones that name no file. Their causes are kept for the log."""
+    """Replace errors by errors that do not name files. The originals are attached as causes, for the log."""
     try:
         yield
     except MissingFile as error:

@@ -28,7 +28,7 @@ def missing_keys(settings: Settings, database: str) -> Mapping[str, KeyUse]:
 
 
 def keys_origin(settings: Settings) -> str:
-    """Return the file or the setting that has this server's keys, as a part of a sentence."""
+    """Return the file or setting of this server's keys, as a part of a sentence."""
     file = key_file_of(settings)
     return str(file) if file else "storage.keys" if settings.storage.keys else "storage.key_file, which is not set,"
 

@@ -1,7 +1,7 @@
-"""Indexing of words for searches: one node at a time holds the lease, and stores words while zones are behind.
+"""Indexing of words for searches: one node at a time holds the lease, and indexes the zones whose index is behind.
 
-May import `services`, `store` and the rooms below. `services.search.indexing` says what a step does. A node that is
-killed loses nothing: the next one takes the lease when it ends, and goes on at the stored positions.
+May import `services`, `store` and the rooms below. `services.search.indexing` implements a step. If a node is killed,
+the next one takes the lease when it expires, and continues at the stored positions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SearchIndexing(WorkPoller):
         self._permit = upkeep_permit("limnos")
 
     async def _take(self) -> None:
-        """Index all zones that are behind, if this node gets the lease."""
+        """Index all zones whose index is behind, if this node gets the lease."""
         try:
             is_left = await self._is_behind()
             while is_left and await self._lease():

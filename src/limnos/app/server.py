@@ -1,6 +1,6 @@
 """The commands of the server process: start, check, migrate, janitor.
 
-May import every room below, uvicorn and uvloop. Standard output has only what users and scripts read: `ready URL` and
+May import every room below, uvicorn and uvloop. Standard output has only text for users and scripts: `ready URL` and
 how to connect. Logs go to standard error.
 """
 
@@ -98,7 +98,7 @@ def startup_notes(settings: Settings) -> list[str]:
 
 
 def _place_warnings(settings: Settings) -> list[StartWarning]:
-    """Return warnings on storage locations that overlap since before such overlaps were refused."""
+    """Return warnings about overlapping storage locations that are older than the check for overlaps."""
     if not _has_store(settings):
         return []
     if asyncio.run(_read_store(settings, is_unsettled)):
@@ -115,7 +115,7 @@ def _place_warnings(settings: Settings) -> list[StartWarning]:
 
 
 def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:
-    """Return a warning on locations of dropped objects that still hold files, from the last round of the task."""
+    """Return a warning about locations of dropped objects that still hold files, as found by the task's last run."""
     if not locations.kept:
         return []
     named = ", ".join(locations.kept_first)
@@ -147,7 +147,7 @@ def _display_name(fields: Mapping[str, object]) -> str:
 
 
 def _name_warnings(settings: Settings) -> list[StartWarning]:
-    """Return warnings on names of users, groups and roles that are older than the checks which refuse them today."""
+    """Return warnings about names of users, groups and roles that are older than today's checks and violate them."""
     if not _has_store(settings):
         return []
     admins = frozenset({settings.server.admin, *settings.access.service_admins})
@@ -200,8 +200,8 @@ def _can_open(settings: Settings) -> None:
 def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = False) -> str:
     """Migrate the store to this release's schema. Returns a report.
 
-    `restored`: the store comes from a backup. All nodes then start with an empty view, and ids are never given twice.
-    All tokens are revoked, because later revocations are lost, unless `keeps_tokens`.
+    `restored`: the store comes from a backup. All nodes then start with an empty view, and ids are never reused. All
+    tokens are revoked, because later revocations are lost, unless `keeps_tokens`.
     """
     _configure_logs(settings)
     with explain_startup_errors(settings, database_of(settings)):
@@ -277,14 +277,14 @@ def _how_to_connect(settings: Settings, url: str) -> str:
 
 
 def _console_line(settings: Settings, url: str) -> str:
-    """Return the line that names the console; empty if it is not served."""
+    """Return the line with the console's URL; empty if it is not served."""
     if not settings.console.enabled:
         return ""
     return f"  Console         {settings.server.public_url or url}/console/   (limnos console opens it signed in)\n"
 
 
 def _lonely(settings: Settings) -> str:
-    """Return a warning if nodes may share a store while the tables are on this machine's disk; else an empty text."""
+    """Return a warning if nodes may share the store while its tables are on this machine's disk; else an empty text."""
     if "://" not in database_of(settings) or not warehouse_of(settings).startswith("file:"):
         return ""
     return f"""

@@ -30,7 +30,7 @@ from limnos.http.connection import FastPathProtocol
 from limnos.services.sqlpp.execution.engine import ENGINE
 
 WAITING_PART = 0.8
-"""Share of the drain time for running requests. The rest is for closing."""
+"""The fraction of the drain time for running requests. The remainder is for closing."""
 LEAVE_S_MIN = 1.0
 GOODBYE_S = 1.0
 """Seconds to wait for a client's TLS close message. Few clients send one."""
@@ -50,9 +50,8 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    `announce` is called when the node is ready; with `beats` again every `BEAT_S`. `lifeline` is the read end of a
-    pipe: when its write end closes, the supervisor has ended, and the process stops. With `certificates` the sockets
-    use TLS.
+    `announce` is called when the node is ready; with `beats` again every `BEAT_S`. `lifeline` is the read end of a pipe
+    from the supervisor: the process stops when its write end closes. With `certificates` the sockets use TLS.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, sockets, announce, lifeline=lifeline, beats=beats, certificates=certificates))
@@ -68,12 +67,12 @@ class _NodeServer(uvicorn.Server):
 
     drain_timeout_s = 0.0
     let_go: Callable[[], object] | None = None
-    """Called on stop, to answer requests that only wait for changes."""
+    """Called on stop, to answer requests that are only waiting for changes."""
     is_leaving = False
     tls: ssl.SSLContext | None = None
     handshake_s = 0.0
     inner: socket.socket | None = None
-    """A loopback socket without TLS, for the server's own processes: no certificate has its name."""
+    """A loopback socket without TLS for the server's own processes, because no certificate is valid for its name."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, with time limits for TLS handshakes and closing."""
@@ -179,7 +178,7 @@ def _config(built: ServerNode, settings: Settings) -> uvicorn.Config:
 
 
 def settle_memory() -> None:
-    """Tune the garbage collector: objects of the start-up live forever, and requests create few reference cycles."""
+    """Tune the garbage collector: objects of the startup are permanent, and requests create few reference cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

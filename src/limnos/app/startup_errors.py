@@ -1,4 +1,4 @@
-"""Startup errors in words for the operator: what failed, why, and the next step.
+"""Converts startup errors to messages for the operator: what failed, why, and the next step.
 
 May import `config`, `model` and `telemetry`. It recognises failures of directories and databases by their messages, not
 by their drivers' classes, which stay in `store`. An unknown exception is a bug and keeps its traceback.
@@ -30,7 +30,7 @@ _FILES = {
     errno.EROFS: ("the file system is read-only", f"mount it writable, or {OTHER_DIRECTORY}"),
     errno.ENOSPC: ("the disk is full", f"make room, or {OTHER_DIRECTORY}"),
 }
-"""Meanings of errors of the data directory, with advice, by errno."""
+"""Meanings of errors of the data directory, with advice, by error number."""
 
 _DATABASES: tuple[tuple[str, str, str], ...] = (
     (
@@ -76,7 +76,7 @@ _DATABASES: tuple[tuple[str, str, str], ...] = (
 
 
 class StartPhase:
-    """A running start. Once it `is_over`, failures are no startup errors."""
+    """The startup phase. Once it `is_over`, failures are no startup errors."""
 
     is_over = False
 
@@ -145,7 +145,7 @@ def _store_trouble(database: str, why: str, advice: str) -> CannotStart:
 
 
 def _words(error: Exception) -> str:
-    """Return the first line of the driver's message. SQLAlchemy keeps its driver's error in `orig`."""
+    """Return the first line of the driver's message. SQLAlchemy has its driver's error in `orig`."""
     message: object = getattr(error, "orig", None) or error
     lines = [line.strip() for line in str(message).splitlines() if line.strip()]
     return lines[0].rstrip(".") if lines else type(message).__name__

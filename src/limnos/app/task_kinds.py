@@ -1,8 +1,8 @@
-"""Task kinds: for each kind of task its payload, its function, how often it is tried, and its lease.
+"""Task kinds: for each kind of task its payload, its function, its maximum number of attempts, and its lease.
 
-May import `services`, `store` and the rooms below. Kinds are declared only here; the code that runs tasks knows none
-by name. A task runs beside requests, on some node, at least once. Its function must tolerate a kill at any point, and
-a new start.
+May import `services`, `store` and the rooms below. Kinds are declared only here; the code that runs tasks knows none by
+name. A task runs at least once, on any node, concurrently with requests. Its function must tolerate being killed at any
+point and run again.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ PRUNE_IMPORTS_EVERY_S: Final = 3600.0
 PRUNE_RESULTS: Final = "prune-results"
 PRUNE_RESULTS_EVERY_S: Final = 300.0
 RUNS_AT_ONCE: Final = 100
-"""How many runs one transaction deletes, with their steps and findings."""
+"""The number of runs that one transaction deletes, with their steps and findings."""
 TRIES_PASSING: Final = 100
-"""How often a task is tried while storage or database do not answer: with growing pauses, for about four days."""
+"""The number of attempts while storage or database do not answer: with growing pauses, for about four days."""
 
 
 class TaskOutcome(NamedTuple):
-    """The outcome of a task: a result to keep, and the next payload of a periodic task."""
+    """The outcome of a task: a result to store, and the next payload of a periodic task."""
 
     result: str | None = None
     payload: str | None = None
@@ -83,9 +83,9 @@ TaskFunction = Callable[["TaskContext", str], Awaitable[TaskOutcome]]
 class TaskKind(NamedTuple):
     """One kind of task.
 
-    A periodic one has `every_s`, runs once for the whole store, and begins with the payload `first`.
+    A periodic task has `every_s`, runs once for the whole store, and begins with the payload `first`.
 
-    One that `takes_long` runs beside the others, one at a time on a node.
+    A task that `takes_long` runs in a separate loop, one at a time on a node.
     """
 
     name: str
@@ -97,7 +97,7 @@ class TaskKind(NamedTuple):
     takes_long: bool = False
 
     def is_lost(self, error: Exception, attempts: int) -> bool:
-        """Return whether a task is given up after an error and this number of attempts."""
+        """Return whether a task has failed for good, after an error and this number of attempts."""
         passes = isinstance(error, (ServiceUnavailable, StorageFailed, InterruptedError))
         return self.every_s is None and attempts >= (TRIES_PASSING if passes else self.tries)
 
@@ -136,7 +136,7 @@ async def _clean(work: TaskContext, payload: JanitorPayload) -> tuple[JanitorPay
 
 
 class NoPayload(msgspec.Struct):
-    """The payload of a task that needs none."""
+    """The payload of tasks without parameters."""
 
 
 async def _prune_outcomes(work: TaskContext, payload: NoPayload) -> TaskOutcome:
@@ -232,6 +232,6 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
         )
     }
 )
-"""Every kind, by its name in the store."""
+"""Every kind of task, by its name in the store."""
 LONG: Final = tuple(kind.name for kind in KINDS.values() if kind.takes_long)
-"""The kinds that run beside the others."""
+"""The kinds of tasks that run in the separate loop for long tasks."""

@@ -1,7 +1,7 @@
 """Background work of a node: tasks in the store, and periodic maintenance of the store.
 
-May import `services`, `store` and the rooms below. `app.task_kinds` lists the kinds of tasks. A task is
-leased, and heartbeats renew the lease. A failed task is retried with growing pauses, and finally given up.
+May import `services`, `store` and the rooms below. `app.task_kinds` lists the kinds of tasks. A task is leased, and
+heartbeats renew the lease. A failed task is retried with growing pauses, up to a maximum number of attempts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RETRY_MS = 5_000
 RETRY_MS_MAX = 3_600_000
 UNKNOWN_MS = 60_000
 DONE_MS = 30 * 86_400_000
-"""Milliseconds for which a completed task with a result is kept."""
+"""Milliseconds for which a completed task with a result is retained."""
 WAITING = Gauge(
     "limnos_tasks_open",
     "Tasks of the store that wait or run, and those given up, by kind and state.",
@@ -72,7 +72,7 @@ class Upkeep:
         self._permit = upkeep_permit("limnos")
 
     def wake(self) -> None:
-        """Wake both loops, because a commit left a task."""
+        """Wake both loops, because a commit has added a task."""
         for woken in self._woken.values():
             woken.set()
 
@@ -104,7 +104,7 @@ class Upkeep:
             woken.clear()
 
     async def sweep(self) -> None:
-        """Prune the change feed, audit, trash, reports and orphaned rows; forget old tasks; ensure that recurring tasks
+        """Prune the change feed, audit, trash, reports and orphaned rows; delete old tasks; ensure that periodic tasks
         exist.
         """
         await self.tell_audit()
@@ -126,11 +126,11 @@ class Upkeep:
 
     @property
     def audit(self) -> AuditLines | None:
-        """The audit's lines; None until the node is built."""
+        """The writer of audit records; None until the node is built."""
         return None if self.services is None else self.services.audit
 
     async def tell_audit(self) -> None:
-        """Write audit lines for changes that have none yet."""
+        """Write audit records for changes that have none yet."""
         while self.audit is not None and await self.audit.collect():
             pass
 
@@ -174,7 +174,7 @@ class Upkeep:
         )  # fmt: skip
 
     async def _failed(self, task: LeasedTask, kind: TaskKind, error: Exception) -> None:
-        """Schedule a failed task's retry, or give it up."""
+        """Schedule a failed task's retry, or mark it as failed for good."""
         text = f"{type(error).__name__}: {error}"[:2000]
         if kind.is_lost(error, task.attempts + 1):
             log.error(
@@ -189,14 +189,14 @@ class Upkeep:
         await self.store.submit(self._permit, lambda tx: tx.tasks.retry(task.id, text, delay_ms=delay))
 
     async def count(self) -> None:
-        """Update the metric of open and given-up tasks."""
+        """Update the metric of open and failed tasks."""
         counts = await self.gate.look_up(task_counts)
         WAITING.clear()
         WAITING.update({(kind, state): number for (kind, state), number in counts.items() if state != "done"})
 
 
 def _settle(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome) -> None:
-    """Complete a successful task: reschedule a recurring one, keep a result, or delete it."""
+    """Complete a successful task: reschedule a periodic one, store a result, or delete it."""
     if kind.every_s is not None:
         payload = task.payload if outcome.payload is None else outcome.payload
         tx.tasks.again(task.id, payload=payload, result=outcome.result, delay_ms=round(kind.every_s * 1000))
@@ -207,7 +207,7 @@ def _settle(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome) -
 
 
 def _ensure(tx: Tx) -> None:
-    """Ensure that all recurring tasks are in the store."""
+    """Ensure that all periodic tasks are in the store."""
     for kind in KINDS.values():
         if kind.every_s is not None:
             tx.tasks.ensure(kind.name, kind.first, delay_ms=0)

@@ -1,4 +1,4 @@
-"""A poller of work in the store: takes due work, starts it, and looks again when woken or after a pause.
+"""A poller of work in the store: takes due work, starts it, and polls again when woken or after a pause.
 
 May import `model`, `telemetry`. Knows nothing of the work: subclasses decide what to take under which lease
 (`deliveries`, `executor`).
@@ -22,7 +22,7 @@ POLL_S: Final = 2.0
 class WorkPoller(ABC):
     """Runs due work until the poller's task is cancelled.
 
-    Running work is then cancelled, too, and awaited. `wake` makes it look at once.
+    Running work is then cancelled, too, and awaited. `wake` makes it poll at once.
     """
 
     works: ClassVar[str]
@@ -33,7 +33,7 @@ class WorkPoller(ABC):
         self._held: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
-        """Look for work now."""
+        """Poll for work now."""
         self._woken.set()
 
     async def run(self) -> None:

@@ -1,7 +1,7 @@
 """A worker process, and the socket to it.
 
-May import the wire of `sources` and the standard library. Knows no work. The process is spawned, not forked, with an
-environment without secrets. It ends by itself when this process has gone.
+May import the wire of `sources` and the standard library. Must not know the work. The process is spawned, not forked,
+with an environment without secrets. It ends by itself when this process has ended.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class WorkerProcess:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def is_there(self) -> bool:
-        """Return whether an idle process still exists: an ended one has closed its socket."""
+        """Return whether an idle process still exists: an ended process has closed its socket."""
         try:
             return self._wire.recv(1, socket.MSG_PEEK) != b""
         except BlockingIOError:
@@ -109,7 +109,7 @@ class WorkerProcess:
         self.end()
 
     def _has_left(self) -> bool:
-        """Return whether the process has ended by itself, and reap it."""
+        """Return whether the process has ended, and reap it."""
         try:
             self._ended = self._ended or os.waitpid(self.pid, os.WNOHANG)[0] != 0
         except ChildProcessError:

@@ -32,7 +32,7 @@ DELAY_S_MAX = 30.0
 BEATS_MISSED_MAX = 10
 """Missed heartbeats after which a serving worker counts as hung.
 
-They are counted while the supervisor is awake, one a second, so a pause of the whole machine counts as none.
+They are counted while the supervisor is running, one a second, so a pause of the whole machine does not count.
 """
 STARTS = Gauge(
     "limnos_worker_starts",
@@ -187,7 +187,7 @@ class Supervisor:
                 os.read(self._wake[0], 4096)
 
     def _take_beats(self) -> None:
-        """Read heartbeats. Every second each worker has missed one more, until its next one arrives."""
+        """Read heartbeats. Each second counts as one missed heartbeat of every worker, until its next one arrives."""
         now = time.monotonic()
         if now - self._counted_at >= BEAT_S:
             self._counted_at = now
@@ -213,7 +213,7 @@ class Supervisor:
                         self._ended(each, os.waitstatus_to_exitcode(status))
 
     def _end_hung(self) -> None:
-        """Kill workers that serve no more but do not exit. They are then restarted like dead ones."""
+        """Kill workers that no longer serve but do not exit. They are then restarted like dead ones."""
         for each in self.workers:
             if self.stopping_until is None and each.pid and each.is_serving and each.missed > BEATS_MISSED_MAX:
                 each.ended = "hung"
@@ -223,7 +223,9 @@ class Supervisor:
                 each.missed = 0
 
     def _ended(self, worker: ServingProcess, code: int) -> None:
-        """Schedule a worker's restart, with growing pauses if it keeps dying. If it never started, stop all workers."""
+        """Schedule a worker's restart, with growing pauses if it dies repeatedly. If it never started, stop all
+        workers.
+        """
         now = time.monotonic()
         began, worker.pid, worker.is_serving, worker.missed = worker.is_serving, 0, False, 0
         if self.stopping_until is not None:

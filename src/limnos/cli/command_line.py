@@ -20,13 +20,13 @@ VARIABLES: Final = frozenset(
         "FAULT", "FAULT_FILE",
     )
 )  # fmt: skip
-"""Environment variables that the product reads. Settings begin with `LIMNOS__`; `config` checks them."""
+"""Environment variables that Limnos reads. Settings begin with `LIMNOS__`; `config` checks them."""
 _OWN: Final = tuple(f"LIMNOS_{word}" for word in ("_", "TEST_"))
 _HELP: Final = ("-h", "--help", "--version")
 
 
 def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each unknown variable whose name is close to a known one, in the order of names."""
+    """Return a sentence for each unknown variable whose name is similar to a known one, in the order of names."""
     tails = {name.removeprefix("LIMNOS_"): name for name in sorted(VARIABLES)}
     names = []
     for name in sorted(environ):

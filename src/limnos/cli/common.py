@@ -73,7 +73,7 @@ class CommonFlags:
 
     @property
     def shape(self) -> Format:
-        """The output format in effect."""
+        """The output format to use."""
         return self.output or format_of((), os.environ, terminal=sys.stdout.isatty())
 
     def client(self) -> Client:
@@ -86,7 +86,7 @@ class CommonFlags:
         )
 
     def credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
-        """Return token and user; at most one is set. Raises UsageError if several flags are given."""
+        """Return the token and the user; at most one of them is set. Raises UsageError if several flags are given."""
         names = [name for name in ("token", "token_file", "user") if getattr(self, name) is not None]
         if len(names) > 1:
             flags = " and ".join(f"--{name.replace('_', '-')}" for name in names)
@@ -107,7 +107,7 @@ class CommonFlags:
 
     @property
     def address(self) -> str:
-        """The server's address in effect."""
+        """The address of the server to use."""
         if self.uri is not None:
             return self.uri.rstrip("/")
         profile = self._profile(os.environ)
@@ -115,7 +115,7 @@ class CommonFlags:
 
     @property
     def believed(self) -> str | None:
-        """The file of additional authorities in effect."""
+        """The file of additional certificate authorities to use."""
         if self.ca_file is not None or not self.address.startswith("https:"):
             return self.ca_file
         profile = self._profile(os.environ)
@@ -146,11 +146,11 @@ class CommonFlags:
 
 
 DEFAULTS = CommonFlags()
-"""Stands for flags that were not given. Cyclopts still reads the environment."""
+"""The default if no flags are given. Cyclopts still reads the environment."""
 
 
 def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = None) -> Profile:
-    """Refresh a profile's session, at its server or at its outside issuer. Raises StoppedError, ClientError."""
+    """Refresh a profile's session, at its server or at its external issuer. Raises StoppedError, ClientError."""
     if profile.refresh_token is None:
         if profile.ends_at > time.time():
             return profile
@@ -210,7 +210,7 @@ def pairs_of(pairs: Iterable[str] | None, *, flag: str) -> dict[str, str]:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask on a terminal before something is destroyed.
+    """Ask for confirmation on a terminal before something is destroyed.
 
     Without a terminal, or with `--yes`, continue. Raises StoppedError.
     """

@@ -13,7 +13,7 @@ from limnos.model.extras import extra_of, install_hint
 
 
 def import_extra(module: str, *, extra: str) -> ModuleType:
-    """Import a module of ours. If a library is missing, the error names the extra of the package that has it."""
+    """Import a module of Limnos. If a library is missing, the error names the extra that installs it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

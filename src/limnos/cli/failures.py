@@ -44,7 +44,7 @@ class UsageError(Exception):
 
 
 class StoppedError(Exception):
-    """The command ends with a message, because it cannot do what was requested."""
+    """A command that cannot do what was requested; it ends with a message."""
 
     def __init__(self, message: str, *, code: str = "failed", hint: str | None = None) -> None:
         super().__init__(message)
@@ -81,7 +81,7 @@ def usage(message: str, command: str) -> CommandFailure:
 
 
 def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
-    """Convert an exception to a failure; None for an unforeseen one. `typed` is the command line."""
+    """Convert an exception to a failure; None for an unexpected one. `typed` is the command line."""
     if isinstance(error, ClientError):
         return _from_client(error, typed)
     if isinstance(error, UsageError):
@@ -121,7 +121,7 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
 
 
 def unexpected_failure(error: Exception) -> CommandFailure:
-    """Build the failure of an unforeseen exception. Its traceback is printed before."""
+    """Build the failure of an unexpected exception. Its traceback is printed before."""
     splitlines = f"{type(error).__name__}: {str(error).strip() or 'no message'}".splitlines()[0]
     return CommandFailure(
         exit_code=ExitCode.FAILED,
@@ -148,14 +148,14 @@ _SYSTEM = {
 
 
 def _of_system(error: OSError) -> str:
-    """Return advice for an error of the operating system."""
+    """Return advice for an operating system error."""
     if isinstance(error, ssl.SSLError):
         return "name the authority's certificate with --ca-file, or mend the server's certificate"
     return _SYSTEM.get(error.errno or 0, "mend what the message says, then repeat the command")
 
 
 def render(failure: CommandFailure, shape: Format) -> str:
-    """Format a failure for standard error, in the output format of results."""
+    """Format a failure for standard error, in the output format of the results."""
     if shape == "json":
         fields = {
             "code": failure.code,

@@ -15,32 +15,32 @@ from limnos.names import display
 from limnos.names.errors import InvalidName
 
 _CONNECTION = ("--uri", "--metalake", "--user", "--token-file")
-"""Flags of the server and the caller, which a hint repeats. A token on the command line is not repeated."""
+"""Flags of server and credential, which a hint repeats. A token on the command line is not repeated."""
 
 _FLAGS_ALONE = frozenset({
     "--below", "--contents", "--follow", "--parents", "--purge", "--force", "--yes", "--deny", "--group", "--all", "--on-metalake", "--insecure-listen", "--bare",
     "--restored", "--dry-run", "--keep-tokens", "--plain-copy", "--offline", "--columns", "--no-columns", "--lineage", "--hold", "--full", "--flat", "--secrets", "--list", "--spark", "--wait",
     "--device", "--external", "--s3", "--actions", "--without-keys", "--long", "--counts", "--what-if",
 })  # fmt: skip
-"""Flags without a value, among commands that have a path."""
+"""Flags without a value, of commands that take a path."""
 
 _NAMED = re.compile(
     r"(?:there is no |Illegal )?'?(user|group|role|tag|token|webhook|metalake|catalog|pipeline|job template|run)\b",
     re.IGNORECASE,
 )
-"""The start of messages that name a missing or invalid object."""
+"""The beginning of messages that name a missing or invalid object."""
 
 _DECISION = re.compile(r"perform operation '(\w+)' on metadata '(.+?)': ", re.DOTALL)
-"""The position of the decision in a refusal over Iceberg REST, which has no separate field for it."""
+"""The position of the decision in an error message of Iceberg REST, which has no separate field for it."""
 
 _LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists): \S+$")
-"""Messages of Iceberg REST that name the levels but not the catalog."""
+"""Messages of Iceberg REST that name the namespace levels but not the catalog."""
 
 _STRANGER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\S+?),")
-"""The message to a user who is no member of the metalake."""
+"""The message for a user who is not a member of the metalake."""
 
 _BOTH = re.compile(r" is both a namespace and a (\w+); say which one")
-"""The message about a path with two meanings."""
+"""The message about an ambiguous path."""
 
 _LAIN_IN = re.compile(r" lay in .+\(id (\d+)\)")
 """The part of a message that names the object to restore first."""
@@ -62,7 +62,7 @@ _PATH_COMMANDS = frozenset({"ls", "describe", "drop", "mv", "protect", "unprotec
 
 
 class TypedCommand:
-    """The typed command line, for hints that repeat a part of it."""
+    """The command line as typed, for hints that repeat parts of it."""
 
     def __init__(self, tokens: Sequence[str] = ()) -> None:
         self.tokens = tuple(tokens)
@@ -82,7 +82,7 @@ class TypedCommand:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The path that the command is about; empty if there is none or it is malformed."""
+        """The path argument of the command; empty if there is none or it is malformed."""
         at = 2 if self.words[:1] == ("create",) else 1
         if len(self.words) <= at or self.words[0] not in {*_PATH_COMMANDS, "create"}:
             return ()
@@ -90,7 +90,7 @@ class TypedCommand:
 
     @property
     def target(self) -> tuple[str, ...]:
-        """The path that the command creates; empty if there is none or it is malformed."""
+        """The path of the object that the command creates; empty if there is none or it is malformed."""
         if self.words[:1] == ("mv",):
             return _path_parts(self.words[2]) if len(self.words) > 2 else ()
         if self.words[:1] != ("undrop",):
@@ -112,7 +112,7 @@ class TypedCommand:
 
     @staticmethod
     def spell(*words: str) -> str:
-        """Format a command without connection flags, for another person."""
+        """Format a command without connection flags, for another user."""
         return shlex.join(["limnos", *words])
 
     def again(self, *more: str) -> str:

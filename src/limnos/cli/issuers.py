@@ -1,7 +1,8 @@
-"""Login at an outside issuer from a terminal: OpenID Connect discovery, device flow, refresh, revocation.
+"""Login at an external issuer from a terminal: OpenID Connect discovery, device flow, refresh, revocation.
 
-May import httpx2 (when it is needed) and this room's failures. Knows no Limnos server and no profile. RFC 8628 (device
-authorization), RFC 6749 section 6 (refresh), RFC 7009 (revocation). The client is public: it has an id and no secret.
+May import httpx2 (when it is needed) and this room's failures. Must not know Limnos servers or profiles. RFC 8628
+(device authorization), RFC 6749 section 6 (refresh), RFC 7009 (revocation). The client is public: it has an id and no
+secret.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class IssuerAccess(NamedTuple):
 
 
 class TokenGrant(NamedTuple):
-    """An issuer's answer: a token, its lifetime in seconds, and a refresh token if there is one."""
+    """An issuer's response: a token, its lifetime in seconds, and a refresh token if there is one."""
 
     token: str
     expires_in_s: float
@@ -171,7 +172,7 @@ def _refusal_error(what: str, fields: Mapping[str, object]) -> StoppedError:
 def _answer(
     url: str, form: Mapping[str, str] | None, *, reach: IssuerAccess, patient: bool = False
 ) -> tuple[int, Mapping[str, object]]:
-    """Send a form, or a GET without one, and read the JSON answer.
+    """Send a form, or a GET request if there is none, and read the JSON response.
 
     With `patient`, a failed connection counts as `authorization_pending` instead of raising. Raises StoppedError.
     """

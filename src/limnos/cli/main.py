@@ -128,7 +128,7 @@ EPILOGUE = (
 def build(command: str | None = None) -> App:
     """Build the command tree. Modules are imported only when their command is used.
 
-    The command `command` is imported, so that its own docstring is its help instead of the line above.
+    The module of `command` is imported, so that the help text is its own docstring instead of the line in `COMMANDS`.
     """
     app = App(
         name="limnos",
@@ -184,21 +184,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(failure: failures.CommandFailure, tokens: Sequence[str], *, shape: Format) -> int:
-    """Print a failure without the secrets that the command was given."""
+    """Print a failure, with secrets from arguments and environment masked."""
     text = hide_secrets(failures.render(failure, shape), collect_secrets(tokens, os.environ))
     print(text, file=sys.stderr)
     return int(failure.exit_code)
 
 
 def _report(error: Exception, tokens: Sequence[str], *, shape: Format) -> int:
-    """Print an unforeseen exception without local variables and secrets, and ask for a report."""
+    """Print an unexpected exception without local variables and secrets, and ask the user to report it."""
     lines = "".join(traceback.format_exception(error))
     print(hide_secrets(lines, collect_secrets(tokens, os.environ)), end="", file=sys.stderr)
     return _fail(failures.unexpected_failure(error), tokens, shape=shape)
 
 
 def _command(tokens: Sequence[str]) -> str:
-    """Return the command that was meant, as far as it exists, for the hint to its help page."""
+    """Return the typed command, as far as it exists, for the hint to its help page."""
     words, tree = ["limnos"], build()
     for token in tokens[:2]:
         if token.startswith("-") or token not in tree:

@@ -113,7 +113,7 @@ def cell(value: object) -> str:
 
 
 def _in_line(text: str) -> str:
-    """Keep one entry of a list on one line, so that it cannot look like two."""
+    """Keep a list entry on one line, so that it cannot look like two entries."""
     return text.replace("\n", "\\n")
 
 

@@ -1,7 +1,7 @@
 """Profiles: the servers that a user is signed in to, in a file that only this user can read.
 
-May import msgspec and this room. Knows no server. The file is replaced atomically. A file that others can read is not
-used, because its tokens could be theirs.
+May import msgspec and this room. Must not know servers. The file is replaced atomically. A file that others can read is
+not used, because its tokens could be theirs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE = "profiles.json"
 
 
 class OutsideIssuer(msgspec.Struct, frozen=True):
-    """The outside issuer of a session: its public client, and its endpoints for refresh and revocation."""
+    """The external issuer of a session: its client id, and its endpoints for refresh and revocation."""
 
     client_id: str
     token_url: str
@@ -32,7 +32,7 @@ class OutsideIssuer(msgspec.Struct, frozen=True):
 class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
     """A server and the user's session there. `ends_at` is in seconds since 1970 by this machine's clock.
 
-    Without `outside` the session is the server's own. An outside issuer may give no refresh token; the session then
+    Without `outside` the session is the server's own. An external issuer may issue no refresh token; the session then
     ends with its token.
     """
 
@@ -60,13 +60,13 @@ class Profiles(msgspec.Struct, frozen=True):
         return Profiles(self.used, {**self.profiles, name: profile}) if name in self.profiles else self
 
     def without(self, name: str) -> Profiles:
-        """Return the profiles except the one with this name."""
+        """Return the profiles without the one with this name."""
         rest = {each: profile for each, profile in self.profiles.items() if each != name}
         return Profiles(None if self.used == name else self.used, rest)
 
 
 def file_of(environ: Mapping[str, str]) -> Path:
-    """Return the file's path: `LIMNOS_PROFILES`, or in the user's configuration directory."""
+    """Return the path of the profiles: `LIMNOS_PROFILES`, or a file in the user's configuration directory."""
     if text := environ.get("LIMNOS_PROFILES"):
         return Path(text)
     base = environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME") or os.path.expanduser("~")) / ".config"  # noqa: PTH111 - as `HOME` may be unset
@@ -74,7 +74,9 @@ def file_of(environ: Mapping[str, str]) -> Path:
 
 
 def read(environ: Mapping[str, str]) -> Profiles:
-    """Read the profiles; none without a file. Raises StoppedError if others can read the file, or it is malformed."""
+    """Read the profiles; none if the file does not exist. Raises StoppedError if others can read the file, or it is
+    malformed.
+    """
     file = file_of(environ)
     try:
         with file.open("rb") as opened:

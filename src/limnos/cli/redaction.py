@@ -1,4 +1,4 @@
-"""Secrets that this command was given, by arguments or the environment. Printed failures do not contain them.
+"""Secrets in the arguments and the environment of this command. Printed failures do not contain them.
 
 May import `model`. Must not know any command.
 """
@@ -16,7 +16,7 @@ _SECRET: Final = re.compile(rf"{NAMES}|\bkeys?\b|[._-]keys?\b|_KEYS?\b", re.IGNO
 _PLACES: Final = re.compile(
     r"(?:file|path|uri|user|id|expires|keep|no)(?:[_-]|$)|[_-](?:file|path|uri|url|user|id)$", re.IGNORECASE
 )
-"""Names of the location or owner of a secret, which may be shown."""
+"""Parameters that only name the location or owner of a secret, and may be shown."""
 _PREFIX: Final = "LIMNOS_"
 
 
@@ -53,7 +53,7 @@ def _of_environment(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _of_storages(value: str) -> Iterator[str]:
-    """Return the secrets of storages named in the environment; for malformed JSON all of it."""
+    """Return the secrets of storages named in the environment; the whole text if its JSON is malformed."""
     try:
         result = json.loads(value)
     except ValueError:

@@ -1,7 +1,7 @@
 """Errors of the client: one exception per kind of failure, for all protocols.
 
-May import msgspec and this room's values. Must not know how bytes travel. Codes are those of `model.errors`, so callers
-need no knowledge of Gravitino's numbers or Iceberg's type names.
+May import msgspec and this room's values. Must not know transport. Codes are those of `model.errors`, so callers need
+not know Gravitino's numbers or Iceberg's type names.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BY_TYPE = {
     "NotFoundException": "missing-file",
     "ProtectedException": "protected",
 }
-"""Our codes for Iceberg's error types that say more than the status."""
+"""Our codes for Iceberg's error types that are more specific than the status."""
 
 _BY_STATUS = {
     400: "bad-request",
@@ -59,14 +59,14 @@ _BY_STATUS = {
 
 
 NO_SPACE = "no-space"
-"""Code of a server whose storage or database is full."""
+"""The code of the error of a server whose storage or database is full."""
 
 
 class ClientError(Exception):
     """A failed call.
 
-    `status` is the HTTP status, 0 without an answer. `code` is stable (`not-found`, `forbidden`, …). `request_id` finds
-    the call in the server's log. `decision` has the reasons of a refusal, if the server sent them.
+    `status` is the HTTP status, 0 if there was no response. `code` is stable (`not-found`, `forbidden`, …).
+    `request_id` finds the call in the server's log. `decision` has the reasons of a refusal, if the server sent them.
     """
 
     kind: ClassVar[str] = "failed"
@@ -89,7 +89,7 @@ class ClientError(Exception):
 
 
 class ArgumentError(ValueError):
-    """Invalid arguments of a call, found before anything was sent. The message says what to give instead."""
+    """Invalid arguments of a call, found before anything was sent. The message has advice."""
 
 
 class RefusedError(ClientError):
@@ -125,13 +125,13 @@ class ServerError(ClientError):
 
 
 class UnexpectedAnswerError(ClientError):
-    """The answer has an unexpected form: the peer is no Limnos server, or of another version."""
+    """The response has an unexpected form: the peer is no Limnos server, or of another version."""
 
 
 class UnavailableError(ClientError):
-    """The server sent no answer, or 429, 502, 503 or 504.
+    """The server sent no response, or 429, 502, 503 or 504.
 
-    `sent`: the request may have reached the server. `retry_after_s` is the pause that the server asked for.
+    `sent`: the request may have reached the server. `retry_after_s` is the pause that the server requested.
     """
 
     kind = "unavailable"
@@ -152,7 +152,7 @@ class UnavailableError(ClientError):
 
 
 class NoSpaceError(UnavailableError):
-    """The server's storage or database is full. Nothing was changed, and retries do not help by themselves."""
+    """The server's storage or database is full. Nothing was changed, and retries alone do not help."""
 
     default_code = NO_SPACE
 
@@ -175,8 +175,8 @@ class _StatementError(msgspec.Struct):
 
 
 class _ErrorBody(msgspec.Struct):
-    """Any of the four error bodies: `error` of our own API and Iceberg's, Gravitino's top level, SQL++'s first of
-    `errors`.
+    """Any of the four error bodies: the field `error` of our own API and of Iceberg, Gravitino's top level, the first
+    of SQL++'s `errors`.
     """
 
     error: _ErrorDetail | None = None
@@ -188,10 +188,10 @@ class _ErrorBody(msgspec.Struct):
 
 
 _ASX = re.compile(r"ASX\d{4}\b")
-"""Prefix of SQL++ messages."""
+"""The prefix of SQL++ messages."""
 
 _FRAME = re.compile(r"Failed to (?:operate|execute|get) .*?, reason \[(.+)\]", re.DOTALL)
-"""The text around the reason in messages of Gravitino's handlers."""
+"""A pattern for the text around the reason in messages of Gravitino's handlers."""
 
 _CLASSES: dict[int, type[ClientError]] = {
     401: UnauthenticatedError,
@@ -203,7 +203,7 @@ _CLASSES: dict[int, type[ClientError]] = {
 
 
 def error_from(status: int, body: bytes, *, request_id: str | None, retry_after: str | None) -> ClientError:
-    """Build the exception for an answer with a status of 300 or more. Accepts any body."""
+    """Build the exception for a response with a status of 300 or more. Accepts any body."""
     if status < 400:
         return UnexpectedAnswerError(
             f"the server answered {status}, a redirect, which a Limnos server never does; check the URI",
@@ -240,7 +240,7 @@ def _inner(body: bytes) -> _ErrorDetail:
 
 
 def _lance_inner(body: bytes) -> _ErrorDetail:
-    """Read Lance's error body. Its numbers say less than the status."""
+    """Parse Lance's error body. Its numbers are less specific than the status."""
     try:
         return _ErrorDetail(message=msgspec.json.decode(body, type=_LanceErrorBody).detail)
     except msgspec.DecodeError:

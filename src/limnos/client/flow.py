@@ -1,7 +1,6 @@
 """Calls as generators: a flow yields requests, receives replies, and returns its result, without I/O.
 
-May import this room's errors. Must not know whether a blocking or an asynchronous sender drives a flow. So every
-resource is written once.
+May import this room's errors. A blocking or an asynchronous sender drives a flow, so every resource is written once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _REPEATABLE = frozenset({"GET", "HEAD", "PUT"})
 class Request:
     """One HTTP request. `path` is percent-encoded and relative to the server's base; `body` is JSON or None.
 
-    `key` is sent as `Idempotency-Key`: the server executes such a request once, however often it arrives. A
+    `key` is sent as `Idempotency-Key`: the server executes such a request only once, even if it is repeated. A
     `repeatable` request may be repeated without a key, whatever its method.
     """
 
@@ -51,7 +50,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a request, with a status below 400."""
+    """The response to a request, with a status below 400."""
 
     status: int
     body: bytes
@@ -69,7 +68,7 @@ def request(
     key: str | None = None,
     repeatable: bool = False,
 ) -> Request:
-    """Build a request. Query parameters and body fields that are None are left out."""
+    """Build a request. Query parameters and body fields that are None are omitted."""
     pairs = tuple((key, value) for key, value in (query or {}).items() if value is not None)
     fields = None if body is None else {key: value for key, value in body.items() if value is not None}
     return Request(method, path, pairs, None if fields is None else msgspec.json.encode(fields), key, repeatable)
@@ -104,10 +103,10 @@ def call(
     key: str | None = None,
     repeatable: bool = False,
 ) -> Flow[T]:
-    """Send one request, described as for `request`, and decode its answer as the type `answer`.
+    """Send one request, with the arguments of `request`, and decode its response as the type `answer`.
 
-    With `field`, the answer is an object whose field of that name has the value. Raises UnexpectedAnswerError if the
-    answer has another form.
+    If `field` is given, the value is in the response's field of that name. Raises UnexpectedAnswerError if the response
+    has another form.
     """
     sent = request(method, path, query=query, body=body, key=key, repeatable=repeatable)
     reply = yield sent
@@ -126,9 +125,9 @@ def _envelope(field: str, value: object) -> Any:  # noqa: ANN401 - made at run t
 def retry_pause_s(sent: Request, error: Exception, attempt: int) -> float | None:
     """Return the seconds to wait before a retry, or None for no retry.
 
-    A request that was never sent, or was answered 503 with Retry-After, is repeated if its method is idempotent or it
-    has a key. A request whose answer was lost is repeated only if a second execution gives the same answer. A DELETE
-    without a key does not.
+    A request that was never sent, or got 503 with Retry-After, is repeated if its method is idempotent or it has a key.
+    A request whose response was lost is repeated only if a second execution returns the same response, which excludes a
+    DELETE without a key.
     """
     if attempt >= ATTEMPTS_MAX or not isinstance(error, UnavailableError) or isinstance(error, NoSpaceError):
         return None
@@ -185,7 +184,9 @@ class Resource(Generic[S]):
 
 
 class verb(Generic[P, T]):  # noqa: N801 - a decorator, used like `property`
-    """Turn a flow into a method: a blocking client's returns the result, an asynchronous client's an awaitable."""
+    """Convert a flow to a method: of a blocking client it returns the result, of an asynchronous client an
+    awaitable.
+    """
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[T]]) -> None:
         self.flow = flow
@@ -210,5 +211,5 @@ class verb(Generic[P, T]):  # noqa: N801 - a decorator, used like `property`
 
 
 def _started_by_sender(flow: Callable[P, Flow[T]], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
-    """Create the flow when the sender starts it, so that an asynchronous call raises where it is awaited."""
+    """Create the flow when the sender starts it, so that an asynchronous call raises its errors when it is awaited."""
     return (yield from flow(*args, **kwargs))

@@ -18,7 +18,7 @@ from limnos.names.fullname import FullName, render_quoted
 from limnos.names.logical import LogicalCodec
 
 TYPES = {kind.word: row_of(kind).gravitino or kind.word for kind in SECURABLES}
-"""Our word for a kind of object, and Gravitino's."""
+"""Our name for each kind of object, and Gravitino's."""
 APART_WORDS = frozenset(kind.word for kind in METALAKE_OBJECTS)
 """Kinds of metalake objects. Their path is a single name."""
 
@@ -26,7 +26,7 @@ APART_WORDS = frozenset(kind.word for kind in METALAKE_OBJECTS)
 LEAVES = frozenset(
     kind.word for kind in kinds_with(lambda row: row.cli and "path" in row.cli) if kind.form is KindGroup.LEAF
 )
-"""Kinds in a namespace that contain no other objects, as far as the client has paths of them."""
+"""The kinds of objects in a namespace that contain no other objects, and for which the client has paths."""
 
 
 def parts_of(path: str | Sequence[str], *, least: int = 1) -> Parts:

@@ -36,7 +36,7 @@ class Server(Resource[S]):
 
     @verb
     def whoami(self) -> Flow[str]:
-        """Return the user as which the server identifies the caller."""
+        """Return the user name under which the server authenticates the caller."""
         return call("GET", f"{OWN}/whoami", answer=str, field="user")
 
 

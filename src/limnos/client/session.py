@@ -159,7 +159,7 @@ class _ServerTarget:
 
 
 def _tls_context(ca_file: str | Path) -> ssl.SSLContext:
-    """Return a context that trusts the machine's authorities and those of a PEM file. Raises ArgumentError."""
+    """Return a TLS context that trusts the machine's authorities and those of a PEM file. Raises ArgumentError."""
     context = ssl.create_default_context()
     try:
         context.load_verify_locations(ca_file)
@@ -184,7 +184,7 @@ def _headers(sent: Request) -> dict[str, str]:
 
 
 def _reply(answer: httpx2.Response) -> Reply:
-    """Convert an answer to a reply. Raises the error of its status."""
+    """Convert a response to a reply. Raises the error for its status."""
     if answer.status_code < 300:
         return Reply(answer.status_code, answer.content)
     headers = answer.headers
@@ -197,7 +197,7 @@ def _reply(answer: httpx2.Response) -> Reply:
 
 
 def _unavailable_error(uri: str, error: httpx2.TransportError) -> UnavailableError:
-    """Return the error for a request without an answer, with whether it may have been executed."""
+    """Return the error for a request without a response, with whether it may have been executed."""
     if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)):
         return UnavailableError(f"no server answers at {uri} ({str(error) or type(error).__name__})", sent=False)
     if isinstance(error, httpx2.TimeoutException):
@@ -238,7 +238,7 @@ class _BlockingSender:
             attempt += 1
 
     def pieces(self, request: Request) -> Iterator[bytes]:
-        """Yield a streamed answer in pieces. Raises UnavailableError if it breaks off."""
+        """Yield a streamed response in pieces. Raises UnavailableError if it breaks off."""
         try:
             with self.http.stream(request.method, self.uri + request.target, headers=_headers(request)) as answer:
                 if answer.status_code >= 300:
@@ -290,7 +290,7 @@ class _AsyncSender:
             attempt += 1
 
     async def pieces(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield a streamed answer in pieces. Raises UnavailableError if it breaks off."""
+        """Yield a streamed response in pieces. Raises UnavailableError if it breaks off."""
         try:
             async with self.http.stream(request.method, self.uri + request.target, headers=_headers(request)) as answer:
                 if answer.status_code >= 300:
@@ -314,11 +314,11 @@ class Client(_Resources[BlockingSender]):
     """A blocking client of one server and one metalake.
 
     `uri` is the server's base, `http://127.0.0.1:8090`. Give a `token`, or a `user` if the server accepts user names
-    without proof; without either the caller is `anonymous`. `ca_file` is a PEM file of authorities to trust in addition
-    to the machine's.
+    without proof; if neither is given, the caller is `anonymous`. `ca_file` is a PEM file of authorities to trust in
+    addition to the machine's.
 
     Calls raise `ClientError` and its subclasses. Idempotent calls are retried up to twice if the server is unreachable
-    or asks for a retry. Close the client, or use it in a `with` statement.
+    or requests a retry. Close the client, or use it in a `with` statement.
     """
 
     def __init__(
@@ -337,11 +337,11 @@ class Client(_Resources[BlockingSender]):
         self.lance = Lance(self._sender, ClientScope(metalake), connection=self._target.lance())
 
     def whoami(self) -> str:
-        """Return the user that the server identifies the caller as."""
+        """Return the user name under which the server authenticates the caller."""
         return self.server.whoami()
 
     def iceberg_properties(self, catalog: str) -> dict[str, str]:
-        """Return the properties with which PyIceberg's `load_catalog` connects to a catalog of this metalake."""
+        """Return the properties for PyIceberg's `load_catalog` that connect to a catalog of this metalake."""
         return self._target.iceberg_properties(catalog)
 
     def export(self, metalake: str, *, format: str = "proto", secrets: bool = False) -> Iterator[bytes]:
@@ -380,11 +380,11 @@ class AsyncClient(_Resources[AwaitedSender]):
         self.lance = AsyncLance(self._sender, ClientScope(metalake), connection=self._target.lance())
 
     async def whoami(self) -> str:
-        """Return the user that the server identifies the caller as."""
+        """Return the user name under which the server authenticates the caller."""
         return await self.server.whoami()
 
     def iceberg_properties(self, catalog: str) -> dict[str, str]:
-        """Return the properties with which PyIceberg's `load_catalog` connects to a catalog of this metalake."""
+        """Return the properties for PyIceberg's `load_catalog` that connect to a catalog of this metalake."""
         return self._target.iceberg_properties(catalog)
 
     def export(self, metalake: str, *, format: str = "proto", secrets: bool = False) -> AsyncIterator[bytes]:

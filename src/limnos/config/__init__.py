@@ -1,6 +1,6 @@
 """Settings of one server process, and the origin of each value.
 
-May import `model`, `names` and pydantic. Knows no server, no store, no command line. It turns flags, environment
+May import `model`, `names` and pydantic. Must not know servers, stores or the command line. It turns flags, environment
 variables and one TOML file into frozen values, or into one error that says what to change.
 """
 

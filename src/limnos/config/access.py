@@ -47,7 +47,7 @@ def _issuer_url(url: str) -> str:
 
 
 class OidcSection(SettingsSection):
-    """An outside issuer of tokens (OpenID Connect): its JWTs are taken as bearer tokens, in every protocol."""
+    """An external issuer of tokens (OpenID Connect): its JWTs are taken as bearer tokens, in every protocol."""
 
     issuer: Annotated[str, AfterValidator(_issuer_url)] | None = None
     """The issuer's URL, exactly as its tokens say it as `iss`. Unset: none."""

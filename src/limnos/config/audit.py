@@ -13,7 +13,7 @@ from limnos.config.section import SettingsSection
 
 
 class AuditSection(SettingsSection):
-    """The settings of the audit: who did what to which object, by which right."""
+    """The audit: records of actions, with user, object and right."""
 
     changes: bool = True
     """Keep who made each change, from where and by which right, in the change's own transaction. The same on all nodes.

@@ -53,14 +53,14 @@ class SqlppSection(SettingsSection):
 
 
 HEAP_MIB_MIN = 450
-"""Spark refuses to start with a smaller heap: it reserves 300 MiB and needs half as much again."""
+"""The minimum heap: Spark reserves 300 MiB, needs half as much again, and refuses to start with less."""
 
 
 HEAP_DEFAULT = "1g"
 
 
 def _heap(text: str) -> str:
-    """Parse a heap size that Spark can start with and that this machine has.
+    """Parse a heap size with which Spark can start and which this machine has.
 
     The default is not checked against the machine.
     """
@@ -76,7 +76,7 @@ def _heap(text: str) -> str:
 
 
 class EngineSection(SettingsSection):
-    """The engine of SQL++: a process with Spark, started when a statement reads or changes data."""
+    """The engine of SQL++: a process with Spark, started for the first statement that reads or changes data."""
 
     master: str = "local"
     """Spark master that statements run on: `local` is this machine, else a URL as `spark://host:7077`."""

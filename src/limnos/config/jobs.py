@@ -26,7 +26,7 @@ DirectoryPaths = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], W
 
 
 class JobsSection(SettingsSection):
-    """Jobs of Gravitino's templates, which the server runs by itself in processes of their own."""
+    """Jobs of Gravitino's templates, which the server runs in separate processes."""
 
     executor: Literal["off", "local"] = "off"
     """`local` runs jobs on this machine, confined to `jobs.allowed` and what follows; `off` runs none."""

@@ -1,7 +1,7 @@
 """Loading of settings: flags precede the environment, one TOML file, and the defaults.
 
-May import `settings` of this room, `model` and the standard library. Must not know what a setting is for; it knows
-names, origins and how to report errors.
+May import `settings` of this room, `model` and the standard library. Must not know the meaning of a setting; it knows
+names, origins and the reporting of errors.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str
 
 
 def _got(value: object, *, kind: str, key: str) -> str:
-    """Repeat the value, unless our message already has it or it may be a secret."""
+    """Repeat the value in an error message, unless the message already has it or it may be a secret."""
     if kind == "value_error" or "://" in str(value) or is_secret(key):
         return ""
     return f", not {value!r}"

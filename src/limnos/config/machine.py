@@ -1,6 +1,6 @@
 """Limits of this machine that settings must fit.
 
-May import the standard library. Knows no section.
+May import the standard library. Must not know sections.
 """
 
 from __future__ import annotations

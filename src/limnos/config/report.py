@@ -41,7 +41,9 @@ def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
 
 
 def show_value(value: object) -> object:
-    """Show a secret setting: that it is set, the address of a URL, and the names of its entries."""
+    """Show a secret setting without the secret: whether it is set, the address of a URL, and the names of its
+    entries.
+    """
     if isinstance(value, Secret):
         return mask_value(value.reveal()) if "://" in value.reveal() else MASK
     if not value:
@@ -50,7 +52,7 @@ def show_value(value: object) -> object:
 
 
 def mask_value(value: object) -> object:
-    """Mask the secrets in a value: the password of a URL, and query parameters that carry one."""
+    """Mask the secrets in a value: the password of a URL, and secret query parameters."""
     if not isinstance(value, str) or "://" not in value:
         return value
     url = urlsplit(value)

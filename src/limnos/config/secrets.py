@@ -19,7 +19,7 @@ from limnos.model.secrets import MASK, NAMES, Secret, passwords_of_url
 _KEY: Final = 2
 """Number of parts of a setting's name. Longer names are entries of a table."""
 _NAMED: Final = re.compile(f"{NAMES}|key", re.IGNORECASE)
-"""Names of table entries that are secret. The other entries locate a store."""
+"""Names of table entries that are secret. The other entries locate a storage."""
 _PASSWORD_IN_URL: Final = re.compile(r"://[^/?#@\s:]*:[^/?#@\s]+@")
 
 
@@ -58,7 +58,7 @@ def secrets_of(settings: BaseModel) -> tuple[str, ...]:
 
 
 def open_passwords(settings: BaseModel) -> Iterator[str]:
-    """Return the settings, as `section.key`, with a password inside a URL of a type that would show it."""
+    """Return the settings, as `section.key`, that contain a password in a URL although their type does not hide it."""
     for name, value in _values(settings):
         if isinstance(value, str) and _PASSWORD_IN_URL.search(value):
             yield ".".join(name[:2])

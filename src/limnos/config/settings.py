@@ -1,7 +1,7 @@
 """The settings of a server: every section, key, default, and the checks of single values.
 
-May import pydantic, `model` and `names`. Must not know where values come from (that is `loading`): building `Settings`
-never reads the environment or a file.
+May import pydantic, `model` and `names`. Must not know the origins of values, which `loading` knows: building
+`Settings` never reads the environment or a file.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ from limnos.names.logical import check_separator
 from limnos.names.path import check_catalog_name, check_part
 
 VIEW_BYTES_MIN = 16 << 20
-"""A smaller view would spend its time reloading facts that it has just evicted."""
+"""The minimum size of the view: a smaller one would spend its time reloading facts that it has just evicted."""
 SCHEMES = ("sqlite", "postgresql")
 """URL schemes of databases that a server can use."""
 
 
 class ConfigError(LimnosError):
-    """Settings that cannot be used: unknown key, wrong value, unreadable file. The message says what to change."""
+    """Raised for settings that cannot be used: unknown key, wrong value, unreadable file. The message says what to
+    change.
+    """
 
     code = "config"
 
@@ -71,7 +73,7 @@ ViewBytes = Annotated[int, AfterValidator(_view_bytes)]
 
 
 class DatabaseSection(SettingsSection):
-    """Which store the server uses."""
+    """The store that the server uses."""
 
     url: Annotated[SecretText, AfterValidator(_url)] | None = None
     """postgresql:// or sqlite:// URL of the store. Unset: an SQLite file under `server.data`."""
@@ -82,7 +84,7 @@ class DatabaseSection(SettingsSection):
 
 
 class NamesSection(SettingsSection):
-    """How nested namespaces are spelled where a protocol has one string for them."""
+    """The spelling of nested namespaces in protocols that have one string for them."""
 
     separator: str = ":"
     """One character between the parts of a nested namespace."""
@@ -168,7 +170,7 @@ class ViewSection(SettingsSection):
 
 
 class StoreSection(SettingsSection):
-    """How long the store keeps changes, dropped objects and runs."""
+    """The retention times of changes, dropped objects and runs in the store."""
 
     change_retention_s: PositiveInt = 604_800
     """How long changes are kept for other nodes and readers of the feed, in seconds."""
@@ -197,7 +199,7 @@ def _event_url(text: str) -> str:
 
 
 class EventsSection(SettingsSection):
-    """Where changes may be sent."""
+    """The allowed receivers of changes."""
 
     allowed_urls: Annotated[tuple[Annotated[str, AfterValidator(_event_url)], ...], Words] = ()
     """Addresses below which webhooks may lie, as `https://hooks.example.com/limnos`; unset: none may be made. Separated
@@ -217,7 +219,7 @@ class SearchSection(SettingsSection):
 
 
 class LogSection(SettingsSection):
-    """Logs, on standard error."""
+    """Logs, which are written to standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe level to log."""
@@ -226,7 +228,7 @@ class LogSection(SettingsSection):
 
 
 class TelemetrySection(SettingsSection):
-    """Which requests the server writes to its log."""
+    """The request log."""
 
     request_log: Literal["all", "refusals", "none"] = "all"
     """Which requests get a line in the log, at level `info`: all, those answered with 400 or more, none."""
@@ -235,7 +237,7 @@ class TelemetrySection(SettingsSection):
 
 
 class SparkSection(SettingsSection):
-    """Where Spark's jars come from."""
+    """The archives that Spark needs."""
 
     repository: str | None = None
     """Maven repository URL for jars. Unset: Maven Central."""

@@ -32,7 +32,9 @@ def _warehouse(text: str) -> str:
 
 
 def _no_warehouse(text: str, why: str) -> ValueError:
-    """Return an error whose reason is on its own line, because the command line shows cause and advice apart."""
+    """Return the error for a missing warehouse; its reason is on a separate line, because the command line shows cause
+    and advice separately.
+    """
     return ValueError(
         f"'{text}' cannot be the warehouse\n"
         f"  why: {why}; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
@@ -113,7 +115,7 @@ def _address(text: str) -> str:
 
 
 class SourcesSection(SettingsSection):
-    """Outside systems that catalogs show: databases, clusters of Kafka."""
+    """External systems that catalogs show: databases, clusters of Kafka."""
 
     allowed_addresses: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], Words] = ()
     """Addresses that catalogs of outside systems may name, as `HOST:PORT`, separated by commas. Unset: none."""

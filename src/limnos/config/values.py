@@ -1,6 +1,6 @@
 """Checks and parsing that several sections share.
 
-May import pydantic. Knows no section.
+May import pydantic. Must not know sections.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def split_listen(text: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach `host`."""
+    """Return whether `host` can be reached from this machine only."""
     if host.lower() == "localhost":
         return True
     try:
@@ -38,14 +38,14 @@ def is_loopback(host: str) -> bool:
 
 
 def split_words(value: object) -> object:
-    """Split a comma-separated string into names, because environment variables have one string."""
+    """Split a comma-separated string into names, because an environment variable is a single string."""
     if isinstance(value, str):
         return tuple(word for word in (part.strip() for part in value.split(",")) if word)
     return value
 
 
 def check_root(text: str) -> str:
-    """Check a location below which files may be."""
+    """Check a location that is configured as a root of files."""
     if not re.match("/|file:/|[a-z0-9]+://", text):
         raise ValueError(
             f"'{text}' is no location; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
@@ -69,7 +69,7 @@ _HOUR_S: Final = 3600
 
 
 def never_or_an_hour(seconds: int) -> int:
-    """Check an age that is 0 for never, or at least an hour."""
+    """Check an age in the settings: 0 (never), or at least an hour."""
     if seconds != 0 and seconds < _HOUR_S:
         raise ValueError(f"write 0, or {_HOUR_S} at least")
     return seconds

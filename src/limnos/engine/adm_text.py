@@ -1,7 +1,7 @@
 """Reads ADM, AsterixDB's text of values: JSON with suffixes of numbers, constructors such as `date("…")`, and `{{ }}`.
 
-May import `sqlpp`. Must not know files. Constructors are SQL++'s own functions. A text that ends within a value is kept
-apart from a wrong one, because a value may go on in the next line.
+May import `sqlpp`. Must not know files. Constructors are SQL++'s own functions. An incomplete text is distinguished
+from a malformed one, because a value may continue on the next line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from limnos.sqlpp import EmptyNameResolver, bind, parse_body, results
 from limnos.sqlpp.values.model import MISSING, Bag, Float, Integer, SmallInt, TinyInt, Value, object_of
 
 NESTED_MAX: Final = 200
-"""Most levels of brackets around a value."""
+"""The maximum depth of nested brackets."""
 _SPACE: Final = re.compile(r"[\s;]*")
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
@@ -31,11 +31,11 @@ _WHOLE: Final[Mapping[str, tuple[Callable[[int], Value], int]]] = {
 
 
 class MalformedText(ValueError):
-    """A text that is not of the format."""
+    """Raised for a text that violates the format."""
 
 
 class UnfinishedText(MalformedText):
-    """A text that ends within a value."""
+    """Raised for a text that ends within a value."""
 
 
 def read_adm(text: str) -> list[Value]:

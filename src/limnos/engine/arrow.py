@@ -50,7 +50,7 @@ _PLAIN: Mapping[ScalarName, pa.DataType] = {**_TYPES, "date": pa.int32(), "datet
 
 
 def schema_of(record: RecordType, *, keys: frozenset[tuple[str, ...]] = frozenset(), plain: bool = False) -> pa.Schema:
-    """The Arrow schema for objects of a type.
+    """Return the Arrow schema for objects of a type.
 
     Args:
         record: The type of the objects.
@@ -61,7 +61,7 @@ def schema_of(record: RecordType, *, keys: frozenset[tuple[str, ...]] = frozense
 
 
 def table_of(form: StorageForm, objects: Iterable[Mapping[str, Value]]) -> pa.Table:
-    """The Arrow table of objects that already have the dataset's type."""
+    """Return the Arrow table of objects that already have the dataset's type."""
     row = to_row(form)
     plain = schema_of(form.type, plain=True)
     rows = [row(each) for each in objects]
@@ -70,7 +70,7 @@ def table_of(form: StorageForm, objects: Iterable[Mapping[str, Value]]) -> pa.Ta
 
 
 def objects_of(form: StorageForm, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Value]]:
-    """The SQL++ objects of Arrow batches from Spark. Reads only the columns that the batches have."""
+    """Return the SQL++ objects of Arrow batches from Spark. Reads only the columns that the batches have."""
     make = to_object(form)
     plain = schema_of(form.type, plain=True)
     for batch in batches:
@@ -82,7 +82,7 @@ def objects_of(form: StorageForm, batches: Iterable[pa.RecordBatch]) -> Iterator
 
 
 def plain_type(type_: DeclaredType) -> pa.DataType:
-    """The Arrow type to which a column from Spark is cast before its values are read.
+    """Return the Arrow type to which a column from Spark is cast before its values are read.
 
     Dates and timestamps are integers.
     """
@@ -90,7 +90,7 @@ def plain_type(type_: DeclaredType) -> pa.DataType:
 
 
 def stream_batches(spark: SparkSession, frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The rows of a frame in its order, one partition after the other.
+    """Yield the rows of a frame in its order, partition by partition.
 
     Spark computes the next partition while the current one is read; at most these two are in memory. Raises
     RuntimeError if Spark has been stopped.

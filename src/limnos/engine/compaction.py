@@ -1,8 +1,8 @@
 """Compaction of a dataset: merges small files, expires old snapshots and removes orphan files of killed statements.
 
-May import the sibling modules, `sqlpp.jobs` and PySpark. Must not know plans or who asked for the compaction. Iceberg's
-own actions do the work. Each action commits by itself, so an interrupted compaction keeps what it has finished. The
-rows of the dataset do not change.
+May import the sibling modules, `sqlpp.jobs` and PySpark. Must not know plans or requests. Iceberg's own actions do the
+work. Each action commits by itself, so an interrupted compaction keeps what it has finished. The rows of the dataset do
+not change.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ logger = logging.getLogger(__name__)
 GROUP_BYTES: Final = 512 << 20
 """Size of the data files that one commit rewrites."""
 DELETES_OF_A_FILE: Final = 8
-"""A data file with at least so many delete files is rewritten, whatever its size."""
+"""The minimum number of delete files with which a data file is rewritten, whatever its size."""
 SWEPT: Final = "sqlpp.swept-before-ms"
 """Summary property of a snapshot: orphan files older than this time (in ms) have been removed."""
 SWEEP_EVERY_MS: Final = 86_400_000
 _PLAIN: Final = re.compile(r"(file|s3|s3a)://?/?[A-Za-z0-9_./=-]+")
-"""Locations that every library writes in the same way. At other locations Iceberg could take a live file for an
-orphan file.
+"""Locations that every library spells in the same way. At other locations Iceberg could take a live file for an orphan
+file.
 """
 
 
@@ -93,12 +93,12 @@ def sweep_plan(marks: Iterable[str], before_ms: int | None) -> tuple[int | None,
 
 
 def _marks(table: JavaObject) -> list[str]:
-    """The values of the property `SWEPT` in the table's snapshots."""
+    """Return the values of the property `SWEPT` in the table's snapshots."""
     return [str(result) for one in table.snapshots() if (result := one.summary().get(SWEPT)) is not None]
 
 
 def _has_older(table: JavaObject, before_ms: int) -> bool:
-    """Whether a snapshot can be expired.
+    """Return whether a snapshot can be expired.
 
     Checked first, because listing the files of expired snapshots is the slowest step.
     """
@@ -134,9 +134,10 @@ def _rewrite_files(
 
 
 def expires_before(table: JavaObject, tidying: CompactionOptions) -> int:
-    """The time before which snapshots expire: by age, or a later time if there are too many snapshots.
+    """Return the time before which snapshots expire: by age, or a later time if there are too many snapshots.
 
-    A dataset keeps about `states_max` snapshots, but no snapshot made after `keeps_after_ms` expires for their number.
+    A dataset retains about `states_max` snapshots, but no snapshot made after `keeps_after_ms` expires because of their
+    number.
     """
     results = sorted(int(one.timestampMillis()) for one in table.snapshots())
     too_many = results[-tidying.states_max] if len(results) > tidying.states_max else 0
@@ -144,7 +145,7 @@ def expires_before(table: JavaObject, tidying: CompactionOptions) -> int:
 
 
 def _swept(spark: SparkSession, table: JavaObject, *, before_ms: int) -> int:
-    """Delete the table's files that are older than `before_ms` and in no snapshot. Returns their number."""
+    """Delete the table's files that are older than `before_ms` and referenced by no snapshot. Returns their number."""
     location = str(table.location())
     if not _PLAIN.fullmatch(location):
         logger.info("Files that killed statements left stay at %s: its name is spelled in two ways", location)

@@ -2,10 +2,10 @@
 
 May import the standard library. Knows Linux. Must not know what the engine does.
 
-Landlock takes away rights of this process and its children for good. It needs no privilege: it works for an ordinary
-user and for root, who also loses the capabilities. Files outside the allowed directories cannot be opened, whoever owns
-them. Processes outside cannot be traced, and their memory and environment cannot be read. Newer kernels also block
-signals to them. On a kernel without Landlock nothing is taken away, and `confine` returns False.
+Landlock permanently removes rights of this process and its children. It needs no privilege: it works for an ordinary
+user and for root, who also loses the capabilities. Files outside the allowed directories cannot be opened, regardless
+of their owner. Processes outside cannot be traced, and their memory and environment cannot be read. Newer kernels also
+block signals to them. On a kernel without Landlock no rights are removed, and `confine` returns False.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CAPABILITIES_3: Final = 0x20080522
 EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8
 _FIRST = (1 << 13) - 1
 _ADDED = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
-"""Rights to files that later versions of Landlock know: refer, truncate, ioctl on devices."""
+"""File rights that later versions of Landlock added: refer, truncate, ioctl on devices."""
 _SCOPES = 0b11
 """From version 6 on: no connections to abstract sockets and no signals outside the confined processes."""
 _FILE_RIGHTS = EXECUTE | WRITE | READ | (1 << 14) | (1 << 15)
@@ -60,7 +60,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def version() -> int:
-    """The kernel's version of the Landlock interface; 0 if it has none."""
+    """Return the kernel's version of the Landlock interface; 0 if it has none."""
     if sys.platform != "linux":
         return 0
     number = _call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
@@ -70,7 +70,7 @@ def version() -> int:
 def confine(
     *, readable: Iterable[str], writable: Iterable[str], closed: Iterable[str], opened: Iterable[str] = ()
 ) -> bool:
-    """Take away all rights to files but the given ones, from this process and its children.
+    """Remove all file rights except the given ones from this process and its children.
 
     Must be called before the process has other threads.
 
@@ -130,7 +130,9 @@ def drop_capabilities() -> None:
 
 
 def open_parts(path: Path, closed: list[Path]) -> Iterator[Path]:
-    """The directory itself, or, if a closed directory lies in it, the parts of it that contain no closed directory."""
+    """Return the directory itself or, if a closed directory is in it, the parts of it that contain no closed
+    directory.
+    """
     try:
         path = path.resolve(strict=True)
     except OSError:

@@ -35,9 +35,9 @@ logger = logging.getLogger(__name__)
 
 FILES_MAX: Final = 16
 BYTES_MAX: Final = 4 << 20
-"""At most so many files, and so many bytes of them, are read without Spark."""
+"""The maximum numbers of files and bytes that are read without Spark."""
 ROWS_MAX: Final = 64
-"""At most so many objects are looked up or inserted without Spark."""
+"""The maximum number of objects that are looked up or inserted without Spark."""
 
 
 class DirectTable:
@@ -137,7 +137,7 @@ class DirectTable:
 
     @cached_property
     def _is_plain(self) -> bool:
-        """Whether new rows are one Parquet file: the table is unpartitioned and unsorted."""
+        """Return whether new rows are stored as one Parquet file: the table is unpartitioned and unsorted."""
         kind = self._table.properties().getOrDefault("write.format.default", "parquet")
         return str(kind).lower() == "parquet" and self._table.spec().isUnpartitioned() and self._table.sortOrder().isUnsorted()  # fmt: skip
 
@@ -147,7 +147,7 @@ class DirectTable:
         return results
 
     def _near(self, scan: JavaObject) -> int | None:
-        """The number of files that may have matching rows, by their statistics; None if they are too many."""
+        """Return the number of files that may have matching rows, by their statistics; None if there are too many."""
         tasks = scan.planFiles()
         files = size = 0
         try:
@@ -160,7 +160,7 @@ class DirectTable:
         return files
 
     def _expression(self, keys: Sequence[KeyConditions]) -> JavaObject:
-        """The conditions as an Iceberg expression.
+        """Return the conditions as an Iceberg expression.
 
         It is built from one JSON text, because each part would be a call to the JVM.
         """
@@ -168,9 +168,9 @@ class DirectTable:
 
 
 def expression_of(keys: Sequence[KeyConditions]) -> Json:
-    """The JSON form of an Iceberg expression that is true for rows that meet all conditions of at least one key.
+    """Return the JSON form of an Iceberg expression that is true for rows that meet all conditions of at least one key.
 
-    Raises NoSingleValue for a value that is no number, text or time.
+    Raises NoSingleValue for a value that is not a number, text or time.
     """
     if len(keys) > 1 and all(len(key) == 1 for key in keys):
         ((first, *_), *_) = keys
@@ -198,7 +198,7 @@ def _sql_of(condition: Condition) -> Json:
 
 
 def _literal(value: Value) -> Json:
-    """A value in Iceberg's JSON form. Raises NoSingleValue if it is no number, text or time."""
+    """Return a value in Iceberg's JSON form. Raises NoSingleValue if it is not a number, text or time."""
     if isinstance(value, Date):
         return day_text(value.days)
     if isinstance(value, DateTime):

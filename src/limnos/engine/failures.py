@@ -35,31 +35,31 @@ SPACE_BYTES_MIN: Final = 1 << 20
 
 
 LOCK_LOST: Final = "doesn't hold its lock"
-"""Text by which the server refuses a commit whose statement has lost its lock. Trying again cannot help that statement.
-
+"""The text with which the server refuses a commit whose statement has lost its lock. A retry cannot help that
+statement.
 """
 
 
 class SparkStartError(Exception):
-    """Spark could not be started; the text says why."""
+    """Raised if Spark could not be started; the text is the reason."""
 
 
 class WriteConflict(Exception):
-    """Another writer committed first. Nothing was written, and the statement may be tried again."""
+    """Raised if another writer committed first. Nothing was written, and the statement may be retried."""
 
 
 def cancelled_error(job: str) -> SqlppError:
-    """The error of a statement that was cancelled."""
+    """Return the error of a cancelled statement."""
     return SqlppError(CANCELLED, f"Request {job} has been cancelled")
 
 
 def timed_out_error() -> SqlppError:
-    """The error of a statement that passed its deadline."""
+    """Return the error of a statement that exceeded its deadline."""
     return SqlppError(TIMED_OUT, "Request timed out and will be cancelled")
 
 
 def failure_of(error: BaseException, job: str) -> JobFailure:
-    """The failure that the caller of a job receives for an error. Logs errors that are not SQL++'s own."""
+    """Return the failure that is sent to the caller of a job for an error. Logs errors other than SQL++ errors."""
     sqlpp_error = sqlpp_error_of(error)
     if sqlpp_error is not error:
         logger.info("Job %s was refused: %s", job, text_of(error)[:2000])
@@ -89,7 +89,7 @@ def start_error(error: BaseException, start: EngineStart) -> SparkStartError:
 
 
 def is_full(directory: str) -> bool:
-    """Whether the disk of a directory has too little space or too few inodes left for Java to start."""
+    """Return whether the disk of a directory has too little space or too few inodes left for Java to start."""
     try:
         result = os.statvfs(directory)
     except OSError:
@@ -118,28 +118,32 @@ def sqlpp_error_of(error: BaseException) -> SqlppError | None:
 
 
 def text_of(error: BaseException) -> str:
-    """The type and text of an error. For an error from Spark this includes the names of its Java exception classes."""
+    """Return the type and text of an error. For an error from Spark this includes the names of its Java exception
+    classes.
+    """
     return f"{type(error).__name__}: {error}"
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether a commit failed because another writer committed first."""
+    """Return whether a commit failed because another writer committed first."""
     text = text_of(error)
     return LOCK_LOST not in text and any(mark in text for mark in _CONFLICTS)
 
 
 def is_unknown(error: BaseException) -> bool:
-    """Whether the error leaves open if the commit took place."""
+    """Return whether it is unknown after the error if the commit was applied."""
     return "CommitStateUnknownException" in text_of(error)
 
 
 def duplicate_key_error(key: Mapping[str, object]) -> SqlppError:
-    """The error of an INSERT whose key exists."""
+    """Return the error of an INSERT whose key exists."""
     return DuplicateKey(json.dumps(dict(key), ensure_ascii=False, default=str))
 
 
 def duplicate_key_error_of(text: str) -> SqlppError:
-    """The duplicate key error for the text of an error that a statement raised inside Spark (see `DUPLICATE`)."""
+    """Return the duplicate key error for the text of an error that a statement raised inside Spark (see
+    `DUPLICATE`).
+    """
     try:
         key, _ = json.JSONDecoder().raw_decode(text.partition(DUPLICATE)[2])
     except ValueError:
@@ -156,22 +160,22 @@ def _overflow_error() -> SqlppError:
 
 
 def is_too_complex(error: BaseException) -> bool:
-    """Whether Spark gives up on a valid query because it is nested too deep for its parser or planner."""
+    """Return whether Spark rejects a valid query because it is nested too deeply for its parser or planner."""
     text = text_of(error)
     return any(mark in text for mark in ("StackOverflowError", "FAILED_TO_PARSE_TOO_COMPLEX"))
 
 
 def is_planner_bug(error: BaseException) -> bool:
-    """Whether Spark fails to plan a valid query by a bug of its own.
+    """Return whether Spark fails to plan a valid query because of a bug in Spark.
 
-    Example: it offers a table a condition with a NULL among its parts.
+    Example: it pushes down a condition with a NULL among its parts.
     """
     text = text_of(error)
     return any(mark in text for mark in ("java.lang.AssertionError", "scala.MatchError", "[INTERNAL_ERROR]"))
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Whether every later statement would fail in this JVM.
+    """Return whether every later statement would fail in this JVM.
 
     A class that failed to load, as after a full disk, is never loaded again.
     """

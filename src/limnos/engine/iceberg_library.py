@@ -35,7 +35,7 @@ class IcebergLibrary:
 
 
 def library_of(spark: SparkSession) -> IcebergLibrary:
-    """The library in the JVM of a session. Raises RuntimeError if Spark has been stopped."""
+    """Return the library in the JVM of a session. Raises RuntimeError if Spark has been stopped."""
     machine = spark._jvm  # noqa: SLF001 - PySpark has no other way to it
     if machine is None:
         raise RuntimeError("Spark has been stopped")

@@ -27,9 +27,9 @@ from limnos.sqlpp.values.model import Date, DateTime, Time, Value
 
 NOT_FOUND, MALFORMED, UNKNOWN_FORMAT = 3077, 3021, 3026
 DOCUMENT_BYTES_MAX: Final = 16 << 20
-"""Longest text of one object."""
+"""The maximum length of an object's text."""
 UNFINISHED: Final[list[Value]] = []
-"""Stands for the values of a text that ends within one."""
+"""Marks the values of an incomplete text."""
 _WIDE: Final = 1 << 63
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -60,7 +60,9 @@ def read_files(source: ExternalSource | None, form: StorageForm) -> Iterator[Val
 
 
 def _resolve_links(file: Path, source: ExternalSource) -> Path:
-    """The file with links resolved. Raises SqlppError if they lead out of the directories that statements may read."""
+    """Return the path of a file with links resolved. Raises SqlppError if it is outside the directories that statements
+    may read.
+    """
     real = file.resolve()
     if not source.within:
         return real
@@ -75,7 +77,7 @@ def _path(location: str) -> Path:
 
 
 def _files(location: str) -> list[Path]:
-    """The file, or all files below the directory. Names that begin with `.` or `_` are left out."""
+    """Return the file, or all files below the directory. Names that begin with `.` or `_` are left out."""
     path = _path(location)
     if path.is_file():
         return [path]
@@ -118,7 +120,7 @@ def _documents(file: Path, read: Callable[[str], list[Value]]) -> Iterator[Value
 
 
 def _texts(file: Path, read: Callable[[str], list[Value]]) -> Iterator[tuple[int, list[Value] | None, str]]:
-    """The values of each text with the number of its first line; None for one that is not of the format.
+    """Yield the values of each text with the number of its first line; None for a malformed text.
 
     A text is a line, or all lines until its brackets are closed.
     """
@@ -148,7 +150,7 @@ def _texts(file: Path, read: Callable[[str], list[Value]]) -> Iterator[tuple[int
 
 
 def _attempt(read: Callable[[str], list[Value]], text: str) -> list[Value] | None:
-    """The values of a text; None if it is not of the format, `UNFINISHED` if it ends within a value."""
+    """Return the values of a text; None if it is malformed, `UNFINISHED` if it ends within a value."""
     try:
         return read(text)
     except UnfinishedText:
@@ -158,7 +160,7 @@ def _attempt(read: Callable[[str], list[Value]], text: str) -> list[Value] | Non
 
 
 def _depth(line: str, depth: int, *, quote: str) -> tuple[int, str]:
-    """The number of open brackets after a line, and the quote of a string that is still open."""
+    """Return the number of open brackets after a line, and the quote of a string that is still open."""
     escaped = False
     for character in line:
         if escaped:

@@ -1,6 +1,6 @@
 """Quoted names for Spark SQL.
 
-May import nothing. Must not know what a name refers to.
+May import nothing. Must not know the objects that names refer to.
 """
 
 from __future__ import annotations
@@ -12,5 +12,5 @@ STATEMENT: Final = "spark.sql.iceberg.snapshot-property.sqlpp.statement"
 
 
 def quote_name(*parts: str) -> str:
-    """A qualified name in backticks: `quote_name("c", "a`b")` is `` `c`.`a``b` ``."""
+    """Return a qualified name in backticks: `quote_name("c", "a`b")` is `` `c`.`a``b` ``."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in parts)

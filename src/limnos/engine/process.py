@@ -1,7 +1,7 @@
 """The engine's main program: receives the sockets of jobs over its control socket and runs each job in a thread.
 
-May import the sibling modules, `spark` for where its archives lie, `sqlpp` and the standard library. Must not know what
-a statement does. It gives up its rights to files before it imports Spark. It ends with all its child processes when the
+May import the sibling modules, `spark` for the paths of its archives, `sqlpp` and the standard library. Must not know
+statements. It gives up its rights to files before it imports Spark. It ends with all its child processes when the
 control socket closes.
 """
 
@@ -39,7 +39,7 @@ MEMORY_MAX = 3 << 30
 A statement that needs more fails; the others go on.
 """
 TOLD_WITHIN_S = 2.0
-"""How long an engine that cannot start or go on stays alive to report the reason."""
+"""Seconds that an engine which cannot start or continue stays alive to report the reason."""
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def _own() -> Iterable[str]:
-    """The directories of the Python interpreter, its libraries, Java and the cache of archives."""
+    """Return the directories of the Python interpreter, its libraries, Java and the cache of archives."""
     from limnos.spark.jars import cache_directory  # noqa: PLC0415
 
     named = (sys.prefix, sys.base_prefix, os.environ.get("JAVA_HOME", ""), *sys.path, str(cache_directory()))
@@ -101,12 +101,12 @@ def _begin(start: wire.EngineStart, task: Future[StatementSessions]) -> None:
 
 
 def _end_soon() -> None:
-    """End this process and its children after the time in which it reports the reason."""
+    """End this process and its children after the period in which it reports the reason."""
     threading.Timer(TOLD_WITHIN_S, os.killpg, (0, signal.SIGKILL)).start()
 
 
 class _JobConnection:
-    """One job on its socket, with its deadline and whether the client has left."""
+    """One job on its socket, with its deadline and whether the client has disconnected."""
 
     def __init__(self, own: socket.socket, task: Future[StatementSessions], *, places: threading.Semaphore) -> None:
         self._socket = own
@@ -137,7 +137,7 @@ class _JobConnection:
                     self._socket.shutdown(socket.SHUT_RDWR)  # ends the thread that listens on it
 
     def _is_over(self) -> bool:
-        """Whether Spark had started and its JVM no longer answers."""
+        """Return whether Spark had started and its JVM no longer answers."""
         task = self._begun
         return task.done() and task.exception() is None and not task.result().is_alive()
 
@@ -195,7 +195,7 @@ class _JobConnection:
             raise timed_out_error()
 
     def _watch(self) -> None:
-        """Wait until the server closes the socket or the deadline passes; then cancel the job in Spark."""
+        """Wait until the server closes the socket or the deadline passes, then cancel the job in Spark."""
         try:
             self._socket.settimeout(None)
         except OSError:  # the job has ended already
@@ -209,7 +209,7 @@ class _JobConnection:
             self._begun.result().end(self._job.id)
 
     def _listen(self, event: threading.Event) -> None:
-        """Wait for the end of the stream: after the job the server sends nothing more."""
+        """Wait for the end of the stream: after the job the server sends nothing else."""
         with contextlib.suppress(OSError, ValueError):
             while self._socket.recv(1):
                 pass

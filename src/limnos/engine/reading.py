@@ -1,7 +1,8 @@
 """Reads objects of datasets with Spark, with the columns and conditions that a scan needs pushed down.
 
-May import the sibling modules, `sqlpp` and PySpark. Must not know statements. A condition is pushed down only where
-Spark means the same by it as SQL++, and only if every object of the result meets it. The evaluator does the rest.
+May import the sibling modules, `sqlpp` and PySpark. Must not know statements. A condition is pushed down only if it has
+the same meaning in Spark and SQL++, and only if every object of the result meets it. The evaluator applies all other
+conditions.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def look_up_objects(spark: SparkSession, table: DatasetTable, *, lookup: Lookup)
 
 
 def frame_of(spark: SparkSession, table: DatasetTable, *, requirement: ScanRequirement, parts: int) -> DataFrame | None:
-    """The data frame of the rows that a scan needs; None if the dataset has no snapshot."""
+    """Return the data frame of the rows that a scan needs; None if the dataset has no snapshot."""
     frame = table.frame(spark)
     if frame is None:
         return None
@@ -89,7 +90,7 @@ def _filtered_frame(frame: DataFrame, table: DatasetTable, *, requirement: ScanR
 def _groups(
     spark: SparkSession, table: DatasetTable, *, requirement: ScanRequirement, grouped: EngineGrouping
 ) -> Iterator[Value]:
-    """Yield an object for each group: its keys and its aggregates."""
+    """Yield an object for each group: its keys and aggregates."""
     frame = table.frame(spark)
     if frame is None:
         counts: dict[str, Value] = {one.name: 0 for one in grouped.measures if one.function == "count"}
@@ -115,7 +116,9 @@ def _measure(measure: GroupMeasure) -> Column:
 
 
 def needed_columns(record: RecordType, fields: frozenset[str] | None) -> list[str]:
-    """The columns that hold the given fields. Includes the open part if one of the fields may be stored there."""
+    """Return the columns that hold the given fields. Includes the open part if one of the fields may be stored
+    there.
+    """
     types = [field for field in columns(record) if fields is None or field.name in fields]
     names = [field.name for field in types]
     certain = {field.name for field in types if not field.optional}
@@ -124,7 +127,7 @@ def needed_columns(record: RecordType, fields: frozenset[str] | None) -> list[st
 
 
 def condition_of(record: RecordType, condition: Condition) -> Column | None:
-    """A condition as a Spark column; None if Spark does not mean the same by it."""
+    """Return a condition as a Spark column; None if it has another meaning in Spark."""
     scalar = column_type(record, condition.path)
     if scalar is None or not is_exact(record, condition):
         return None
@@ -138,7 +141,7 @@ def condition_of(record: RecordType, condition: Condition) -> Column | None:
 
 
 def _literal(value: Value) -> Column:
-    """A value as a Spark literal."""
+    """Return a value as a Spark literal."""
     from pyspark.sql import functions  # noqa: PLC0415
 
     if isinstance(value, Date):

@@ -35,7 +35,7 @@ FEW = 10_000
 def values_of(
     spark: SparkSession, carried: RelationalQuery, *, tables: Callable[[tuple[str, ...], str], DatasetTable], parts: int
 ) -> Iterator[Value]:
-    """Execute a query and yield its results. Raises what Spark raises.
+    """Execute a query and yield its results. Raises Spark's errors.
 
     Args:
         spark: The session of the statement.
@@ -54,10 +54,10 @@ def values_of(
 def _planned_frame(
     spark: SparkSession, carried: RelationalQuery, *, tables: Callable[[tuple[str, ...], str], DatasetTable], parts: int
 ) -> DataFrame:
-    """The data frame of the query, after Spark has planned it.
+    """Return the data frame of the query, after Spark has planned it.
 
-    If the planner fails by a bug of its own, the query is planned again with conditions kept away from the tables,
-    where the bug is.
+    If the planner fails because of a bug in Spark, the query is planned again without pushed-down conditions, which
+    cause the bug.
     """
     for source in (_source, _source_apart):
         statement = statement_of(carried.relation, carried.layout, sources=partial(source, tables), parts=parts)
@@ -78,7 +78,7 @@ def _plan(frame: DataFrame) -> str:
 
 
 def _multiplies(frame: DataFrame, relation: Relation) -> bool:
-    """Whether Spark joins by a Cartesian product: then each side should be one partition.
+    """Return whether Spark joins by a Cartesian product: then each side should be one partition.
 
     Such a join runs a task for each pair of partitions.
     """
@@ -86,7 +86,7 @@ def _multiplies(frame: DataFrame, relation: Relation) -> bool:
 
 
 def has_few_rows(relation: Relation) -> bool:
-    """Whether a relation has at most `FEW` rows, whatever its datasets contain."""
+    """Return whether a relation has at most `FEW` rows, whatever its datasets contain."""
     while isinstance(relation, (Extension, Filter, Sort, Window)):
         relation = relation.source
     if isinstance(relation, RowLimit):
@@ -95,20 +95,20 @@ def has_few_rows(relation: Relation) -> bool:
 
 
 def _source(tables: Callable[[tuple[str, ...], str], DatasetTable], read: DatasetRead) -> str:
-    """The dataset in FROM, at the statement's snapshot."""
+    """Return the dataset in FROM, at the statement's snapshot."""
     return tables(read.dataverse, read.name).source
 
 
 def _source_apart(tables: Callable[[tuple[str, ...], str], DatasetTable], read: DatasetRead) -> str:
-    """The dataset in FROM, behind a condition that is always true.
+    """Return the dataset in FROM with a condition that is always true.
 
-    Spark cannot know that and pushes no other condition past it.
+    Spark cannot detect that, and pushes no other condition past it.
     """
     return f"(SELECT * FROM {_source(tables, read)} WHERE rand() >= 0)"
 
 
 def decoded(layout: ResultLayout, batches: Iterable[pa.RecordBatch]) -> Iterator[Value]:
-    """The values of Arrow batches in the layout of the result."""
+    """Return the values of Arrow batches in the layout of the result."""
     return layout.values(_rows([plain_type(type_) for _, type_ in layout.columns], batches))
 
 

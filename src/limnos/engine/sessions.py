@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from limnos.sqlpp.jobs import EngineJob
 
 RESULT_BYTES_MAX = 512 << 20
-"""Largest result in bytes that a statement may bring to the driver."""
+"""The maximum size in bytes of a result on the driver."""
 APP = "limnos-sqlpp"
 POOLS = 64
-"""Number of Spark's scheduler pools.
+"""The number of Spark's scheduler pools.
 
-Jobs of one pool get free slots in order, pools in turn; concurrent statements get a pool each.
+Jobs in one pool get free slots in order, and pools in turn; concurrent statements get a pool each.
 """
 
 
@@ -42,7 +42,7 @@ class StatementSessions:
         self._pools = cycle(range(POOLS))
 
     def begin(self) -> None:
-        """Start Spark; takes seconds. Raises what `limnos.spark.session` raises."""
+        """Start Spark; takes seconds. Raises the errors of `limnos.spark.session`."""
         start = self._start
         settings = {
             "spark.driver.memory": start.memory,

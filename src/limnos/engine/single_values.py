@@ -1,4 +1,4 @@
-"""Conversion between rows and JSON by field ids, as Iceberg's library reads it.
+"""Conversion between rows and the JSON by field ids that Iceberg's library reads.
 
 The format is the JSON single-value serialization of the Iceberg specification, Appendix D. May import `sqlpp.stored`
 for the names of plain values. Must not know Spark. A row holds plain Python values: a date is its number of days, a
@@ -25,11 +25,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY_FIRST, DAY_LAST = date.min.toordinal(), date.max.toordinal()
 _MICROSECOND = timedelta(microseconds=1)
 IN_LISTS = frozenset({"boolean", "int", "long", "float", "double", "string", "uuid"})
-"""Types whose values Iceberg's generic rows hold in a list in the same form as elsewhere."""
+"""The types whose values in lists have the same form in Iceberg's generic rows as elsewhere."""
 
 
 class NoSingleValue(Exception):
-    """The value or type has no supported single-value form."""
+    """Raised if a value or type has no supported single-value form."""
 
 
 def check(schema: Mapping[str, Json]) -> None:
@@ -51,12 +51,12 @@ def _check(type_: Json, *, types: frozenset[str]) -> None:
 
 
 def encoded(row: Row, schema: Mapping[str, Json]) -> str:
-    """A row as JSON text. Raises NoSingleValue for a value that JSON cannot express."""
+    """Return a row as JSON text. Raises NoSingleValue for a value that JSON cannot express."""
     return json.dumps(_encode(row, schema), allow_nan=False)
 
 
 def decoded(text: str, schema: Mapping[str, Json]) -> dict[str, Plain]:
-    """The row of a JSON text. Raises NoSingleValue for a date or timestamp that Python cannot express."""
+    """Return the row of a JSON text. Raises NoSingleValue for a date or timestamp that Python cannot express."""
     result = _decode(json.loads(text), schema)
     if not isinstance(result, dict):
         raise NoSingleValue("a row that is no object")
@@ -103,14 +103,14 @@ def _real(value: Plain) -> Json:
 
 
 def day_text(value: Plain) -> str:
-    """The ISO text of a date, from its number of days since 1970. Raises NoSingleValue."""
+    """Return the ISO text of a date, from its number of days since 1970. Raises NoSingleValue."""
     if not isinstance(value, int) or not DAY_FIRST <= value + EPOCH.toordinal() <= DAY_LAST:
         raise NoSingleValue("a day of another era")
     return date.fromordinal(value + EPOCH.toordinal()).isoformat()
 
 
 def moment_text(value: Plain) -> str:
-    """The ISO text of a timestamp, from its microseconds since 1970. Raises NoSingleValue."""
+    """Return the ISO text of a timestamp, from its microseconds since 1970. Raises NoSingleValue."""
     if not isinstance(value, int):
         raise NoSingleValue("a moment that is none")
     try:
@@ -134,7 +134,7 @@ def _moment(text: Json) -> Plain:
 
 
 def _single(value: Json) -> Plain:
-    """A 32-bit float from the shortest text that denotes it."""
+    """Return the value of a 32-bit float with the shortest decimal text that denotes it."""
     number = float(value)  # type: ignore[arg-type]
     unpack: float = struct.unpack("f", struct.pack("f", number))[0]
     return unpack

@@ -294,7 +294,7 @@ _PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 
 def _part(node: CallTerm, arguments: tuple[str, ...]) -> str:
-    """A part of a date or timestamp, as in `get_year`."""
+    """Write the extraction of a part of a date or timestamp, as in `get_year`."""
     return f"CAST({node.name.removeprefix('get_')}({arguments[0]}) AS BIGINT)"
 
 

@@ -1,7 +1,8 @@
 """Executes one job, from its plan to its results.
 
-May import the sibling modules and `sqlpp`. Must not know the wire. What Spark supports is pushed down. The evaluator
-does the rest within its budget. A statement that changes data yields its results (RETURNING) after its commit.
+May import the sibling modules and `sqlpp`. Must not know the wire. Supported operations are pushed down to Spark. The
+evaluator does the others within its budget. A statement that changes data yields its results (RETURNING) after its
+commit.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ logger = logging.getLogger(__name__)
 def run_job(
     spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None], budget: Budget | None = None
 ) -> Iterator[str]:
-    """The results of a job, each as JSON.
+    """Yield the results of a job, each as JSON.
 
     Args:
         spark: The session of the statement.
@@ -81,7 +82,7 @@ class _JobRun:
         self._tables: dict[tuple[str, ...], DatasetTable] = {}
 
     def query(self) -> Iterator[Value]:
-        """The results of a query; for an expression, its one value."""
+        """Yield the results of a query, or the value of an expression."""
         return self._evaluated(self._job.expression, slots=self._job.slots)
 
     def change(self) -> Iterator[Value]:
@@ -101,7 +102,7 @@ class _JobRun:
         yield from returned
 
     def _objects(self, table: DatasetTable) -> list[Object]:
-        """All objects to write or delete, evaluated and checked."""
+        """Return all objects to write or delete, evaluated and checked."""
         kind = self._job.kind
         if kind == "delete":
             keys = frozenset(path[0] for path in table.form.keys)
@@ -113,7 +114,7 @@ class _JobRun:
         return check_objects(table.form, self._counted(self._source()), replaces=kind in ("upsert", "update"))
 
     def _source(self, *, result_fields: frozenset[str] | None = None) -> Iterator[Value]:
-        """The objects of INSERT, UPSERT and DELETE: the items of a collection, or the single value."""
+        """Return the objects of INSERT, UPSERT and DELETE: the items of a collection, or the single value."""
         expression = self._job.expression
         result = self._evaluated(expression, slots=self._job.slots, result_fields=result_fields)
         if isinstance(expression, Subquery):
@@ -149,14 +150,16 @@ class _JobRun:
     def _in_parts(
         self, changed: Expression, requirements: tuple[ScanRequirement, ...], *, slots: int
     ) -> Iterator[Value]:
-        """The results of a statement that the evaluator executes over Spark scans."""
+        """Yield the results of a statement that the evaluator executes over Spark scans."""
         bound = BoundQuery(changed, slots, ())
         return results(bound, lambda _, number: self._read(requirements[int(number)], slots), budget=self._budget)
 
     def _near(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None
     ) -> Iterator[Value] | None:
-        """The results of a statement that reads only a few objects by keys or indexes; None for other statements."""
+        """Return the results of a statement that reads only a few objects by keys or indexes; None for other
+        statements.
+        """
         if sum(isinstance(node, Scan) for node in walk(expression)) not in range(1, SCANS_MAX + 1):
             return None
         changed, requirements = prepare_scans(expression, result_fields=result_fields)
@@ -172,7 +175,7 @@ class _JobRun:
         return results(BoundQuery(changed, slots, ()), lambda _, number: result[int(number)], budget=self._budget)
 
     def _lookup(self, requirement: ScanRequirement) -> tuple[DatasetTable, Lookup] | None:
-        """The table and the lookup of a scan; None if the conditions fix neither a key nor an index."""
+        """Return the table and the lookup of a scan; None if the conditions fix neither a key nor an index."""
         ref = self._ref(requirement.dataverse, requirement.name)
         if ref.files is not None:
             return None
@@ -181,7 +184,7 @@ class _JobRun:
         return None if lookup is None else (table, lookup)
 
     def _whole(self, expression: Expression, result_fields: frozenset[str] | None) -> Iterator[Value] | None:
-        """The results of a query that Spark executes as a whole; None if it cannot be translated or planned."""
+        """Return the results of a query that Spark executes as a whole; None if it cannot be translated or planned."""
         if not isinstance(expression, Subquery):
             return None
         try:
@@ -192,7 +195,7 @@ class _JobRun:
         return self._by_spark(query)
 
     def _by_spark(self, query: RelationalQuery) -> Iterator[Value] | None:
-        """The results of a translated query; None if Spark cannot plan it although it is valid."""
+        """Return the results of a translated query; None if Spark cannot plan it although it is valid."""
         try:
             return values_of(self._spark, query, tables=self._named, parts=self._parts)
         except Exception as error:
@@ -212,7 +215,7 @@ class _JobRun:
         return objects(self._spark, self._table(ref), requirement=want, parts=self._parts)
 
     def _type(self, dataverse: tuple[str, ...], name: str) -> RecordType | None:
-        """The type of a dataset's columns; None for files."""
+        """Return the type of a dataset's columns; None for files."""
         ref = self._ref(dataverse, name)
         return self._table(ref).form.type if ref.files is None else None
 
@@ -226,7 +229,7 @@ class _JobRun:
         raise compilation(f"The statement reads a dataset {name} that it was not decided for")
 
     def _table(self, ref: DatasetRef) -> DatasetTable:
-        """A dataset's table, at the same snapshot for the whole statement."""
+        """Return a dataset's table, at the same snapshot for the whole statement."""
         if ref.path not in self._tables:
             self._tables[ref.path] = table_of(self._spark, ref)
         return self._tables[ref.path]

@@ -64,7 +64,7 @@ class DatasetTable(NamedTuple):
 
 
 def table_of(spark: SparkSession, ref: DatasetRef) -> DatasetTable:
-    """Load a dataset's table. Raises SqlppError for a metadata table, and what Spark raises if the table is gone."""
+    """Load a dataset's table. Raises SqlppError for a metadata table, and Spark's errors if the table was dropped."""
     table = load_iceberg_table(spark, ref)
     current = table.currentSnapshot()
     snapshot = None if current is None else int(current.snapshotId())
@@ -99,7 +99,7 @@ def _is_metadata(table: JavaObject) -> bool:
 
 
 def _schema_json(spark: SparkSession, table: JavaObject, *, snapshot: int | None) -> str:
-    """The schema of the snapshot, which may be older than the table's current one."""
+    """Return the schema of the snapshot, which may be older than the table's current one."""
     iceberg = library_of(spark)
     schema = table.schema() if snapshot is None else iceberg.schema_at(table, snapshot)
     return str(iceberg.schema_text(schema))

@@ -3,9 +3,9 @@
 May import the standard library and msgspec. Must not know the content of jobs.
 
 The engine's standard input is the control socket. The server sends the sockets of jobs over it as descriptors, and the
-engine ends when it closes. On a job's socket the server sends one frame with the job. The engine answers with frames of
-rows and one closing frame. The server cancels a job by shutting its socket for writing. A frame has a kind (1 byte), a
-length (4 bytes, big-endian) and a body.
+engine ends when the control socket closes. On a job's socket the server sends one frame with the job. The engine
+answers with frames of rows and one closing frame. The server cancels a job by shutting its socket for writing. A frame
+has a kind (1 byte), a length (4 bytes, big-endian) and a body.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 
 HEAD: Final = struct.Struct(">cI")
 FRAME_BYTES_MAX: Final = 64 << 20
-"""Longest body of a frame. A reader refuses longer ones."""
+"""The maximum size of a frame's body in bytes. Longer frames are refused."""
 
 Kind = Literal[b"J", b"R", b"D", b"E", b"P"]
 JOB: Final = b"J"
@@ -40,7 +40,7 @@ class JobFailure(Struct, frozen=True):
     column: int | None = None
     told: bool = False
     again: bool = False
-    """The same statement may succeed when it is sent again."""
+    """Whether the same statement may succeed on a retry."""
     duplicate: bool = False
     """The error is `DuplicateKey`; the message is the key."""
     unknown: bool = False
@@ -63,7 +63,7 @@ class EngineStart(Struct, frozen=True):
     readable: tuple[str, ...]
     writable: tuple[str, ...]
     closed: tuple[str, ...]
-    """Directories that the engine must not see, even within `readable` directories."""
+    """Directories that are closed to the engine, even within `readable` directories."""
     jars: tuple[str, ...] = ()
     """Archives for Spark that are already on disk. If empty, the engine finds them and a Java itself."""
     java_home: str = ""

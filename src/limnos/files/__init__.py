@@ -1,7 +1,7 @@
 """Object stores and local disks behind one small interface: files are written once under fresh names, read and deleted.
 
-May import `model`, and fsspec where a URL needs it. Must not know Iceberg metadata, SQL or HTTP. Bytes are stored as
-they are: compression is the caller's, and the caller checks whether a location is allowed.
+May import `model`, and fsspec where a URL needs it. Must not know Iceberg metadata, SQL or HTTP. Bytes are stored
+unchanged: the caller compresses them, and checks whether a location is allowed.
 """
 
 from limnos.files.allowed_storage import ENDPOINTS, STORAGE, AllowedStorage, allow_everything, check_usable, root_of

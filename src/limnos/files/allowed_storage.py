@@ -50,7 +50,7 @@ class AllowedStorage(NamedTuple):
     """The roots and endpoints that the settings allow.
 
     `roots` are locations or whole schemes (`s3://` allows every bucket), `endpoints` are origins. `own_directories` are
-    the server's own directories, and `open_within` are locations in them that are allowed nevertheless.
+    the server's own directories, and `open_within` are allowed locations in them.
     """
 
     roots: tuple[str, ...]

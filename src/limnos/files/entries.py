@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 ChooseNames = Callable[[list[str]], Sequence[str]]
-"""Chooses some of the file names of a directory."""
+"""A function that selects some of the file names of a directory."""
 
 
 class FileEntry(NamedTuple):
@@ -26,7 +26,7 @@ class FileEntry(NamedTuple):
 class FileIdentity(NamedTuple):
     """The identity and version of a local file or directory.
 
-    Nobody can set `changed_ns` (ctime), so it shows each change.
+    Programs cannot set `changed_ns` (ctime), so it shows each change.
     """
 
     device: int

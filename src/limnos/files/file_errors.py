@@ -20,7 +20,7 @@ from limnos.model.errors import (
 )
 
 TRIES_MAX: Final = 8
-"""How often linking a file is tried while others create and delete files under its name."""
+"""The maximum number of attempts to link a file while others create and delete files under its name."""
 _PASSING = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.EMFILE, errno.ENFILE})
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError", "ServiceRequestError", "ServiceResponseError"})
@@ -33,7 +33,7 @@ def missing_error(location: str, reason: str = "there is no such file") -> Missi
 
 
 def taken_error(location: str) -> AlreadyExists:
-    """Build the error for a name under which other bytes exist."""
+    """Build the error for a name that is taken by a file with other bytes."""
     return AlreadyExists(
         f"File already exists: {location}. Files are never overwritten: write under a fresh name.",
         kind="file",
@@ -47,11 +47,11 @@ def too_large_error(location: str, bytes_max: int) -> TooLarge:
 
 
 def storage_error(verb: str, location: str, error: Exception, *, remote: bool = False) -> LimnosError:
-    """Map an error of a system.
+    """Map an error of the operating system or an object store.
 
-    Returns BadRequest for a name that is too long, NoSpace for a full disk, ServiceUnavailable if trying again may
-    help, else StorageFailed. The message of a remote store goes to the log only: its address may have been chosen by a
-    user who must not read others' answers.
+    Returns BadRequest for a name that is too long, NoSpace for a full disk, ServiceUnavailable if a retry may help,
+    else StorageFailed. The message of a remote store goes to the log only: its address may have been chosen by a user
+    who must not read others' answers.
     """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return BadRequest(

@@ -1,7 +1,7 @@
 """A file of keys that only its owner may read: one key in base64 on each line, the newest last.
 
-May import `model`. Must not know what the keys are for. The file is replaced atomically, so a reader sees the old or
-the new content.
+May import `model`. Must not know the use of the keys. The file is replaced atomically, so a reader sees the old or the
+new content.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEAD: Final = (
 def keys_read(path: Path) -> tuple[bytes, ...]:
     """Read the keys of a file, oldest first; empty if it does not exist.
 
-    Raises CannotStart if other users may read the file, or if it holds something else.
+    Raises CannotStart if other users may read the file, or if its content is malformed.
     """
     try:
         with path.open("rb") as file:
@@ -78,7 +78,9 @@ def _cannot(path: Path, why: str, *, advice: str) -> CannotStart:
 
 @contextmanager
 def _exclusive_lock(directory: Path) -> Iterator[None]:
-    """Keep other processes from changing key files in a directory meanwhile, and sync the directory at the end."""
+    """Prevent other processes from changing key files in a directory for the body of the `with`, and sync the directory
+    at the end.
+    """
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -191,7 +191,7 @@ class LocalFiles:
         raise file_errors.taken_error(target)
 
     def _linked(self, source: str, target: str) -> bool:
-        """Link a file; False if the name holds other bytes.
+        """Link a file; returns False if the name is taken by a file with other bytes.
 
         Raises FileNotFoundError if one of the two files is deleted while they are compared.
         """
@@ -319,7 +319,9 @@ def _path(location: str) -> str:
 
 
 def _new_path(location: str) -> str:
-    """The path of a new file. Its name is unique, so only the path of the directory above the table's is cached."""
+    """Return the path of a new file. Its name is unique, so only the path of the directory above the table's is
+    cached.
+    """
     above = location.rsplit("/", 3)[0]
     names = location[len(above) :]
     if not above or above[-1] in "/:" or _PLAIN_NAMES.fullmatch(names) is None:

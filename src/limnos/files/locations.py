@@ -5,8 +5,8 @@ followed.
 
 A location is an absolute local path (`/x`, `file:/x`, `file:///x`) or a URL of an object store. The text after the
 scheme is raw, as Iceberg's Java and Python readers take it: percent signs are not decoded, spaces and Unicode are
-plain. Spellings that some reader would take differently are refused, so that no spelling leads out of a root. These are
-dot segments (also percent-encoded), control characters, and a query or fragment on an object store.
+plain. Spellings that readers interpret differently are refused, so that no spelling leads out of a root. These are dot
+segments (also percent-encoded), control characters, and a query or fragment on an object store.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BYTES_MAX: Final = 2000
 """
 
 PARSED_MAX: Final = 16_384
-"""Number of parsed locations in the cache, at about 1 KB each. Parsing is pure and happens at every load of a table."""
+"""The number of parsed locations in the cache, at about 1 KB each. Locations are parsed at every load of a table."""
 
 
 class ParsedLocation(msgspec.Struct, frozen=True):
@@ -95,9 +95,9 @@ def normalise(location: str) -> str:
 def place_key(location: str) -> str:
     """Return the key of a location in the register of storage locations. Raises BadRequest as `parse` does.
 
-    Two locations that some reader takes for the same have the same key. Beyond `normalise`, a bucket or host is
-    lower case, repeated slashes in an object's key are one, and percent signs are decoded. A key is only compared,
-    never opened.
+    Two locations that any reader may treat as the same have the same key. Beyond `normalise`, a bucket or host is lower
+    case, repeated slashes in an object's key are one, and percent signs are decoded. A key is only compared, never
+    opened.
     """
     normal = normalise(location)
     scheme, _, rest = normal.partition("://")

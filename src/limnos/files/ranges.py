@@ -1,6 +1,6 @@
 """Reads parts of files, up to a number of bytes in all, for readers of formats that have an index at their end.
 
-May import `model` and this room. Must not know what the files hold. A local file is opened once, after its links are
+May import `model` and this room. Must not know the content of files. A local file is opened once, after its links are
 resolved within the roots. An object store is asked for a range at a time.
 """
 
@@ -22,7 +22,7 @@ from limnos.model.errors import UnsupportedOperation
 
 
 class ReadBudget:
-    """The number of bytes that several files may be read for together."""
+    """The maximum number of bytes that may be read from several files together."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -37,7 +37,7 @@ class ReadBudget:
         return f"Reading this takes more than {size} of the table's files, which is the limit here: ask for fewer columns, or read the table with a client"
 
     def take(self, count: int) -> None:
-        """Count bytes before they are read. Raises UnsupportedOperation if the budget does not have them."""
+        """Count bytes before they are read. Raises UnsupportedOperation if they exceed the budget."""
         if count > self.left:
             self.is_used_up = True
             raise UnsupportedOperation(self.message)
@@ -51,11 +51,11 @@ class RangeReader(io.RawIOBase):
         self._source, self._budget, self._at = source, budget, 0
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: the file can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
+        """Return True: the reader can seek."""
         return True
 
     def tell(self) -> int:
@@ -69,7 +69,7 @@ class RangeReader(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        """Read up to `size` bytes; without it all that are left. Raises UnsupportedOperation beyond the budget."""
+        """Read up to `size` bytes, by default all remaining ones. Raises UnsupportedOperation beyond the budget."""
         left = max(0, self._source.size - self._at)
         count = left if size < 0 else min(size, left)
         self._budget.take(count)
@@ -78,7 +78,7 @@ class RangeReader(io.RawIOBase):
         return data
 
     def readall(self) -> bytes:
-        """Read all that is left."""
+        """Read all remaining bytes."""
         return self.read()
 
     def size(self) -> int:
@@ -98,7 +98,7 @@ class RangeSource(Protocol):
     size: int
 
     def range(self, start: int, count: int) -> bytes:
-        """Read `count` bytes from a position on."""
+        """Read `count` bytes from the given position."""
 
     def close(self) -> None:
         """Release the file."""

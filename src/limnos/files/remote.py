@@ -55,7 +55,7 @@ _CONNECT_TIMEOUT_S: Final = 5
 _READ_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 3
 _LOOKED_AT: Final = 100
-"""Number of objects of a prefix that are inspected for a file."""
+"""The number of objects of a prefix that are inspected for a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class RemoteFiles:
         return data
 
     def read_range(self, location: str, *, start: int, count: int) -> bytes:
-        """Read `count` bytes of a file from a position on. Raises MissingFile."""
+        """Read `count` bytes of a file from the given position. Raises MissingFile."""
         path = self._path(location)
         try:
             return self._fs.cat_file(path, start=start, end=start + count)
@@ -284,7 +284,7 @@ class RemoteFiles:
     def _create(self, path: str, data: bytes) -> None:
         """Write a file only if none exists.
 
-        A store without conditional writes just writes: the name is fresh anyway.
+        A store without conditional writes writes unconditionally: the name is new anyway.
         """
         if not self._creates:
             self._fs.pipe_file(path, data)

@@ -1,6 +1,6 @@
 """Selects the store for a location: local paths by the operating system, object stores through fsspec.
 
-May import `model` and this room. Must not know what the files hold.
+May import `model` and this room. Must not know the content of files.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ LOCAL_FILES: Final = LocalFiles()
 class FileStore(Protocol):
     """Whole files of one store. Calls block, and are safe from any thread. Locations need not be in normal form.
 
-    Beside the errors of each method, all raise BadRequest (malformed location), ServiceUnavailable (try again) and
+    Beside the errors of each method, all raise BadRequest (malformed location), ServiceUnavailable (temporary) and
     StorageFailed (the store refused). A failed write leaves nothing under its name. One exception: if an object store's
-    answer was lost, a file may be left that nothing refers to.
+    response was lost, an unreferenced file may be left.
     """
 
     def write_new(self, location: str, data: bytes, *, first: bool = False) -> None:
         """Write a file under a fresh name and create its parents; never leaves a partial file.
 
-        An object store accepts the very same bytes again, because its client may repeat a request.
+        An object store accepts the very same bytes again, because its client may retry a request.
 
         Args:
             location: The new file.

@@ -1,7 +1,7 @@
 """Reads local files that a caller names, and follows symbolic links only within the roots.
 
-May import `model` and this room. Must not know what the files hold. A link that leads out is answered as a missing
-file, whether its target exists or not: a caller who may name files below a warehouse must not learn what is elsewhere
+May import `model` and this room. Must not know the content of files. A link that leads out is treated as a missing
+file, whether its target exists or not: a caller who may name files below a warehouse must not learn about other files
 on the machine.
 """
 
@@ -62,7 +62,7 @@ def refuse_alias(location: str, roots: Sequence[str]) -> None:
 
 
 def _is_open(result: str, roots: Sequence[str], allowed: AllowedStorage) -> bool:
-    """Return whether a resolved location is within a root and outside of the server's own directories."""
+    """Return whether a resolved location is within a root and outside the server's own directories."""
     if not is_within(result, _real(roots)):
         return False
     return not is_within(result, _real(allowed.own_directories)) or is_within(result, _real(allowed.open_within))

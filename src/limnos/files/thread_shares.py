@@ -1,8 +1,8 @@
 """Thread pools for blocking calls, one per catalog: a store that never answers delays no other catalog.
 
-May import `model` alone. Must not know what is called. Threads are daemons, started on demand and ended when idle; the
-process never waits for a stuck one. A call that exceeds its time, or whose caller has left, is abandoned. When its
-thread comes back it serves other calls, and a late result can be undone.
+May import `model` alone. Must not know the functions that are called. Threads are daemons, started on demand and ended
+when idle; the process never waits for a stuck one. A call that exceeds its time, or whose caller has left, is
+abandoned. When its thread comes back it serves other calls, and a late result can be undone.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _ThreadShare:
     def add(self, call: _BlockingCall) -> None:
         """Queue a call.
 
-        Raises the storage-unavailable error that `silent` builds, if all threads hang or the queue is full.
+        Raises the storage-unavailable error of `silent` if all threads are stuck or the queue is full.
         """
         with self.changed:
             if self.stuck >= self.threads_max or len(self.waiting) >= WAITING_MAX:

@@ -1,4 +1,4 @@
-"""Pure table formats: metadata documents in, metadata documents out.
+"""Pure functions over table formats: they take and return metadata documents.
 
 May import `model` and lower rooms. Must not know HTTP, SQL, files or permissions.
 """

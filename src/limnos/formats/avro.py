@@ -1,8 +1,8 @@
 """Reads single fields of untrusted Avro files, with limits on size and time.
 
-May import fastavro. Must not know what the rows mean. fastavro decompresses a block completely and trusts the numbers
+May import fastavro. Must not know the meaning of rows. fastavro decompresses a block completely and trusts the numbers
 in it. Therefore blocks are decompressed here within limits, and fastavro reads them uncompressed with a schema that has
-only the wanted fields. Skipped fields then cost no memory, and time in proportion to their bytes.
+only the requested fields. Skipped fields then need no memory, and time in proportion to their bytes.
 """
 
 from __future__ import annotations
@@ -19,24 +19,26 @@ import fastavro
 from fastavro.types import Schema
 
 BLOCK_BYTES_MAX: Final = 16 << 20
-"""Largest decompressed block. Writers begin a new block after 16 to 64 KB, or for each entry."""
+"""The maximum size of a decompressed block, in bytes. Writers begin a new block after 16 to 64 KB, or for each
+entry.
+"""
 FILE_BYTES_MAX: Final = 1 << 30
 ENTRIES_MAX: Final = 2_000_000
 SCHEMA_BYTES_MAX: Final = 64 << 10
 DEPTH_MAX: Final = 32
 EMPTY_MAX: Final = 8
-"""Most parts of a schema that take no byte, such as the partition of an unpartitioned table."""
+"""The maximum number of parts of a schema that take no bytes, such as the partition of an unpartitioned table."""
 _LZMA_BYTES_MAX: Final = 64 << 20
 _MAGIC: Final = b"Obj\x01"
 _SYNC_SIZE: Final = 16
 
 
 class BadAvro(ValueError):
-    """The data is no Avro file or exceeds a limit; the message says which."""
+    """Raised if the data is no Avro file or exceeds a limit; the message names the limit."""
 
 
 def texts_of(data: bytes, *path: str) -> Iterator[str]:
-    """Yield the text at a path of fields in each row; nothing if the rows have no such field. Raises BadAvro."""
+    """Yield the text at a path of fields in each row; none if the rows have no such field. Raises BadAvro."""
     for (result,) in values_of(data, path):
         if isinstance(result, str):
             yield result
@@ -124,7 +126,7 @@ class _UncompressedFile:
         return data
 
     def whole(self) -> bytes:
-        """Read the rest of the file."""
+        """Read the remaining part of the file."""
         pieces = [self._rest.read()]
         while piece := self._block():
             pieces.append(piece)
@@ -232,7 +234,7 @@ def _schema(entries: dict[str, bytes]) -> object:
 
 
 class _SchemaBounds:
-    """Checks a schema: it must not nest without end, and repeated parts must take bytes."""
+    """Checks a schema: it must not be recursive, and repeated parts must take bytes."""
 
     def __init__(self) -> None:
         self._known: dict[object, bool] = {}

@@ -1,7 +1,7 @@
 """Layout of directed graphs in layers, for pictures of lineage and of pipelines.
 
-May import the standard library only. Pure. Layers go from left to right. Cycles are allowed: the edges that close one
-are marked, and drawn backwards. Edges over several layers pass through points in the layers between.
+May import the standard library only. Pure. Layers go from left to right. Cycles are allowed: the edges that close a
+cycle are marked, and drawn backwards. Edges over several layers pass through points in the layers between.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 ORDER_SWEEPS: Final = 6
 PLACE_SWEEPS: Final = 8
 POINTS_MAX: Final = 300
-"""How many points the edges over several layers have in all."""
+"""The maximum number of points of edges over several layers, in total."""
 _Point = tuple[float, float]
 _Key = tuple[str, int]
-"""A vertex with 0, or a point of a long edge: its edge's key and the layer."""
+"""A vertex with 0, or a point of a long edge: the edge's key and the layer."""
 
 
 class GraphSizes(NamedTuple):
@@ -43,7 +43,7 @@ class RoutedEdge(NamedTuple):
 
 
 class GraphLayout(NamedTuple):
-    """The left upper corner of each node, the lines of the edges, and the size of the whole."""
+    """The upper left corner of each node, the lines of the edges, and the total size."""
 
     corners: dict[str, _Point]
     edges: tuple[RoutedEdge, ...]
@@ -54,7 +54,7 @@ class GraphLayout(NamedTuple):
 def layered_layout(
     nodes: Sequence[str], edges: Iterable[tuple[str, str]], *, sizes: GraphSizes = DEFAULT_SIZES
 ) -> GraphLayout:
-    """Return the layout of a graph. Edges from a node to itself and repeated edges are left out."""
+    """Return the layout of a graph. Edges from a node to itself and repeated edges are omitted."""
     known = set(nodes)
     chosen = list(dict.fromkeys(each for each in edges if each[0] != each[1] and known.issuperset(each)))
     back = _closing_edges(nodes, chosen)
@@ -103,7 +103,7 @@ def _closing_edges(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> se
 
 
 def _layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """Return the layer of each node: the longest path to it; sources are moved next to what they feed."""
+    """Return the layer of each node: the length of the longest path to it; sources are moved next to their targets."""
     out: dict[str, list[str]] = {name: [] for name in nodes}
     missing = dict.fromkeys(nodes, 0)
     for source, target in edges:
@@ -125,7 +125,7 @@ def _layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str,
 
 
 def _chains(edges: Sequence[tuple[str, str]], layer_of: dict[str, int]) -> list[list[_Key]]:
-    """Return the points of each edge; the longest edges go straight where all points would be too many."""
+    """Return the points of each edge; if there are too many points, the longest edges are drawn as straight lines."""
     lengths = sorted(layer_of[target] - layer_of[source] for source, target in edges)
     points, longest = 0, 0
     for length in lengths:
@@ -168,7 +168,9 @@ def _rows(
 
 
 def _order(layers: list[list[_Key]], before: _Neighbours, *, after: _Neighbours) -> None:
-    """Order each layer by the medians of its neighbours, to and fro, and keep the order with the fewest crossings."""
+    """Order each layer by the medians of its neighbours, in both directions, and keep the order with the fewest
+    crossings.
+    """
     best, fewest = [list(layer) for layer in layers], _crossings(layers, after)
     for sweep in range(ORDER_SWEEPS):
         is_down = sweep % 2 == 0
@@ -209,7 +211,7 @@ def _crossings(layers: list[list[_Key]], after: _Neighbours) -> int:
 def _places(
     layers: list[list[_Key]], before: _Neighbours, *, after: _Neighbours, sizes: GraphSizes
 ) -> dict[_Key, float]:
-    """Return the height of each centre: near the median of its neighbours, in order, with gaps."""
+    """Return the vertical position of each centre: near the median of its neighbours, in order, with gaps."""
     offsets = [_offsets(layer, sizes) for layer in layers]
     centres = {
         key: place for layer, own in zip(layers, offsets, strict=True) for key, place in zip(layer, own, strict=True)
@@ -228,7 +230,7 @@ def _places(
 
 
 def _offsets(layer: list[_Key], sizes: GraphSizes) -> list[float]:
-    """Return the least distances of a layer's centres from its first one; points of edges need little room."""
+    """Return the minimum distances of a layer's centres from its first one; points of edges need less space."""
     places: list[float] = []
     at = 0.0
     for key in layer:
@@ -254,7 +256,9 @@ def _isotonic(values: Sequence[float]) -> list[float]:
 def _route(
     chain: list[_Key], corners: dict[str, _Point], *, centres: dict[_Key, float], sizes: GraphSizes
 ) -> tuple[_Point, ...]:
-    """Return the points of an edge: from its left node's right side over the layers between to the other node."""
+    """Return the points of an edge: from the right side of its left node through the layers between to the other
+    node.
+    """
     step = sizes.width + sizes.gap_x
     left, right = corners[chain[0][0]], corners[chain[-1][0]]
     points = [(left[0] + sizes.width, centres[chain[0]])]

@@ -1,4 +1,4 @@
-"""The layouts of a directory of Lance tables: which folder is which table, and the rows of the V2 index.
+"""The layouts of a directory of Lance tables: the mapping of folders to tables, and the rows of the V2 index.
 
 Pure: takes and returns names, rows and locations; `sources.lance` reads and writes them. May import `model` and
 `names`. Must not know storage. Decision record 0053 describes the three layouts.
@@ -22,7 +22,7 @@ MANIFEST: Final = "__manifest"
 """The folder of a V2 directory's index, which is itself a Lance table."""
 SUFFIX: Final = ".lance"
 VERSIONS: Final = "_versions"
-"""The folder that every Lance table with data has."""
+"""The folder of manifests, which every Lance table with data has."""
 RESERVED: Final = ".lance-reserved"
 """Marker file in a table's folder: the name is reserved, and the table has no data yet."""
 DEREGISTERED: Final = ".lance-deregistered"
@@ -30,13 +30,13 @@ DEREGISTERED: Final = ".lance-deregistered"
 OWN_FOLDERS: Final = frozenset({"data", VERSIONS, "_indices", "_deletions", "_transactions", "_refs", "tree"})
 """The folders that Lance creates in a table's folder."""
 SEPARATOR: Final = "$"
-"""Joins the levels of an identifier in the index."""
+"""The separator of the levels of an identifier in the index."""
 NAMES_MAX: Final = 100
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9$._-]")
-"""Characters with a special meaning in a URI or a shell."""
+"""A pattern for characters with a special meaning in a URI or a shell."""
 _UNFIT: Final = re.compile(r"[/%?#]")
 _FILE: Final = re.compile(r"file:/(?!/)", re.IGNORECASE)
-"""A local path as Java writes its URI, with a single slash."""
+"""The prefix of a local path in Java's notation of file URIs, with a single slash."""
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
@@ -92,7 +92,7 @@ def tables_of(folders: Iterable[str], layout: DirectoryLayout) -> list[TableFold
 
 
 def folder_table(folder: str, layout: DirectoryLayout) -> TableFolder | None:
-    """Return the table of a folder; None if it is none."""
+    """Return the table of a folder; None if the folder is no table."""
     if not folder or _is_hidden(folder) or folder == MANIFEST:
         return None
     if layout is DirectoryLayout.V0:
@@ -102,7 +102,7 @@ def folder_table(folder: str, layout: DirectoryLayout) -> TableFolder | None:
 
 
 def folder_of(name: str, layout: DirectoryLayout) -> str:
-    """Return the folder of a top-level table. Raises BadRequest for a name that no folder can have."""
+    """Return the folder of a top-level table. Raises BadRequest for a name that is not possible for a folder."""
     folder = name if layout is DirectoryLayout.V0 else f"{name}{SUFFIX}"
     table_folder = folder_table(folder, layout)
     if table_folder is None or table_folder.name != name or _UNFIT.search(name):

@@ -15,7 +15,7 @@ from uuid import UUID
 from limnos.formats.lance_manifests import VERSIONS
 
 BYPASSED: Final = "_bypassed"
-"""Folder for manifests that belong to no version in the store: beside the table's own, where no reader looks."""
+"""The folder for manifests that belong to no version in the store: readers do not look there."""
 _BRANCH: Final = re.compile(r"tree/(?:[^/]+/)+?(?=(?:data|_[a-z]+)/)")
 _DATA: Final = re.compile(r"data/([0-9a-f]{32,64})(?:\.lance|/.+)")
 _UNFINISHED: Final = re.compile(r"data/\.tmp[^/]*")
@@ -29,7 +29,9 @@ _NAMED: Final = re.compile(rb"\.lance")
 _IDS: Final = re.compile(rb"(?=\x18([\x80-\xff]{0,9}[\x00-\x7f]))", re.DOTALL)
 _UUIDS: Final = re.compile(rb"(?=\x0a\x10(.{16}))", re.DOTALL)
 SUSPECTS_MAX: Final = 500
-"""Most marks that are searched for in every manifest in one round; the others wait for the next round."""
+"""The maximum number of marks that are searched for in every manifest in one round; the others wait for the next
+round.
+"""
 
 
 class AgedFile(NamedTuple):
@@ -102,7 +104,7 @@ def varint(number: int) -> bytes:
 
 
 def references_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes]:
-    """Yield the marks in a manifest at the expected positions; `lengths` are those of the names of data files."""
+    """Yield the marks in a manifest at the expected positions; `lengths` are the lengths of the names of data files."""
     for match in _NAMED.finditer(manifest):
         for length in lengths:
             yield manifest[max(0, match.start() - length) : match.start()]
@@ -112,14 +114,14 @@ def references_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes
 
 
 class ReferenceSearch:
-    """A search for files that no manifest references: first a quick one, then one for each remaining suspect."""
+    """A search for files that no manifest references: first a quick search, then one for each remaining suspect."""
 
     def __init__(self, marks: Iterable[bytes]) -> None:
         self.suspects = set(marks)
         self._lengths = frozenset(len(mark) for mark in self.suspects if len(mark) >= 32)
 
     def clear(self, manifest: bytes) -> bool:
-        """Remove suspects whose marks are at the expected positions. Returns whether none is left."""
+        """Remove suspects whose marks are at the expected positions. Returns whether none remains."""
         self.suspects.difference_update(references_in(manifest, lengths=self._lengths))
         return not self.suspects
 
@@ -128,6 +130,6 @@ class ReferenceSearch:
         self.suspects = set(sorted(self.suspects)[:SUSPECTS_MAX])
 
     def clear_wholly(self, manifest: bytes) -> bool:
-        """Remove suspects whose marks occur anywhere. Returns whether none is left."""
+        """Remove suspects whose marks occur anywhere. Returns whether none remains."""
         self.suspects = {mark for mark in self.suspects if mark not in manifest}
         return not self.suspects

@@ -1,4 +1,4 @@
-"""Checks SQL expressions for Lance's library: nesting that crashes it, and tokens on which it hangs.
+"""Checks SQL expressions for Lance's library: nesting that crashes it, and tokens that make it hang.
 
 May import `model` and the standard library. Must not know tables. Pure. Expressions are not parsed; their tokens are
 counted. The library walks a chain of operators by recursion, and some thousand of them crash its process. AND, OR and
@@ -14,12 +14,14 @@ from typing import Final
 from limnos.model.errors import BadRequest
 
 DEPTH_MAX: Final = 1000
-"""Most tokens of nested chains, about twice the number of operators. The library supports twice that."""
+"""The maximum number of tokens of nested chains, about twice the number of operators. The library supports twice
+that.
+"""
 _BRIEF: Final = 60
 _TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|[\w.]+|\s+|.""", re.DOTALL)
 _OPENS, _CLOSES = ("(", "["), (")", "]")
 _PREFIXES: Final = frozenset({"N", "B", "R", "BR", "RB"})
-"""String prefixes on which the library hangs."""
+"""String prefixes that make the library hang."""
 _JOIN: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "LIKE", "IN", "WHEN", "THEN", "ELSE", "CASE"})
 
 
@@ -30,7 +32,7 @@ class _ExpressionDepth:
         self.depth = 0
         self._lengths = [0]
         self._betweens = [0]
-        """Open BETWEENs: the next AND belongs to one of them and joins no conditions."""
+        """The open BETWEENs: the next AND belongs to one of them and joins no conditions."""
 
     def opens(self) -> None:
         self._lengths.append(0)
@@ -82,7 +84,7 @@ def check_expression(text: str) -> None:
 
 
 def _is_unanswered(part: str, *, beside: str, last: str) -> bool:
-    """Return whether the library hangs on a token.
+    """Return whether a token makes the library hang.
 
     `beside` is the token directly before, `last` the last one that is no space.
     """

@@ -1,9 +1,8 @@
 """Names and locations of the manifests of a Lance table's versions.
 
-May import `model` and `names`. Pure. Must not know stores: names go in and out. A version's manifest is in `_versions`,
-that of a branch in `tree/BRANCH/_versions`. There are two naming schemes: the plain number (V1), and one that sorts the
-newest first (V2). A staged manifest, written but not committed, has an additional suffix, and no reader takes it for a
-version.
+May import `model` and `names`. Pure. Must not know stores. A version's manifest is in `_versions`, that of a branch in
+`tree/BRANCH/_versions`. There are two naming schemes: the plain number (V1), and one that sorts the newest first (V2).
+A staged manifest, written but not committed, has an additional suffix, and readers ignore it.
 """
 
 from __future__ import annotations

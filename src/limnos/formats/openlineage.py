@@ -1,4 +1,4 @@
-"""OpenLineage events in JSON: checked, and converted to plain values about datasets and columns.
+"""OpenLineage events in JSON: checks them, and converts them to values about datasets and columns.
 
 May import msgspec and `limnos.model.errors`. Must not know tables, callers or stores. Source: OpenLineage specification
 2-0-2 with its facets `symlinks`, `catalog`, `version`, `parent`, `jobType` and `columnLineage`; other facets are
@@ -15,11 +15,11 @@ import msgspec
 from limnos.model.errors import BadRequest
 
 EVENTS_MAX = 100
-"""Most events in one request."""
+"""The maximum number of events in one request."""
 DATASETS_MAX = 1000
-"""Most inputs, or outputs, of one event."""
+"""The maximum number of inputs, or of outputs, of one event."""
 LINKS_MAX = 20_000
-"""Most pairs of columns in one event."""
+"""The maximum number of pairs of columns in one event."""
 _TEXT_MAX = 2000
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=_TEXT_MAX, pattern=r"\A[^\x00]*\Z")]
@@ -129,7 +129,7 @@ class _Event(_EventPart, frozen=True):
 
 
 class EventDataset(NamedTuple):
-    """A dataset as a producer names it.
+    """A dataset in a producer's event.
 
     `aliases` are its other names; `catalog` is the catalog's name in the producer's session.
     """
@@ -147,7 +147,9 @@ class EventDataset(NamedTuple):
 
 
 class ColumnLink(NamedTuple):
-    """A column that depends on a column of another dataset. Without a target all columns do, by a filter or join."""
+    """A column that depends on a column of another dataset. If there is no target, all columns depend on it, by a
+    filter or join.
+    """
 
     target: str | None
     source: tuple[str, str]
@@ -166,7 +168,7 @@ class EventOutput(NamedTuple):
 class EventLineage(NamedTuple):
     """The content of one event: a job wrote the outputs from the sources. Times are milliseconds since 1970.
 
-    `parent` is the id of the parent run, or the run's own: the lineage of runs with one parent is combined.
+    `parent` is the id of the parent run, or the run's own: the lineage of runs with the same parent is combined.
     """
 
     job: tuple[str, str]
@@ -178,9 +180,10 @@ class EventLineage(NamedTuple):
 
 
 def events_read(body: bytes) -> list[EventLineage]:
-    """Parse one event or an array, and return the lineage of those that count. Raises BadRequest for a malformed event.
+    """Parse one event or an array, and return the lineage of the relevant ones. Raises BadRequest for a malformed
+    event.
 
-    Counted are completed runs, running streams, and jobs described without a run.
+    Relevant are completed runs, running streams, and jobs described without a run.
     """
     shape: object = list[_Event] if body.lstrip()[:1] == b"[" else _Event
     try:
@@ -268,7 +271,7 @@ def _links(output: _Dataset) -> list[ColumnLink]:
 
 
 def _sources(event: _Event, outputs: tuple[EventOutput, ...]) -> tuple[EventDataset, ...]:
-    """Return the inputs, each once, and the sources of columns that are no inputs."""
+    """Return the distinct inputs, and the sources of columns that are no inputs."""
     datasets: dict[tuple[str, str], EventDataset] = {}
     for each in event.inputs or ():
         dataset = _dataset(each)

@@ -1,6 +1,6 @@
 """The header `X-Gravitino-Active-Roles`, which limits a request to some of its caller's roles.
 
-May import `model`. Knows no protocol and no rule: `Subject.narrowed` applies the roles.
+May import `model`. Must not know protocols: `Subject.narrowed` applies the roles.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def active_roles_of(sent: bytes) -> frozenset[str] | None:
 
 
 def refuse_active_roles() -> BadRequest:
-    """Build the error for an address that does not serve the header.
+    """Build the error for a route that does not support the header.
 
-    To ignore the header would grant more than the client requested.
+    Ignoring the header would grant more than the client requested.
     """
     return BadRequest(
         f"Header {_SHOWN} is not served at this address, only over Gravitino, Iceberg and Lance REST: leave it out"

@@ -1,6 +1,6 @@
 """One HTTP connection with admission control: uvicorn's HTTP/1.1 protocol with limits on heads, timeouts and refusals.
 
-May import `model`, `telemetry`, uvicorn, httptools and the shared modules of `limnos.http`. Knows no route. Every
+May import `model`, `telemetry`, uvicorn, httptools and the shared modules of `limnos.http`. Must not know routes. Every
 connection is an instance of this class or of its subclass in `http.connection`. A refused request never reaches the
 application. Its answer says `connection: close`. Further input is discarded for a moment, so that the client can read
 the answer before the connection ends.
@@ -25,15 +25,15 @@ from limnos.model.errors import BadRequest, LimnosError, TooSlow
 from limnos.telemetry.logs import get_logger
 
 PIECE_BYTES: Final = HEAD_BYTES_MAX
-"""Input is parsed in pieces of this length, so that a head over the limit is detected before all of it is read."""
-UNWANTED_BYTES_MAX: Final = 1 << 26
-"""The most bytes of an unwanted body that are discarded to keep the connection open."""
-STEP_BYTES: Final = 1 << 20
-"""A client that sends this many bytes of a long body within the body timeout is not slow."""
-_IDLE, _HEAD, _BODY = ConnectionPhase.IDLE, ConnectionPhase.HEAD, ConnectionPhase.BODY
-"""Module constants: reading a member from its enum costs a tenth of a microsecond, and every request needs all
-three.
+"""The length of the pieces, in bytes, in which input is parsed, so that an oversized head is detected before all of it
+is read.
 """
+UNWANTED_BYTES_MAX: Final = 1 << 26
+"""The maximum number of bytes of a discarded body that are read to keep the connection open."""
+STEP_BYTES: Final = 1 << 20
+"""The number of bytes of a long body that a client must send within the body timeout."""
+_IDLE, _HEAD, _BODY = ConnectionPhase.IDLE, ConnectionPhase.HEAD, ConnectionPhase.BODY
+"""Module constants: reading an enum member costs a tenth of a microsecond, and every request needs all three."""
 log = get_logger("limnos.http")
 
 
@@ -50,7 +50,7 @@ class GatheringTransport:
         self._loop = loop
         self._held: list[bytes] = []
         self.is_closing = transport.is_closing
-        """Called twice per request, so bound directly."""
+        """Called twice per request, so it is bound directly."""
 
     def write(self, data: bytes) -> None:
         """Buffer the bytes until the end of the turn."""
@@ -85,7 +85,7 @@ class GatheringTransport:
         self._transport.write_eof()
 
     def get_write_buffer_size(self) -> int:
-        """Return how many bytes the client has not read yet."""
+        """Return the number of bytes that the client has not read yet."""
         return self._transport.get_write_buffer_size()
 
     def __getattr__(self, name: str) -> object:
@@ -103,13 +103,15 @@ class AdmissionProtocol(HttpToolsProtocol):
     _phase = ConnectionPhase.IDLE
     _steps = 0
     _unparsed_bytes = 0
-    """Bytes since the last complete head, piece of a body or message. Never more than a head may have."""
+    """The number of bytes since the last complete head, piece of a body, or message. Never more than the limit of a
+    head.
+    """
     _unwanted_bytes = 0
     _body_bytes = 0
-    """Bytes of the current body since the last step."""
+    """The number of bytes of the current body since the last step."""
     _parting = False
     _wishes_to_upgrade = False
-    """The current head asks for an upgrade to another protocol, of which none is supported."""
+    """Whether the current head requests an upgrade to another protocol; none is supported."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wrap the transport of a new connection, and start to monitor the connection."""
@@ -173,7 +175,9 @@ class AdmissionProtocol(HttpToolsProtocol):
         return b"".join((line, *fields, b"\r\n"))
 
     def _is_read_anew(self) -> bool:
-        """Return whether this head must be parsed again without its upgrade. CONNECT is a method, not an upgrade."""
+        """Return whether this head must be parsed again without its upgrade request. CONNECT is a method, not an
+        upgrade.
+        """
         self._wishes_to_upgrade = self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
         return self._wishes_to_upgrade
 
@@ -203,7 +207,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         self._unparsed_bytes = 0
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a piece of a body, or discard it if its request is answered already."""
+        """Pass on a piece of a body, or discard it if its request has been answered already."""
         self._unparsed_bytes = 0
         self._body_bytes += len(body)
         if self._body_bytes >= STEP_BYTES:
@@ -274,7 +278,7 @@ class AdmissionProtocol(HttpToolsProtocol):
     async def _run(self, app: Any, cycle: RequestResponseCycle, scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: ANN401
         """Run an application.
 
-        If the client has left, `send` raises StreamTruncated, so that no more pieces are produced.
+        If the client has disconnected, `send` raises StreamTruncated, so that no more pieces are produced.
         """
 
         async def sending(message: MutableMapping[str, object]) -> None:
@@ -288,7 +292,7 @@ class AdmissionProtocol(HttpToolsProtocol):
     # -- refusals ----------------------------------------------------------------------------------------------
 
     def refuse(self, failure: LimnosError) -> None:
-        """Answer a request that cannot be accepted or completed, and end the connection.
+        """Refuse a request that cannot be accepted or completed, and close the connection.
 
         Earlier requests on this connection are answered first; in that case the refused one gets no response.
         """
@@ -331,7 +335,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         return status, headers, cast("bytes", body)
 
     def _refusing(self, failure: LimnosError) -> Callable[[AsgiScope, Receive, Send], Any]:
-        """Return an ASGI application that refuses, for a request that waits in the pipeline."""
+        """Return an ASGI application that sends the refusal, for a request that waits in the pipeline."""
 
         async def refuse(_scope: AsgiScope, _receive: Receive, send: Send) -> None:
             status, headers, body = self._refusal(failure)

@@ -1,8 +1,8 @@
-"""The application: routes a request to a protocol, gives it an id, a deadline and a size limit, and counts it.
+"""The application: routes a request to a protocol, assigns an id, a deadline and a size limit, and counts it.
 
-May import `access`, `model`, `names`, `services`, `telemetry` and this package's shared modules. Knows no protocol:
-`app` passes them in. It is an ASGI application, and `http.connection` calls it for ordinary requests without ASGI. Both
-paths end in `respond`.
+May import `access`, `model`, `names`, `services`, `telemetry` and this package's shared modules. Must not know
+protocols: `app` passes them in. It is an ASGI application, and `http.connection` calls it for ordinary requests without
+ASGI. Both paths end in `respond`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
 HEAD_TIMEOUT_S = 10.0
 READING = frozenset({"GET", "HEAD"})
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
-"""Methods whose bodies are never read."""
+"""Methods whose request bodies are never read."""
 CACHED_ROUTES_MAX = 50_000
 CACHED_PATH_BYTES_MAX = 1_000
 log = get_logger("limnos.http")
@@ -100,7 +100,7 @@ class Application:
         self._targets: dict[tuple[str, bytes], RouteTarget] = {}
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI request, or the server's lifespan, which needs no work."""
+        """Serve one ASGI request, or the lifespan of the server, which needs no action."""
         if scope["type"] != "http":
             await _lifespan(scope, receive, send)
             return
@@ -165,7 +165,7 @@ class Application:
     def count_again(
         self, response: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
     ) -> None:  # fmt: skip
-        """Count a cached response that is sent, and write it to the log and the audit."""
+        """Count a cached response that is sent, and write it to the log and to the audit."""
         requests[response.operation] += 1
         ended = time.perf_counter()
         request_seconds.observe(response.observed, ended - started)
@@ -186,7 +186,8 @@ class Application:
             )
 
     def answers_at_once(self, method: str) -> bool:
-        """Return whether `respond` usually finishes without waiting: such a response needs neither task nor deadline.
+        """Return whether `respond` usually finishes without waiting: such a request needs neither a task nor a
+        deadline.
 
         If it has to wait nevertheless, the caller continues it in a task with a deadline.
         """
@@ -209,9 +210,9 @@ class Application:
     ) -> Answer:
         """Answer one request. Raises nothing except a cancellation of its task.
 
-        `peer` is the client's address. `at_once`: the caller sets a deadline if the coroutine has to wait.
-        `keeping`: the response may be cached. `cached_response`: a cached response, sent if it is still valid.
-        `is_gone` returns whether the client left.
+        `peer` is the client's address. `at_once`: the caller sets a deadline if the coroutine has to wait. `keeping`:
+        the response may be cached. `cached_response`: a cached response, sent if it is still valid. `is_gone` returns
+        whether the client has disconnected.
         """
         started = time.perf_counter()
         target = self._targets.get((method, raw)) or self._route(method, raw)
@@ -269,12 +270,12 @@ class Application:
             request.admit = partial(self._admit, target, request, ctx)
 
     def _keep(self, keeping: CacheableRequest, response: Response, *, request: Request) -> None:
-        """Cache a response, with the data that the audit needs."""
+        """Cache a response, with the data for the audit."""
         proven = audit_proof_of(request) if self.audit.takes_reads else NOBODY
         self.response_cache.keep(keeping, response, observed=request.target, proven=proven)
 
     def refusal(self, method: str, url: bytes, failure: LimnosError, *, peer: str = "") -> Answer:
-        """Answer a request that the connection did not let in."""
+        """Answer a request that admission control refused."""
         path = url.partition(b"?")[0]
         target = self._route(method, path)
         request = Request(method, path, (), {}, b"", b"", next_request_id(), 0, peer, time.perf_counter())
@@ -329,7 +330,7 @@ class Application:
     def _failed(self, error: BaseException, target: RouteTarget, request: Request, ctx: Context | None) -> Response:
         """Return the response for an error that is being handled.
 
-        Raises a cancellation again unless the deadline caused it.
+        Re-raises a cancellation that was not caused by the deadline.
         """
         if isinstance(error, AuthenticationFailed):
             return self._told(
@@ -348,7 +349,7 @@ class Application:
 
     @staticmethod
     async def _admit(target: RouteTarget, request: Request, ctx: Context) -> None:
-        """Refuse a caller who could do nothing with a long body, before it is read."""
+        """Refuse a caller who may do nothing with a long body, before it is read."""
         route = cast("Route[Handler]", target.route)
         scope, kind, name = target.protocol.place_of(route.path, request, ctx=ctx)
         await ctx.read(
@@ -356,7 +357,7 @@ class Application:
         )
 
     def watch(self, seconds: float | None = None) -> asyncio.Task[object]:
-        """Set the deadline of the current task. The caller must release it."""
+        """Set a deadline for the current task. The caller must release it."""
         task = cast("asyncio.Task[object]", asyncio.current_task())
         self.deadlines.watch(task, seconds)
         return task

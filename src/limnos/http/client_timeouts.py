@@ -1,8 +1,8 @@
 """Client timeouts: one timer checks all connections and ends those whose client is too slow.
 
-May import the standard library. Knows no HTTP: a connection reports its progress as numbers, and ends itself. It counts
-its steps (a request begins, a phase changes, a response is complete). If count and phase are unchanged for the time
-limit of the phase, the client has done nothing for that long. So a request costs a few additions, and no timer.
+May import the standard library. Must not know HTTP: a connection reports its progress as numbers, and closes itself. It
+counts its steps (a request begins, a phase changes, a response is complete). If count and phase are unchanged for the
+time limit of the phase, the client was inactive for that long. So a request costs a few additions, and no timer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SECONDS_MAX: Final = 1.0
 class ConnectionPhase(IntEnum):
     """The event for which a connection waits.
 
-    `ANSWER`: the server's response, so the client has no time limit. `TAKING`: that the client reads.
+    `ANSWER`: the server sends the response; the client has no time limit. `TAKING`: the client reads the response.
     """
 
     IDLE = 0
@@ -31,7 +31,9 @@ class ConnectionPhase(IntEnum):
 
 
 class ConnectionProgress(NamedTuple):
-    """The progress of a connection: the phase, the number of steps so far, and bytes that the client has not read."""
+    """The progress of a connection: the phase, the number of steps so far, and the number of bytes that the client has
+    not read.
+    """
 
     phase: ConnectionPhase
     steps: int
@@ -51,13 +53,13 @@ class TimedConnection(Protocol):
 
 
 IDLE_S: Final = 75.0
-"""How long a connection may be idle, and how long a response may wait to be read, in seconds."""
+"""How long a connection may be idle, and how long a client may leave a response unread, in seconds."""
 PARTING_S: Final = 2.0
-"""How long a refused client may continue to send before the connection is cut, in seconds."""
+"""How long a refused client may continue to send before the connection is closed, in seconds."""
 
 
 class ClientTimeouts:
-    """Monitors the connections of a server. `limits` are the seconds that each phase may last."""
+    """Monitors the connections of a server. `limits` are the time limits of the phases, in seconds."""
 
     def __init__(self, limits: Mapping[ConnectionPhase, float]) -> None:
         self.limits = dict(limits)
@@ -92,7 +94,9 @@ class ClientTimeouts:
 
 
 def client_timeouts_of(head_s: float, body_s: float) -> ClientTimeouts:
-    """Build the timeouts of a server: `head_s` and `body_s` are the seconds for a head and for a body."""
+    """Build the timeouts of a server: `head_s` and `body_s` are the time limits for a head and for a body, in
+    seconds.
+    """
     return ClientTimeouts(
         {
             ConnectionPhase.IDLE: IDLE_S,

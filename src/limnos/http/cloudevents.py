@@ -1,6 +1,6 @@
 """Changes as CloudEvents 1.0 in JSON batches, with the signature that receivers check (Standard Webhooks).
 
-May import `names`, `services` and this package. Pure: knows neither sockets nor clocks.
+May import `names`, `services` and this package. Pure: uses neither sockets nor clocks.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def batches_of(events: Sequence[dict[str, object]], *, size: int) -> Iterator[by
 
 
 def message_id(webhook_id: int, body: bytes) -> str:
-    """Return the id of a body. The same body has the same id, however often it is sent."""
+    """Return the id of a delivery's body: the same for every delivery of the same body."""
     return f"msg_{hashlib.sha256(b'%d.%b' % (webhook_id, body)).hexdigest()[:32]}"
 
 

@@ -1,11 +1,11 @@
 """One HTTP connection: uvicorn's HTTP/1.1 protocol with a fast path for ordinary requests.
 
-May import `model`, `telemetry`, uvicorn and the application. Knows no route. An ordinary request is HTTP/1.1 and kept
-alive, its body is short and complete, and no earlier request on the connection is unanswered. It goes directly to the
-application, and its response is sent in one write. If the application answers at once, that happens inside the parser's
-callback, without a task. All other requests go through ASGI, with the same responses; with `server.lane = false` all
-requests do. This depends on uvicorn's internals, so its minor version is pinned and `tests/http/test_connection.py`
-tests both paths (docs/decisions/0028).
+May import `model`, `telemetry`, uvicorn and the application. Must not know routes. An ordinary request is HTTP/1.1 and
+kept alive, its body is short and complete, and no earlier request on the connection is unanswered. It goes directly to
+the application, and its response is sent in one write. If the application answers at once, that happens inside the
+parser's callback, without a task. All other requests go through ASGI, with the same responses; with `server.lane =
+false` all requests do. This depends on uvicorn's internals, so its minor version is pinned and
+`tests/http/test_connection.py` tests both paths (docs/decisions/0028).
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ from limnos.telemetry.logs import get_logger
 from limnos.telemetry.request_ids import current_request_id, next_request_id
 
 BODY_BYTES_MAX: Final = 1 << 16
-"""Longer bodies are received through ASGI, which can slow a sender down."""
+"""The maximum length of a body on the fast path, in bytes; longer ones are received through ASGI, which can apply
+backpressure.
+"""
 BEHIND_ADDRESS: Final = b" HTTP/1.1\r\n"
 _METHODS: Final = {name.encode(): name for name in METHODS}
 CHUNKED: Final = (b"transfer-encoding", b"chunked")
@@ -71,11 +73,11 @@ class FreshnessCallback:
         return self._done
 
     def set_result(self, _: object) -> None:
-        """Send the cached response if it is valid after the gate; otherwise run the handler."""
+        """Send the cached response if it is valid after the gate; else run the handler."""
         self._end(holds=self._lane.application.response_cache.holds_after_gate(self._kept))
 
     def set_exception(self, _: Exception) -> None:
-        """Run the handler. It reads the gate again, and answers that read's error."""
+        """Run the handler. It reads the gate again, and reports an error of that read."""
         self._end(holds=False)
 
     def cancel(self) -> None:
@@ -117,8 +119,8 @@ class FastPathProtocol(AdmissionProtocol):
     _usual_depends: tuple[bytes | None, ...] = ()
     """The values of the usual head that cached responses depend on."""
     _usual_rest = b""
-    """The bytes of the usual request after its address, if it was a complete request and nothing else was received
-    with it.
+    """The bytes of the usual request after its address; set only if it was a complete request and nothing else was
+    received with it.
     """
     _begun = 0
     _peer = ""
@@ -148,7 +150,7 @@ class FastPathProtocol(AdmissionProtocol):
         """Answer a request from the response cache if its bytes after the address equal the usual ones of this
         connection.
 
-        The parser has accepted these bytes before, so it is not called again. Returns False if that is not possible.
+        The parser has accepted these bytes before, so it is not called again. Returns False if they differ.
         """
         before = cast("RequestResponseCycle | None", self.cycle)
         if self._unparsed_bytes or (before is not None and not before.response_complete) or self.flow.write_paused:
@@ -174,8 +176,8 @@ class FastPathProtocol(AdmissionProtocol):
         return True
 
     def _learn(self, data: bytes, end: int) -> None:
-        """Remember the bytes of a request after its address, if it was ordinary, without a body, and all that was
-        received.
+        """Store the bytes of a request after its address, if it was ordinary, had no body, and nothing else was
+        received with it.
         """
         exchange: object = self.cycle
         if (
@@ -189,7 +191,7 @@ class FastPathProtocol(AdmissionProtocol):
             self._usual_rest = data[end:]
 
     def on_message_begin(self) -> None:
-        """Begin a request. Its ASGI scope is made only if it goes through ASGI."""
+        """Begin a request. Its ASGI scope is created only if it goes through ASGI."""
         self._steps += 1
         self._begun += 1
         self._phase = _HEAD
@@ -251,7 +253,7 @@ class FastPathProtocol(AdmissionProtocol):
         )
 
     def on_body(self, body: bytes) -> None:
-        """Store a piece of the body. It is short, so the sender need not be slowed down."""
+        """Store a piece of the body. It is short, so no backpressure is needed."""
         exchange: object = self.cycle
         if isinstance(exchange, FastPathExchange) and not exchange.response_complete:
             self._unparsed_bytes = 0
@@ -298,7 +300,7 @@ class FastPathProtocol(AdmissionProtocol):
     def _answer_kept(
         self, exchange: FastPathExchange, response: CachedResponse, *, key: ResponseCacheKey, started: float
     ) -> None:
-        """Answer with the cached response if it is valid, now or after the gate; otherwise run the handler."""
+        """Send the cached response if it is valid, now or after the gate; otherwise run the handler."""
         answers = self.application.response_cache
         if answers.inline:
             if answers.holds_now(response):

@@ -1,7 +1,7 @@
 """CORS responses to pages of the origins that the settings name (Fetch standard).
 
-May import nothing but the standard library. Knows no route. `http.head_admission` refuses all other origins before, so
-an origin seen here is the server's own or a named one. Credentials are headers, never cookies. So
+May import the standard library only. Must not know routes. `http.head_admission` refuses all other origins first, so an
+origin seen here is the server's own or a named one. Credentials are headers, never cookies. So
 `Access-Control-Allow-Credentials` is not sent, and no response names `*`.
 """
 
@@ -15,7 +15,7 @@ Fields = list[tuple[bytes, bytes]]
 
 METHODS: Final = b"GET, HEAD, POST, PUT, PATCH, DELETE"
 EXPOSED: Final = b"ETag, Location, Retry-After, WWW-Authenticate, X-Request-Id"
-"""Response headers that a page may read, besides those that every page may."""
+"""Response headers that a page may read, besides those that CORS always allows."""
 MAX_AGE_S: Final = b"600"
 VARY: Final = (b"vary", b"Origin")
 _NAMES: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2000}")
@@ -23,7 +23,9 @@ _NAMES: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2000}")
 
 
 def allow_origin(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> Fields:
-    """Return the headers that let a page read the response; none unless a page of a named origin sent the request."""
+    """Return the headers that allow a page to read the response; empty unless a page of a named origin sent the
+    request.
+    """
     origin = headers.get(b"origin")
     if not origins or origin is None:
         return []

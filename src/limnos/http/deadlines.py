@@ -1,7 +1,7 @@
 """Deadlines of requests: one timer watches all tasks and cancels those that are late.
 
-May import the standard library. Knows no request. A timer per request would cost ten times as much. Tasks with the same
-time limit are in one queue, in the order in which they began; there are few different limits.
+May import the standard library. Must not know requests. A timer per request would cost ten times as much. Tasks with
+the same time limit are in one queue, in the order in which they began; there are few different limits.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import asyncio
 from typing import Final, Protocol
 
 _CHECKS: Final = 16
-"""Checks per time limit: a task is cancelled late by at most this fraction of its limit."""
+"""The number of checks per time limit: a late task is cancelled after at most this fraction of its limit."""
 
 
 class Cancellable(Protocol):
     """A task, or another object that can be cancelled."""
 
     def cancel(self) -> object:
-        """Handle the missed deadline."""
+        """Cancel it, because it missed its deadline."""
         ...
 
 
 class Deadlines:
-    """Running tasks and their deadlines. `seconds` is the limit of tasks without their own."""
+    """Running tasks and their deadlines. `seconds` is the default time limit of a task."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -50,7 +50,7 @@ class Deadlines:
         self._late.discard(task)
 
     def was_late(self, task: asyncio.Task[object]) -> bool:
-        """Return whether a cancellation came from a deadline alone; if so, it counts as handled."""
+        """Return whether a cancellation was caused only by a missed deadline; if so, it counts as handled."""
         return task in self._late and task.uncancel() == 0
 
     def _look_again(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:

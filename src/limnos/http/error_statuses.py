@@ -1,6 +1,6 @@
-"""Statuses of errors where no foreign protocol sets them: in the admin API and the console.
+"""HTTP statuses of errors in Limnos' own interfaces: the admin API and the console.
 
-May import `model` and `names`. Knows no protocol.
+May import `model` and `names`. Must not know protocols.
 """
 
 from __future__ import annotations

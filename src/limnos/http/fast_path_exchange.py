@@ -1,6 +1,6 @@
-"""One request on the fast path: its state beside uvicorn's protocol, and how its coroutine continues in a task.
+"""One request on the fast path: its state in addition to uvicorn's, and the continuation of its coroutine in a task.
 
-May import `response` for types alone. It must not know the parser, a route or the application.
+May import `response` for types only. Must not know the parser, routes or the application.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from limnos.http.response import Answer
 
 
 class _NullWaiter:
-    """Takes the place of the event by which uvicorn wakes an ASGI application: on the fast path there is none."""
+    """Replaces the event by which uvicorn wakes an ASGI application, which the fast path does not need."""
 
     @staticmethod
     def set() -> None:
-        """Do nothing: no application waits."""
+        """No-op: no application waits."""
 
 
 class FastPathExchange:
@@ -38,12 +38,12 @@ class FastPathExchange:
         self.task: asyncio.Task[None] | None = None
 
     def is_gone(self) -> bool:
-        """Return whether the client has left."""
+        """Return whether the client has disconnected."""
         return self.disconnected
 
 
 async def return_answer(answer: Answer) -> Answer:
-    """Return an answer that exists already, where a coroutine is expected."""
+    """Return an existing response from a coroutine, for callers that expect one."""
     return answer
 
 

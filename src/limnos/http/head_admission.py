@@ -1,9 +1,9 @@
-"""Admission control of request heads: hosts, origins and sizes, checked before anything else is done with a request.
+"""Admission control of request heads: hosts, origins and sizes, checked before any other processing of a request.
 
-May import `model` and the standard library. Pure except for a cache; knows no route, no protocol and no socket. A page
-of another site can make a browser send requests here, and can let a name of its own resolve to this address. Such
-requests cannot hide the name they were sent to (`Host`) and the site they come from (`Origin`, `Sec-Fetch-Site`).
-Headers of proxies (`X-Forwarded-…`, `Forwarded`) are ignored: any client can send them.
+May import `model` and the standard library. Pure except for a cache; must not know routes, protocols or sockets. A page
+of another site can make a browser send requests here, and can let its own host name resolve to this address (DNS
+rebinding). Such requests still reveal the host name they were sent to (`Host`) and the site they come from (`Origin`,
+`Sec-Fetch-Site`). Headers of proxies (`X-Forwarded-…`, `Forwarded`) are ignored: any client can send them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SINGLE: Final = frozenset(
         b"x-limnos-metalake",
     }
 )
-"""Headers that a request may have only once: of two, a proxy on the way may have read the other one."""
+"""Headers that a request may have only once: with two of them, a proxy in between might have used the other one."""
 _KNOWN_MAX: Final = 1_000
 _AUTHORITY: Final = re.compile(rb"([A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
@@ -47,12 +47,12 @@ class HeadAdmission:
     """The host names that this server serves, and the checks of a head.
 
     Args:
-        hosts: Names from the settings: exact ones, `*.example.com` for all below one, `*` for all.
+        hosts: Names from the settings: exact names, `*.example.com` for all names below a domain, `*` for all.
         listens_on: The host of the listen address. Loopback names are always accepted, and so is a connection's own
             address.
-        origins: Origins besides the server's own from which pages may call: `scheme://host[:port]`.
+        origins: Origins besides the server's own whose pages may send requests: `scheme://host[:port]`.
         is_tls: The server itself speaks TLS, so its own origin begins with `https`.
-        own_origin: The origin of the server's public address, if a proxy gives it another one than the requests' Host.
+        own_origin: The origin of the server's public address, if it differs from the requests' Host because of a proxy.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class HeadAdmission:
         version: str,
         local: str | None,
     ) -> None:
-        """Check a head. `headers` are the fields by name; `local` is the address on which the connection came in.
+        """Check a head. `headers` are the fields by name; `local` is the address on which the connection was accepted.
 
         Raises:
             HeadTooLarge: It has too many fields.
@@ -131,7 +131,7 @@ class HeadAdmission:
         self._known.add(host)
 
     def _check_absolute(self, url: bytes, local: str | None) -> None:
-        """Check the host in an absolute address, as proxies receive it."""
+        """Check the host in an absolute-form address, the form that clients send to proxies."""
         _, mark, rest = url.partition(b"://")
         if mark:
             self._check_host(re.split(rb"[/?#]", rest, maxsplit=1)[0], local)
@@ -155,13 +155,13 @@ class HeadAdmission:
 
 
 def _normal_origin(origin: bytes) -> bytes:
-    """Return an origin as browsers spell it: in lower case, without the default port of its scheme."""
+    """Return an origin in the form that browsers send: in lower case, without the default port of its scheme."""
     scheme, mark, authority = origin.lower().partition(b"://")
     return scheme + mark + authority.removesuffix(_DEFAULT_PORTS.get(scheme, b"\0"))
 
 
 def _is_navigation(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Return whether the request is a browser's navigation: a read whose response a page of another site cannot see."""
+    """Return whether the request is a browser's navigation: a read whose response the initiating page cannot see."""
     return method in ("GET", "HEAD") and headers.get(b"sec-fetch-mode", b"").lower() == b"navigate"
 
 
@@ -200,7 +200,7 @@ def _require_single(fields: Fields) -> None:
 
 
 def _name_of(authority: bytes) -> str:
-    """Return the name or address of `name:port`, in lower case, without brackets and final dot."""
+    """Return the host of `name:port`, in lower case, without brackets and final dot."""
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
         raise BadRequest("The Host header is not NAME or NAME:PORT")

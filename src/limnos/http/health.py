@@ -20,7 +20,7 @@ Check = dict[str, object]
 
 log = get_logger("limnos.health")
 ANSWER_S = 1.8
-"""After this many seconds without an answer, the store is reported as down."""
+"""The timeout in seconds after which the store is reported as down."""
 
 
 async def live(_request: Request, _ctx: Context) -> Response:
@@ -34,12 +34,14 @@ async def ready(_request: Request, ctx: Context) -> Response:
 
 
 async def health(_request: Request, ctx: Context) -> Response:
-    """Report both."""
+    """Report liveness and readiness."""
     return _health_response([_check("process"), await _store(ctx)])
 
 
 async def _store(ctx: Context) -> Check:
-    """Check the store with a gate read, as every read does, and with a short load, as a cache miss does."""
+    """Check the store with a read of the freshness gate, as every request does, and with a short load, as after a cache
+    miss.
+    """
     services = ctx.services
     try:
         await asyncio.create_task(_ask(ctx))  # fast-path reads run in no task, and a timeout needs one

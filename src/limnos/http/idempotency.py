@@ -1,7 +1,7 @@
 """Idempotency keys: a request with an `Idempotency-Key` is carried out once, and repetitions get the same answer.
 
 May import `access`, `model`, `names`, `services`, `store`, `telemetry` and this package's shared modules. Knows no
-route: a protocol says for which routes a key counts, and how each is answered again. It wraps a handler; a request
+route: a protocol defines the routes that accept a key, and how to answer repetitions. It wraps a handler; a request
 without a key goes to the handler directly.
 """
 
@@ -53,12 +53,12 @@ Raises NotFound if it is gone.
 
 HEADER: Final = b"idempotency-key"
 INLINE_BYTES_MAX: Final = 256 << 10
-"""A body up to this size is hashed in less than a millisecond."""
+"""The size in bytes up to which a body is hashed on the event loop, in less than a millisecond."""
 _KEY: Final = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _PASSING: Final = (ExternalCatalogError, PermissionDenied, NotInUse, TooManyAttempts, AuthenticationFailed)
 """Refusals that depend on the caller, on a disabled object, or on an external system.
 
-They are decided again, never stored.
+They are decided again at a repetition, and never stored.
 """
 REPEATS = Counter(
     "limnos_repeats_total", "Requests that came again under their key, by operation and how they were answered.",
@@ -69,7 +69,7 @@ REPEATS = Counter(
 class IdempotentRoute(NamedTuple):
     """The way in which a route answers repeated requests with an idempotency key.
 
-    - `replay` builds the answer from the current state. Without it, the answer has the stored body, or none.
+    - `replay` builds the answer from the current state. If it is None, the answer has the stored body, or none.
     - `has_files`: the client wrote files for the request and deletes them on a refusal. So a repetition of a request
       that was
     carried out is never refused.
@@ -134,7 +134,7 @@ class _IdempotentHandler:
         self.terms = terms
 
     async def answer(self, request: Request, ctx: Context, sent: bytes) -> Response:
-        """Carry a request out, or answer a repetition."""
+        """Execute a request, or answer a repetition."""
         text = key_of(sent)
         data = await request.body()
         key = await key_find(ctx, self.terms.scope_of(request, ctx), text)
@@ -159,10 +159,10 @@ class _IdempotentHandler:
             return await self._again(request, ctx, outcome)
 
     async def _first(self, request: Request, ctx: Context, once: IdempotentRequest) -> Response:
-        """Carry a request out for the first time.
+        """Execute a request for the first time.
 
-        A refusal that would be the same at a repetition is stored before it is sent. Raises RepeatedRequest if another
-        node carried it out, or stored a refusal, meanwhile.
+        A refusal that a repetition would get, too, is stored before it is sent. Raises RepeatedRequest if another node
+        has executed the request or stored a refusal meanwhile.
         """
         ctx.once = once
         try:
@@ -176,7 +176,9 @@ class _IdempotentHandler:
     async def _refused(
         self, request: Request, ctx: Context, once: IdempotentRequest, error: LimnosError | InvalidName
     ) -> RequestOutcome | None:
-        """Store a refusal if it should be stored. Returns the outcome that was stored before, if any."""
+        """Store a refusal, unless it depends on the caller or on temporary conditions. Returns the outcome that was
+        stored before, if any.
+        """
         if isinstance(error, _PASSING):
             return await outcome_find(ctx, once)
         refusal = self.terms.error(error, request, self.route.operation)
@@ -197,8 +199,8 @@ class _IdempotentHandler:
     async def _decide_again(self, request: Request, ctx: Context, outcome: RequestOutcome) -> None:
         """Refuse a caller who no longer has the right.
 
-        An outcome without a body reveals nothing, and the rights may have depended on what it deleted. Then it is
-        enough that the caller may still use the catalog.
+        An outcome without a body reveals nothing, and the rights may have depended on what it deleted. In that case the
+        caller only needs the right to use the catalog.
         """
         try:
             if outcome.status == 204 or self.keyed.ends_rights:

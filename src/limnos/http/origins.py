@@ -1,6 +1,6 @@
 """Origins of requests for the audit: protocol, operation, the client's own name, address, and kind of credential.
 
-May import `access` and `model`. Knows no secret.
+May import `access` and `model`. Must not know secrets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _short_text(text: bytes) -> str:
 
 
 def proof_of(credential: Credential | None) -> str:
-    """Return the authentication of the caller: `token <id>`, `issuer`, `basic`, or "" for nobody."""
+    """Return the authentication of the caller: `token <id>`, `issuer`, `basic`, or "" for an anonymous caller."""
     if credential is None:
         return ""
     if credential.user is None:

@@ -1,6 +1,6 @@
-"""Query parameters: which ones a route reads, and which ones of a request are refused.
+"""Query parameters: the check of a request's parameters against those that its route reads.
 
-May import `model`, `names` and `http.routing`. Knows no protocol. A route declares the parameters it reads
+May import `model`, `names` and `http.routing`. Must not know protocols. A route declares the parameters it reads
 (`Route.query`), those that clients send without effect here (`Route.query_ignored`), and those that may be repeated.
 The OpenAPI documents are generated from the same declarations.
 """
@@ -14,9 +14,9 @@ from limnos.names.parts import quote_for_message
 from limnos.names.percent import unquote_form
 
 PAGING = ("limit", "offset", "page", "pageSize", "pageToken", "page_size", "page_token")
-"""Parameters by which clients ask for a page; refused by lists that are always complete."""
+"""Paging parameters; lists that are always complete refuse them."""
 SHOWN_MAX = 100
-"""The most characters of an unknown name that a refusal shows."""
+"""The maximum number of characters of an unknown name in an error message."""
 
 
 def check_parameters(
@@ -35,11 +35,11 @@ def check_parameters(
         known: Names that the route reads.
         ignored: Names that clients send to it without effect.
         repeatable: Those of `known` that may be sent several times.
-        refused: Names that ask for something that a read does not support.
-        changes: The request may change something, so an unknown name is refused; a read ignores it.
+        refused: Names of features that a read does not support.
+        changes: Whether the request may make changes, so that an unknown name is refused; a read ignores it.
 
     Raises:
-        BadRequest: A known name is repeated, a change has an unknown name, or a read a refused one.
+        BadRequest: A known name is repeated, a change has an unknown name, or a read has a refused name.
         InvalidName: A name is not percent-encoded UTF-8.
     """
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Refusals that several protocols render alike: hidden metalakes, and the decision behind a 403.
+"""Refusals in the common form of several protocols: hidden metalakes, and the decision behind a 403.
 
 May import `access`, `model` and `names`. Must not know a protocol's status codes or bodies.
 """
@@ -15,9 +15,10 @@ from limnos.names.errors import InvalidName
 
 
 def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidName:
-    """Turn "no such metalake" into the refusal that a stranger to an existing one gets, if access control is on.
+    """Convert the error for a missing metalake into the refusal that a caller gets who is no user of it, if access
+    control is on.
 
-    The request view stores the caller in the error's context. With access control off it does not, and the error is
+    The request view stores the caller in the error's context. If access control is off it does not, and the error is
     returned unchanged.
     """
     if not isinstance(error, NotFound) or error.kind != "metalake" or "user" not in error.context:
@@ -30,9 +31,9 @@ def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidNa
 
 
 def lacks_credential(error: LimnosError | InvalidName) -> bool:
-    """Return whether an error is due to the missing credential of `anonymous`, who is no user of the metalake.
+    """Return whether an error is due to a missing credential: `anonymous` is no user of the metalake.
 
-    Whether the metalake exists makes no difference. With access control off there is no such error.
+    It makes no difference whether the metalake exists. If access control is off there is no such error.
     """
     if isinstance(error, NotFound):
         return error.kind == "metalake" and error.context.get("user") == ANONYMOUS
@@ -45,7 +46,9 @@ def lacks_credential(error: LimnosError | InvalidName) -> bool:
 
 
 def visible_decision_json(error: LimnosError | InvalidName) -> dict[str, object] | None:
-    """Return the decision behind a refusal as JSON, or None for a stranger, who must not learn what exists."""
+    """Return the decision behind a refusal as JSON; None for a caller who is no user of the metalake, and must not
+    learn which objects exist.
+    """
     decision = error.decision if isinstance(error, PermissionDenied) else None
     if not isinstance(decision, Decision) or any(factor.kind == "member" for factor in decision.factors):
         return None
@@ -53,7 +56,7 @@ def visible_decision_json(error: LimnosError | InvalidName) -> dict[str, object]
 
 
 def decision_json(decision: Decision) -> dict[str, object]:
-    """Encode a decision. A refusal has no ids and revisions: they would reveal whether its object exists."""
+    """Encode a decision. A refusal has no ids or revisions: they would reveal whether the object exists."""
     body = decision.as_json()
     if decision.allowed:
         return body

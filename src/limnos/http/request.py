@@ -1,7 +1,7 @@
-"""One request as handlers see it: raw path segments, query, headers, body.
+"""One HTTP request for handlers: raw path segments, query, headers, body.
 
-May import `access`, `model`, `names` and msgspec. Knows no route. Names stay raw bytes until a protocol's codec reads
-them: a decoded path cannot distinguish `%2F` from `/`.
+May import `access`, `model`, `names` and msgspec. Must not know routes. Names stay raw bytes until a protocol's codec
+reads them: a decoded path cannot distinguish `%2F` from `/`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ Body = bytes | Receive
 
 T = TypeVar("T")
 IS_GONE = "limnos.is_gone"
-"""The key in an ASGI scope of the function that returns whether the client has left."""
+"""The key in an ASGI scope of the function that returns whether the client has disconnected."""
 _FORM = b"application/x-www-form-urlencoded"
 CONTAINERS_MAX: Final = 100_000
-"""How many arrays and objects a JSON body over SHORT_BODY_BYTES may have: decoding them takes 20 ms of the event loop.
+"""The maximum number of arrays and objects in a JSON body over SHORT_BODY_BYTES: decoding them takes 20 ms on the event
+loop.
 
 A body of 1 MiB could have five times as many.
 """
 VALUES_MAX: Final = 200_000
-"""How many values, counted by their commas, such a body may have."""
+"""The maximum number of values, counted by commas, in such a body."""
 
 
 @lru_cache(256)
@@ -95,16 +96,16 @@ class Request:
         self.id = request_id
         self.peer = peer
         self.admit: Callable[[], Awaitable[None]] | None = None
-        """Called before more of a body is read than `SHORT_BODY_BYTES`.
+        """Called before more than `SHORT_BODY_BYTES` of a body are read.
 
-        Raises if the caller could do nothing with it.
+        Raises if the caller may do nothing with the body.
         """
         self.is_gone: Callable[[], bool] | None = None
-        """Returns whether the client has left, where that can be known."""
+        """Returns whether the client has disconnected, if that is known."""
         self.may_be_kept = False
-        """The response may be cached; the handler sets its validity (`Response.validity`)."""
+        """Whether the response may be cached; the handler then sets its validity (`Response.validity`)."""
         self.credential: Credential | None = None
-        """The caller's credential, once the header was parsed."""
+        """The caller's credential, after the header was parsed."""
         self.target: tuple[str, str] = ("", "")
         """The names of the protocol and of the operation."""
         self.decided: list[Decision] | None = None
@@ -112,7 +113,7 @@ class Request:
         self.user_id: int | None = None
         """The caller's user id, if a decision needed it."""
         self.has_changed = False
-        """The request changed something, and its transaction recorded that for the audit."""
+        """Whether the request made a change, which its transaction recorded for the audit."""
         self.failure: Exception | None = None
         """The error that the response reports."""
         self.body_bytes_max = body_bytes_max
@@ -124,7 +125,7 @@ class Request:
         return origin_of(self.target, self.headers, peer=self.peer, credential=self.credential)
 
     def query_raw(self, name: str) -> bytes | None:
-        """Return a query parameter as it was sent, or None. `http.parameters` has refused repeated ones."""
+        """Return a query parameter in its encoded form, or None. `http.parameters` has refused repeated ones."""
         if not self.query_string:
             return None
         if self._query is None:
@@ -143,7 +144,7 @@ class Request:
         return [unquote_form(value) for key, _, value in pairs if unquote_form(key) == name]
 
     def query_flag(self, name: str, *, default: bool = False) -> bool:
-        """Return a boolean query parameter, in any case. Raises BadRequest."""
+        """Return a boolean query parameter, ignoring case. Raises BadRequest."""
         text = self.query(name)
         if text is None or text == "":
             return default
@@ -165,7 +166,9 @@ class Request:
         return b"transfer-encoding" in headers or headers.get(b"content-length", b"0").strip(b"0") != b""
 
     async def body(self) -> bytes:
-        """Read the body; a long one only from a caller who could use it. Raises TooLarge, PermissionDenied."""
+        """Read the body. A long body is read only if the caller may be able to use it. Raises TooLarge,
+        PermissionDenied.
+        """
         if isinstance(self._body, bytes):
             if len(self._body) > self.body_bytes_max:
                 raise self._too_large()
@@ -193,9 +196,9 @@ class Request:
         return self._body
 
     async def stream(self, *, bytes_max: int) -> AsyncGenerator[bytes, None]:
-        """Yield the body in pieces as they arrive, for a caller who was admitted already.
+        """Yield the body in pieces as they arrive, for a caller who was already admitted.
 
-        `bytes_max` is 0 for no limit. Raises TooLarge, and BadRequest for a body that is incomplete.
+        `bytes_max` is 0 for no limit. Raises TooLarge, and BadRequest for an incomplete body.
         """
         if isinstance(self._body, bytes):
             if self._body:
@@ -246,7 +249,7 @@ class Request:
 
     @staticmethod
     def glance(data: bytes, part: type[T]) -> T:
-        """Decode a part of a body that other code decodes completely. `part` is not the type of the whole body."""
+        """Decode only a part of a body. The rest is decoded elsewhere; `part` is the type of that part."""
         return _decode(data, part)
 
 
@@ -262,7 +265,7 @@ def _is_costly(data: bytes) -> bool:
 
 
 def _check_parts(data: bytes) -> None:
-    """Count the parts of a body again, without those in texts that are fields of the body itself. Raises BadRequest."""
+    """Count the arrays, objects and values of a body again, without those inside strings. Raises BadRequest."""
     raw = _decode(data, msgspec.Raw)
     fields = _decode(data, dict[str, msgspec.Raw]).values() if bytes(raw).startswith(b"{") else [raw]
     if _is_costly(b"".join([each for each in map(bytes, fields) if not each.startswith(b'"')])):

@@ -1,7 +1,7 @@
-"""Audit records of requests: one for each object of a request that was refused, failed, or read something.
+"""Audit records of requests: one for each object of a refused, failed or reading request.
 
-May import `access`, `model`, `services` and this room's shared modules. Knows no operation: the application reports
-every response, cached ones included. The changes of a request are recorded by its transaction, not here.
+May import `access`, `model`, `services` and this room's shared modules. Must not know operations: the application
+reports every response, cached ones included. The changes of a request are recorded by its transaction, not here.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from limnos.model.kinds import ROOT_ID
 from limnos.services.request.audit_lines import AuditLines
 
 TOO_MANY: Final = 429
-"""Responses with this status are logged once a second with a count, and not audited; the attempts before them are."""
+"""Responses with this status (429) are logged once a second with a count, and not audited; the attempts before them
+are.
+"""
 OBJECTS_MAX: Final = 100
-"""The most objects of one request that get an audit record."""
+"""The maximum number of objects of one request that are audited."""
 
 
 class CachedAnswerProof(NamedTuple):
@@ -35,7 +37,7 @@ NOBODY: Final = CachedAnswerProof((), None, "")
 
 
 def audit_proof_of(request: Request) -> CachedAnswerProof:
-    """Return the fields of a request that the audit needs when its response comes from the cache."""
+    """Return the data of a request that the audit needs if its response is cached."""
     decided = _distinct(request.decided or ())
     return CachedAnswerProof(tuple(decided), request.user_id, proof_of(request.credential))
 
@@ -64,7 +66,7 @@ def audit_repeat(
     audit: AuditLines, proven: CachedAnswerProof, *, observed: tuple[str, str, int], user: str | None, request: tuple[str, bytes, str, str],
     headers: Mapping[bytes, bytes],
 ) -> None:  # fmt: skip
-    """Record a cached response that was sent.
+    """Record in the audit that a cached response was sent.
 
     `request` is the method, the path, the client's address and the request id.
     """
@@ -98,7 +100,9 @@ class _AuditContext(NamedTuple):
 
 
 def _is_refused(failure: Exception | None, decided: Iterable[Decision], *, status: int) -> bool:
-    """Return whether a request was refused, also if its protocol hides that or its handler answered without raising."""
+    """Return whether a request was refused, even if its protocol hides that or its handler returned a response without
+    raising.
+    """
     if isinstance(failure, PermissionDenied | AuthenticationFailed):
         return True
     return status in (401, 403) or (status >= 400 and failure is None and any(not each.allowed for each in decided))
@@ -110,7 +114,7 @@ def _detail(method: str, path: bytes, *, failure: Exception | None) -> str:
 
 
 def _distinct(decided: Iterable[Decision]) -> list[Decision]:
-    """Return each decision once, the latest: a reader that ran again has decided again."""
+    """Return each decision once, the latest one: a reader that ran again has decided again."""
     return list({(each.action, each.target_kind, each.target): each for each in decided}.values())[:OBJECTS_MAX]
 
 
@@ -132,5 +136,5 @@ def _line(about: _AuditContext, at: int, *, metalake_id: int, right: AuditedDeci
 
 
 def _metalake_of(decision: Decision) -> int:
-    """Return the metalake of a decision. Its zones begin with the server's."""
+    """Return the metalake of a decision. The first of its zones is the server's."""
     return decision.revision[1][0] if len(decision.revision) > 1 else ROOT_ID

@@ -1,6 +1,6 @@
 """One response: status, headers, and the body as bytes or as a stream.
 
-May import msgspec, and `services` for the type of `validity`. Knows no protocol.
+May import msgspec, and `services` for the type of `validity`. Must not know protocols.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Answer = tuple[int, list[tuple[bytes, bytes]], bytes | StreamedBody]
 
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
-"""For a response with a secret."""
+"""The headers of a response with a secret, which must not be cached."""
 _encode = msgspec.json.Encoder().encode
 
 

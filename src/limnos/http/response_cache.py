@@ -1,8 +1,8 @@
-"""The response cache: complete responses, sent again while everything that they depend on is unchanged.
+"""The response cache: complete responses, sent again while their dependencies are unchanged.
 
-May import `services`, `view`, `model` and `telemetry`. Knows no protocol and no connection: a handler sets the validity
-of its response (`Response.validity`), and the application looks here before it runs a handler. Every use comes after
-this request's own gate (docs/decisions/0035), and after the same check of a local metadata file.
+May import `services`, `view`, `model` and `telemetry`. Must not know protocols or connections: a handler sets the
+validity of its response (`Response.validity`), and the application looks here before it runs a handler. Every use comes
+after this request's own gate (docs/decisions/0035), and after the same check of a local metadata file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ METHODS: Final = frozenset({"GET", "HEAD"})
 HEADERS: Final = (b"authorization", b"if-none-match", b"accept", b"x-iceberg-access-delegation", ACTIVE_ROLES)
 """Request headers that a cached response may depend on, besides method and address."""
 ENTRY_BYTES: Final = 2_000
-"""The estimated size of an entry besides its body and its facts."""
+"""The estimated size of an entry in bytes, besides its body and its facts."""
 SENT_AGAIN = Counter(
     "limnos_answers_kept_total",
     "Finished answers that were sent again, by why they still held: nothing was committed, or nothing that they rest on.",
@@ -38,8 +38,8 @@ ResponseCacheKey = tuple[str, bytes, tuple[bytes | None, ...]]
 
 
 class CacheableRequest(NamedTuple):
-    """A request whose response may be cached: its key, and the store's moment and the view's generation before it
-    ran.
+    """A request whose response may be cached: its key, and the store's moment and the view's generation at its
+    start.
     """
 
     key: ResponseCacheKey
@@ -48,9 +48,9 @@ class CacheableRequest(NamedTuple):
 
 
 class CachedResponse:
-    """A response, and what it depends on.
+    """A response, and its dependencies.
 
-    `head` belongs to the connection: the encoded head before and after the request id.
+    `head` is used by the connection: the encoded head before and after the request id.
     """
 
     __slots__ = (
@@ -95,8 +95,8 @@ class CachedResponse:
 
 
 class ResponseCache:
-    """The cached responses of a node, in two generations: used ones stay, the others are dropped when there are too
-    many.
+    """The cached responses of a node, in two generations: when it is full, responses that were not used recently are
+    dropped.
     """
 
     def __init__(self, services: NodeServices, *, bytes_max: int) -> None:
@@ -123,7 +123,7 @@ class ResponseCache:
         return response
 
     def keeping(self, key: ResponseCacheKey) -> CacheableRequest:
-        """Record the store's moment before a handler runs: its response is true then or later."""
+        """Record the store's moment before a handler runs: its response is valid at that moment or later."""
         return CacheableRequest(key, self._moment(), self._view.generation)
 
     def keep(
@@ -162,7 +162,9 @@ class ResponseCache:
         return True
 
     def ask(self, answer: CachedResponse, waiter: GateWaiter) -> bool:
-        """Read the gate for a response and notify the waiter. Returns False if no gate can tell whether it is valid."""
+        """Read the freshness gate for a response and notify the waiter. Returns False if the response does not depend
+        on a gate.
+        """
         ground = answer.validity.ground
         if ground is not None:
             self.gate.tell(ground.zones, "arrival", waiter)
@@ -171,7 +173,7 @@ class ResponseCache:
     def holds_after_gate(self, answer: CachedResponse) -> bool:
         """Return whether a response is still valid.
 
-        Call it right after a freshness check of its zones, with no await in between.
+        Call it right after a freshness check of its zones, without an await in between.
         """
         validity = answer.validity
         if validity.ground is None or not validity.ground.stands(self._view) or not self._lasts(validity):
@@ -194,7 +196,7 @@ class ResponseCache:
         return False
 
     def _lasts(self, validity: CacheValidity) -> bool:
-        """Return whether the conditions outside the store hold: the token's expiry, the local file."""
+        """Return whether the conditions outside the store are met: the token has not expired, the local file exists."""
         if validity.expires_ms is not None and validity.expires_ms <= self._time.now_ms():
             return False
         try:

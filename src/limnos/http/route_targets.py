@@ -1,7 +1,7 @@
-"""The target of a request: the protocol and route that a path leads to, and that protocol's refusals.
+"""The target of a request: finds the protocol and the route of a path, and builds that protocol's refusals.
 
-Job: find the route of a path among all protocols. May import `model`, `names`, `services` for types, and this package's
-shared modules; it must not know a single protocol, nor the application.
+May import `model`, `names`, `services` for types, and this package's shared modules. Must not know single protocols or
+the application.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class RouteTarget:
         self.operation = operation
         self.key = (protocol.name, operation)
         self.keys: dict[int, tuple[str, str, int]] = {}
-        """Metric keys by status."""
+        """The keys of metrics, by status."""
         self.handler = None if route is None else route.handler
         self.params = params
         self.anonymous = route is None or operation in protocol.anonymous
@@ -97,7 +97,7 @@ UNKNOWN_ROUTE: Final = "unknown-route"
 
 
 UNKNOWN_METHOD: Final = "unknown-method"
-"""The operations of a request to a path without a route, and to a route without this method."""
+"""The operation names of requests without a route, and of requests with an unsupported method."""
 
 
 def find_target(protocols: Sequence[Protocol], *, method: str, raw: bytes, body_bytes_max: int) -> RouteTarget:
@@ -117,7 +117,7 @@ def find_target(protocols: Sequence[Protocol], *, method: str, raw: bytes, body_
 def _owner(protocols: Sequence[Protocol], segments: list[bytes]) -> Protocol:
     """Return the protocol whose routes match most segments of an unknown path.
 
-    Of equals the first is taken; if none matches, the last protocol.
+    If several match equally, the first is returned; if none matches, the last protocol.
     """
     reached = [protocol.router.reach(segments) for protocol in protocols]
     return protocols[reached.index(max(reached)) if any(reached) else -1]

@@ -1,7 +1,8 @@
 """A trie over raw path segments: the time of a match does not depend on the number of routes.
 
-May import `access`, for names of actions, and the standard library. Knows no protocol. A route's path is `/a/{b}/c`; a
-literal wins over a parameter at the same position. `{b...}` at the end of a path stands for one or more segments.
+May import `access`, for names of actions, and the standard library. Must not know protocols. A route's path is
+`/a/{b}/c`; a literal wins over a parameter at the same position. `{b...}` at the end of a path stands for one or more
+segments.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from limnos.access.actions import Action
 
 H = TypeVar("H")
 SHORT_BODY_BYTES: Final = 1 << 16
-"""Bodies up to this size are read before access is decided: reading one takes less than a millisecond."""
+"""The size in bytes up to which a body is read before access is decided: reading takes less than a millisecond."""
 LONG_BODY_BYTES: Final = 1 << 20
 ANY_BODY_BYTES: Final = 1 << 40
-"""For routes that only the server's limit bounds."""
+"""The body limit of routes that have only the server's limit."""
 RouteBodyKind = Literal["json", "form", "any"]
 """The kinds of bodies that a route may accept."""
 
@@ -29,9 +30,8 @@ class Route(NamedTuple, Generic[H]):
     clients send without effect. `http.parameters` refuses others; a read ignores unknown ones except `query_refused`.
     - `deadline_s`: the route's own deadline in place of the server's.
     - `takes`: the kind of body; a body with another Content-Type is refused.
-    - `asks`: the actions that it may need. A body over 64 KiB is read only from a caller who could take one of them,
-      and up
-    to `body_bytes_max`; a route without actions accepts no such body.
+    - `asks`: the actions that it may need. A body over 64 KiB, up to `body_bytes_max`, is read only if the caller may
+      do one of them; a route without actions accepts no such body.
     """
 
     method: str
@@ -60,7 +60,7 @@ class TrieNode(Generic[H]):
 
     def __init__(self) -> None:
         self.rest: dict[str, Route[H]] = {}
-        """Routes whose last parameter begins here and takes all segments that follow."""
+        """Routes whose last parameter begins here and matches all remaining segments."""
         self.children: dict[bytes, TrieNode[H]] = {}
         self.any: TrieNode[H] | None = None
         self.routes: dict[str, Route[H]] = {}
@@ -69,7 +69,7 @@ class TrieNode(Generic[H]):
 class Router(Generic[H]):
     """The routes of one protocol below one root.
 
-    `refusing` are routes that only say what to do instead; they are not in the OpenAPI document.
+    `refusing` are routes that only return advice; they are not in the OpenAPI document.
     """
 
     def __init__(self, root: str, routes: Iterable[Route[H]], refusing: Iterable[Route[H]] = ()) -> None:
@@ -111,7 +111,9 @@ class Router(Generic[H]):
         return (node.routes, tuple(params)) if node.routes else None
 
     def reach(self, segments: list[bytes]) -> int:
-        """Return how many leading segments of a path match. The protocol with the most answers for an unknown path."""
+        """Return how many leading segments of a path match. The protocol with the longest match answers for an unknown
+        path.
+        """
         node = self.tree
         for count, segment in enumerate(segments):
             if node.rest:
@@ -123,7 +125,7 @@ class Router(Generic[H]):
         return len(segments)
 
     def _leads(self, node: TrieNode[H], rest: list[bytes]) -> bool:
-        """Return whether a literal segment leads to a route; otherwise the parameter beside it is meant."""
+        """Return whether a literal segment leads to a route; if not, the parameter at the same position is tried."""
         if not rest:
             return bool(node.routes)
         literal = node.children.get(rest[0])

@@ -1,6 +1,6 @@
 """The scope of a path whose parameters for metalake and catalog are `{m}` and `{c}`.
 
-May import `names`, `services` and this package's shared modules. Knows no protocol.
+May import `names`, `services` and this package's shared modules. Must not know protocols.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A response body in pieces: each piece has a deadline, and the response is counted and logged after the last one.
 
-May import `telemetry` and the shared modules of `limnos.http`. Knows no protocol and no connection. Once the head is
+May import `telemetry` and the shared modules of `limnos.http`. Must not know protocols or connections. Once the head is
 sent, a failure cannot be reported any more. The connection then ends before the last piece, which every HTTP/1.1 client
 detects.
 """
@@ -18,11 +18,13 @@ log = get_logger("limnos.http")
 
 
 class StreamTruncated(Exception):
-    """The stream ended before its last piece; the log has the reason."""
+    """Raised if the stream ended before its last piece; the log has the reason."""
 
 
 class StreamedBody:
-    """The pieces of one response. `ended` is called once, with the number of bytes, however they end."""
+    """The pieces of one response. `ended` is called exactly once, with the number of bytes, however the response
+    ends.
+    """
 
     def __init__(
         self, source: AsyncGenerator[bytes, None], *, deadlines: Deadlines, seconds: float, request_id: str,
@@ -65,7 +67,7 @@ class StreamedBody:
         return piece
 
     async def close(self) -> None:
-        """Close the source, wherever it is, and call `ended`."""
+        """Close the source at any point, and call `ended`."""
         ended, self._ended = self._ended, None
         if ended is not None:
             await self._source.aclose()

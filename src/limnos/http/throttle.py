@@ -1,9 +1,9 @@
-"""Throttling of wrong credentials: counted per address, answered 429 if there are too many, logged once a second.
+"""Throttling of wrong credentials: counted per address, refused with 429 above a limit, logged once a second.
 
-May import `model`, `telemetry` and the standard library. Knows no protocol and no credential. A right credential is
-never delayed, from whatever address, because many users may share a proxy. A credential that was right once is not
-counted either. Guessing is hopeless anyway (a secret has 192 random bits). The limit bounds the cost of the log, and
-tells clients that retry in a loop when to try again.
+May import `model`, `telemetry` and the standard library. Must not know protocols or credentials. A valid credential is
+never delayed, because many users may share a proxy's address. A credential that was valid once is not counted either.
+Guessing is infeasible anyway (a secret has 192 random bits). The limit bounds the cost of the log, and tells clients
+that retry in a loop when to try again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WRONG = Counter(
 
 
 class CredentialThrottle:
-    """An allowance of wrong credentials for each address: `burst`, then `PER_S` per second."""
+    """The allowance of wrong credentials for each address: `burst` at first, then `PER_S` per second."""
 
     def __init__(self, *, burst: int = BURST, now: Callable[[], float] = time.monotonic) -> None:
         self.burst = burst
@@ -67,7 +67,7 @@ class CredentialThrottle:
             self.flush(reason=wrong.message)
 
     def samples(self) -> bool:
-        """Return whether a throttled request gets its own log line: one per second does."""
+        """Return whether a throttled request gets its own log line: one per second."""
         now = self._now()
         if now - self._sampled_at < LOG_EVERY_S:
             return False
@@ -90,7 +90,9 @@ class CredentialThrottle:
 
 
 def address_of(peer: str) -> str:
-    """Return the key of an address. Of IPv6 it is the first half, since a client may have all addresses of the rest."""
+    """Return the key of an address. For IPv6 it is the first half, since one client may use all addresses of the second
+    half.
+    """
     if ":" not in peer:
         return peer or "unknown"
     head, _, tail = peer.partition("::")

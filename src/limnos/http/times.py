@@ -1,6 +1,6 @@
-"""Times in protocols: ISO-8601 in UTC, as Java's `Instant` spells them.
+"""Times in protocols: ISO-8601 in UTC, in the format of Java's `Instant`.
 
-May import the standard library only. Knows no clock.
+May import the standard library only. Must not know clocks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 
 def instant(at_ms: int | None) -> str | None:
-    """Encode a time in milliseconds since 1970. None stays None."""
+    """Encode a time in milliseconds since 1970; None for None."""
     if at_ms is None:
         return None
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,6 +1,6 @@
 """`Attachment`: a tag or policy that is attached to an object or to one of its columns; and the form of a tag's value.
 
-May import the model's errors. Knows no row.
+May import the model's errors. Must not know rows.
 """
 
 from __future__ import annotations

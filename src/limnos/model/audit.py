@@ -1,6 +1,6 @@
 """Values of the audit: the origin of a request, the rights by which a change was made, and the audit records.
 
-May import only `model` and msgspec. Knows no store. The values hold no secrets: no token, no credential, no body.
+May import only `model` and msgspec. Must not know stores. The values hold no secrets: no token, no credential, no body.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OUTCOMES: Final[tuple[AuditOutcome, ...]] = ("done", "refused", "failed")
 OTHER: Final = "other"
 """The change of a mutation that wrote no change row, such as a new webhook or a statistic."""
 TEXT_MAX: Final = 300
-"""The most characters that are stored of a client's name, an address or a reason."""
+"""The maximum number of characters that are stored of a client's name, an address or a reason."""
 
 
 class RequestOrigin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -113,7 +113,7 @@ def add_detail(account: str | None, detail: str) -> str:
 
 
 def audit_context_of(text: str | None) -> AuditContext:
-    """Decode an `AuditContext`; an empty one for None, which a change made without audit has."""
+    """Decode an `AuditContext`; an empty one for None, which changes without audit have."""
     return AuditContext() if text is None else _accounts.decode(text)
 
 
@@ -128,5 +128,5 @@ def rights_of(text: str) -> tuple[AuditedDecision, ...]:
 
 
 def shorten_text(text: str) -> str:
-    """Return the first `TEXT_MAX` characters of a text from outside, with unprintable characters replaced by spaces."""
+    """Return the first `TEXT_MAX` characters of an external text, with unprintable characters replaced by spaces."""
     return "".join([each if each.isprintable() else " " for each in text[:TEXT_MAX]])

@@ -1,7 +1,7 @@
 """Access decisions as values: verdict, reasons, and the revisions at which they were made.
 
-May import `model` and `names` only. Knows no rule of who may do what. `access` makes these values; the 403 response,
-the audit record, `access explain` and the console all render the same one.
+May import `model` and `names` only. Must not know access rules. `access` makes these values; the 403 response, the
+audit record, `access explain` and the console all render the same one.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from limnos.model.restrictions import CLOSED_TO
 from limnos.names.display import render_part
 
 ABSENT_ID: Final = -1
-"""Id of a link for an object that does not exist: nothing is granted on it and nobody owns it."""
+"""The id of a chain link for an object that does not exist: it has no grants and no owner."""
 
 OWNER: Final = "OWNER"
 """The `privilege` of a missing factor when ownership is missing."""
 
 SERVICE_ADMIN: Final = "SERVICE_ADMIN"
-"""The `privilege` of a missing factor when the action takes a service admin."""
+"""The `privilege` of a missing factor when the action requires a service admin."""
 
 FactorKind = Literal[
     "owner",
@@ -44,7 +44,7 @@ _HAS_MAX: Final = 4
 
 
 class ChainLink(msgspec.Struct, frozen=True, gc=False):
-    """One object of the chain from a target up to its metalake. `name` is its own name, one part."""
+    """One object of the chain from a target up to its metalake. `name` is the last part of its path."""
 
     id: int
     kind: Kind
@@ -52,7 +52,7 @@ class ChainLink(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def absent(cls, kind: Kind, name: str) -> ChainLink:
-        """Make the link of a requested object that does not exist.
+        """Create the link of a requested object that does not exist.
 
         Put before the nearest existing container, it gives the same decision and the same message as an existing object
         without grants of its own. So a refusal does not reveal whether the object exists.
@@ -100,7 +100,7 @@ class DecisionFactor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The answer to "may this user do this to that, and why", with the (zone, revision) pairs at which it was made."""
+    """An access decision with its reasons, and the (zone, revision) pairs at which it was made."""
 
     allowed: bool
     action: str
@@ -169,7 +169,7 @@ def display_names(chain: SecurableChain) -> list[str]:
 def _clause(factors: list[DecisionFactor]) -> str:
     """Render one clause: `needs SELECT_TABLE or MODIFY_TABLE on main.raw.t`.
 
-    Ownership only if no privilege would do.
+    Ownership is named only if no privilege would suffice.
     """
     denied = [_denied_text(f) for f in factors if f.kind == "deny"]
     missing = [f for f in factors if f.kind == "missing"]

@@ -1,6 +1,6 @@
 """Frozen values of the store's rows, as the rooms above the store see them.
 
-May import only `model` itself. Knows no SQL and no wire format. Times are milliseconds since 1970, UTC.
+May import only `model` itself. Must not know SQL or wire formats. Times are milliseconds since 1970, UTC.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RoleEntity(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """One rule of a role: a privilege (its stored number), allowed or denied, on an object."""
+    """One rule of a role: a privilege (by its stored number), allowed or denied, on an object."""
 
     object_id: int
     object_kind: Kind
@@ -110,14 +110,16 @@ class Token(msgspec.Struct, frozen=True):
     root_id: int
     purpose: TokenPurpose = TokenPurpose.API
     opened_by: int | None = None
-    """The id of the token that a session or code of the console was made with. It ends with that token."""
+    """The id of the token with which a session or code of the console was created. It ends with that token."""
     ends_at: int | None = None
     """The time beyond which a session of the console cannot be extended, in milliseconds since 1970."""
     table_id: int | None = None
-    """The only table that an operation's token opens; 0 for the token of an executor, which leases operations."""
+    """The only table that an operation's token gives access to; 0 for the token of an executor, which leases
+    operations.
+    """
 
     def is_over(self, now_ms: int) -> bool:
-        """Return whether it has expired, by the store's clock in milliseconds since 1970."""
+        """Return whether the token has expired, by the store's clock in milliseconds since 1970."""
         return self.expires_at is not None and self.expires_at <= now_ms
 
 
@@ -131,7 +133,7 @@ class Password(msgspec.Struct, frozen=True):
 
 
 class TaskRow(msgspec.Struct, frozen=True):
-    """A task for display. Times are milliseconds since 1970. A task that ended with an error was given up."""
+    """A task for display. Times are milliseconds since 1970. A task that ended with an error is not retried."""
 
     id: int
     kind: str
@@ -164,7 +166,7 @@ class Webhook(msgspec.Struct, frozen=True):
     """An address to which changes of a metalake are sent, limited to those its creator may see.
 
     Times are ms since 1970. `position` is the feed position of the last delivery. `user_id` is 0 if access control is
-    off. A `stopped` webhook waits until somebody starts it again.
+    off. A `stopped` webhook waits until it is started again.
     """
 
     id: int
@@ -221,11 +223,11 @@ class Listing(msgspec.Struct, frozen=True, weakref=True):
 
 
 class OwnedRange(msgspec.Struct, frozen=True):
-    """Where in a catalog a principal owns objects, for ids after the one in the fact's key up to `last`; None means no
-    end.
+    """The containers in a catalog in which a principal owns objects, for object ids after the one in the fact's key up
+    to `last`; None means no upper limit.
 
-    `parents` hold owned objects that are not namespaces (the catalog itself may be one). `namespaces` are owned
-    themselves.
+    `parents` contain owned objects other than namespaces (the catalog itself may be one). `namespaces` are the owned
+    namespaces.
     """
 
     parents: frozenset[int]
@@ -237,7 +239,7 @@ class ChangeRow(msgspec.Struct, frozen=True):
     """A row of the change feed: the keys that a mutation touched, under their old and new names.
 
     The columns are made for objects with a name under a parent. Changes of memberships, tags, tokens, roles and
-    principals use them for other values; the properties give those.
+    principals use them for other values, which the properties return.
     """
 
     zone: int
@@ -277,12 +279,12 @@ class ChangeRow(msgspec.Struct, frozen=True):
 
     @property
     def user_name(self) -> str | None:
-        """The user of the token."""
+        """The user to whom the token belongs."""
         return self.old_name
 
 
 class ClockRow(msgspec.Struct, frozen=True):
-    """A zone's clock, as one statement read it."""
+    """A zone's clock, as read by one statement."""
 
     zone: int
     revision: int
@@ -315,7 +317,7 @@ class StatementRequest(msgspec.Struct, frozen=True):
 
     @property
     def asker(self) -> Requester:
-        """The user who sent the request."""
+        """The user who submitted the request."""
         return Requester(self.user_name, self.user_id)
 
     def is_lost(self, now_ms: int) -> bool:

@@ -123,7 +123,7 @@ class AuthenticationFailed(LimnosError):
 
 
 class PermissionDenied(LimnosError):
-    """The caller is authenticated but not authorized. Carries the decision if one was made."""
+    """Raised if the caller is authenticated but not authorized. Carries the decision if one was made."""
 
     code = "forbidden"
 

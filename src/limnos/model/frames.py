@@ -1,7 +1,7 @@
 """Length-delimited messages: each message in a stream follows its length as a varint, as Protobuf's libraries write it.
 
-May import the standard library only. Knows no message: the light client splits a file into records without decoding
-them.
+May import the standard library only. Must not know messages: the light client splits a file into records without
+decoding them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Jobs that the server itself runs from job templates, as frozen values, with Gravitino's words for their states.
 
-May import msgspec only. Knows no SQL and no wire format. Times are milliseconds since 1970, UTC. Runs of pipelines,
+May import msgspec only. Must not know SQL or wire formats. Times are milliseconds since 1970, UTC. Runs of pipelines,
 which a runner outside the server carries out, are in `model.runs`.
 """
 
@@ -17,7 +17,7 @@ SUCCEEDED: Final = "succeeded"
 FAILED: Final = "failed"
 CANCELLED: Final = "cancelled"
 HELD: Final = (STARTED, CANCELLING)
-"""A node works on the job as long as the lease lasts."""
+"""The states in which a node works on the job as long as its lease lasts."""
 LIVE: Final = (QUEUED, *HELD)
 ENDED: Final = (SUCCEEDED, FAILED, CANCELLED)
 
@@ -50,7 +50,7 @@ class TemplateJob(msgspec.Struct, frozen=True):
 
 
 class JobOutput(msgspec.Struct, frozen=True):
-    """The last part of a job's output on each stream, and how many bytes it wrote in all."""
+    """The last part of a job's output on each stream, and the total number of bytes."""
 
     stdout: str = ""
     stderr: str = ""

@@ -27,7 +27,7 @@ from limnos.model.storage_locations import LocationKind
 
 
 class Exclusion:
-    """States that a kind lacks an aspect, with the reason. False in a boolean context."""
+    """The statement that a kind lacks an aspect, with the reason. False in a boolean context."""
 
     __slots__ = ("reason",)
 
@@ -39,12 +39,12 @@ class Exclusion:
 
 
 def no(reason: str) -> Exclusion:
-    """Exclude an aspect from a kind; `reason` says why a reader need not look for it."""
+    """Exclude an aspect from a kind; `reason` explains why the kind does not have it."""
     return Exclusion(reason)
 
 
 UNSAID: Final = no("")
-"""The default: the row says nothing about an aspect. The house test fails for it and names the kind."""
+"""The default: the row does not define the aspect. The house test fails for it and names the kind."""
 ANY_CATALOG: Final = "*"
 """In a row's `catalogs`: catalogs of every provider."""
 
@@ -62,7 +62,7 @@ class KindRow(NamedTuple):
     sqlpp: str | Exclusion = UNSAID
     """Noun of SQL++ for the objects of one dataverse."""
     name_space: str | Exclusion = UNSAID
-    """Objects under one parent need different names if their kinds have the same name space."""
+    """The name of the set of kinds whose objects under one parent need different names."""
     catalogs: Words | Exclusion = UNSAID
     """Providers of the catalogs that hold such objects in their namespaces; `ANY_CATALOG` for all."""
     verbs: Words | Exclusion = UNSAID
@@ -70,35 +70,35 @@ class KindRow(NamedTuple):
     privileges: Words | Exclusion = UNSAID
     """Privileges that can be granted on an object of the kind, beside those on everything above it."""
     owned: Yes | Exclusion = UNSAID
-    """An object has an owner, which can be changed."""
+    """Whether objects have an owner, which can be changed."""
     attachable: Yes | Exclusion = UNSAID
-    """An object takes tags and policies."""
+    """Whether tags and policies can be attached to objects."""
     attached_as: str | Exclusion = UNSAID
     """Plural of the attached objects: `tags`, `policies`."""
     protected: Yes | Exclusion = UNSAID
-    """An object can be protected against drops."""
+    """Whether objects can be protected from drops."""
     restricted: Yes | Exclusion = UNSAID
-    """A read restriction can be set on an object."""
+    """Whether read restrictions can be set on objects."""
     trash: Yes | Exclusion = UNSAID
-    """A dropped object lies in the trash of its catalog and can be restored."""
+    """Whether a dropped object is kept in the trash of its catalog and can be restored."""
     export: str | Exclusion = UNSAID
     """Field of the export's record; for an entity, with the field of its content: `entity.view`."""
     feed: Literal["told", "internal"] | Exclusion = UNSAID
     """Who reads its changes: also users who may load the object (`told`), or only nodes (`internal`)."""
     transactions: Words | Exclusion = UNSAID
-    """Operations on the kind in a transaction of several operations."""
+    """The operations on the kind that a transaction may contain."""
     locations: tuple[LocationKind, ...] | Exclusion = UNSAID
-    """What its storage locations are used for."""
+    """The uses of its storage locations."""
     placeholder: Yes | Exclusion = UNSAID
-    """A node can be the placeholder of an object of an external system."""
+    """Whether a node can be the placeholder of an external object of this kind."""
     lineage: Yes | Exclusion = UNSAID
-    """An object is a dataset of lineage events."""
+    """Whether objects are datasets of lineage events."""
     cli: Words | Exclusion = UNSAID
-    """Parts of the command line that know the kind: see `CLI_PARTS`."""
+    """Parts of the command line that support the kind: see `CLI_PARTS`."""
 
 
 VERBS: Final = ("list", "see", "create", "load", "alter", "drop", "apply")
-"""Verbs of actions that shared code composes with a kind's word."""
+"""Verbs that shared code combines with a kind's word to name an action."""
 CLI_PARTS: Final = ("path", "owner", "explain", "drop", "describe")
 """`path`: the flag `--kind` of commands that take a path, and the client's spelling of it; the others are commands."""
 
@@ -294,14 +294,14 @@ HELD: Final[Mapping[str, Kind]] = {
     for provider in KIND_TABLE[kind].catalogs or ()
     if provider != ANY_CATALOG and provider not in TABLE_FORMATS
 }
-"""The single kind of object, beside functions, in catalogs of a provider without tables. Their schemas do not nest."""
+"""The only kind of object, beside functions, in catalogs of a provider without tables. Their schemas do not nest."""
 
 
 @cache
 def name_space_of(kind: Kind, provider: str = "") -> str:
     """Return the set of names that a kind shares under one parent.
 
-    Iceberg catalogs: what the row says. A `lakehouse-generic` (Lance) catalog has one set for all kinds, since
+    In Iceberg catalogs it is the row's set. A `lakehouse-generic` (Lance) catalog has one set for all kinds, since
     Lance knows no two objects of one name under a namespace.
     """
     if provider == GENERIC_PROVIDER and kind.home is ZoneKind.CATALOG:

@@ -1,7 +1,7 @@
 """Kinds of object: the stored number of each, the zone it lies in, and its group.
 
-May import nothing but the standard library. Knows no room. Numbers are stored: never change or reuse one. Everything
-else that rooms must know about a kind is in its row of `kind_table`.
+May import nothing but the standard library. Must not know rooms. Numbers are stored: never change or reuse one.
+Everything else that rooms must know about a kind is in its row of `kind_table`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ SCOPES: Final = (Kind.METALAKE, Kind.CATALOG)
 """Kinds whose objects are zones with a clock, named at the start of a request."""
 
 ROOT_ID = 0
-"""Parent of every metalake, and the zone of the server itself."""
+"""The parent id of every metalake, and the zone id of the server itself."""
 
 
 ICEBERG_PROVIDER = "lakehouse-iceberg"

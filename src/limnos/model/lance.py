@@ -1,6 +1,6 @@
 """Versions of Lance tables whose versions the store manages, as frozen values.
 
-May import the standard library and msgspec alone. Knows no store and no files.
+May import the standard library and msgspec alone. Must not know stores or files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Versions of models, as frozen values.
 
-May import msgspec only. Knows no SQL and no wire format. Times are milliseconds since 1970, UTC.
+May import msgspec only. Must not know SQL or wire formats. Times are milliseconds since 1970, UTC.
 """
 
 from __future__ import annotations

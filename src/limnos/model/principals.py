@@ -1,7 +1,7 @@
 """Principals: a user with groups and roles as one immutable value, with the sets that decisions need.
 
-May import `model` only. Knows no rule of who may do what, no store and no wire format. A value is made when its facts
-change, and all requests share it until then; so everything that can be computed beforehand is.
+May import `model` only. Must not know access rules, stores or wire formats. A value is made when its facts change, and
+all requests share it until then; so everything that can be computed beforehand is.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ class TokenTrust(StrEnum):
     OPEN = "open"
     """Access control was off: no right was required."""
     BELIEVED = "believed"
-    """The maker only stated a name (`access.authentication = simple`).
+    """The creator only stated a name (`access.authentication = simple`).
 
     Also every token from before trusts were recorded.
     """
     PROVEN = "proven"
-    """The maker had a proven token, or the server made it for its administrator."""
+    """The creator had a proven token, or the server created it for its administrator."""
 
 
 class TokenPurpose(StrEnum):
-    """The use of a token: to sign in, or as a service account's secret. The values are stored."""
+    """The use of a token: for signing in, or as a service account's secret. The values are stored."""
 
     API = "api"
-    """A long-lived token that a user made."""
+    """A long-lived token that a user created."""
     SESSION = "session"
     """A short-lived token from a login."""
     REFRESH = "refresh"
@@ -57,19 +57,19 @@ class TokenPurpose(StrEnum):
     CLIENT = "client"
     """A service account's secret. Access tokens are requested with it; it gives no other access."""
     ACCESS = "access"
-    """A short-lived token made with a service account's secret, which is its root."""
+    """A short-lived token issued for a service account's secret, which is its root."""
     CONSOLE = "console"
-    """A session of the console. Its text is a cookie, which counts for the console alone."""
+    """A session of the console. Its text is a cookie, which is valid for the console only."""
     CONSOLE_CODE = "console-code"
     """A code that opens one session of the console. It gives no other access."""
     OPERATION = "operation"
-    """Made for one maintenance operation: its holder may load one table, and commit rewrites of its files."""
+    """Issued for one maintenance operation: its holder may load one table, and commit rewrites of its files."""
 
 
 class IssuerIdentity(NamedTuple):
-    """The identity that a token of an outside issuer proves. Times are milliseconds since 1970.
+    """The identity that a token of an external issuer proves. Times are milliseconds since 1970.
 
-    `groups` is None if no claim names groups. `expires_ms` includes the allowed difference of clocks.
+    `groups` is None if no claim names groups. `expires_ms` includes the allowed clock skew.
     """
 
     user: str
@@ -98,12 +98,12 @@ class RoleRules:
 
     @property
     def allow(self) -> frozenset[Rule]:
-        """The allowed pairs. Its cost grows with the rules: for tests and tools."""
+        """The allowed pairs. Computed in time linear in the rules: for tests and tools."""
         return _pairs(self.allow_ids)
 
     @property
     def deny(self) -> frozenset[Rule]:
-        """The denied pairs. Its cost grows with the rules: for tests and tools."""
+        """The denied pairs. Computed in time linear in the rules: for tests and tools."""
         return _pairs(self.deny_ids)
 
 
@@ -173,12 +173,12 @@ class Subject:
 
     @property
     def allow(self) -> frozenset[Rule]:
-        """The pairs that any role allows. Its cost grows with the rules: for tests and tools."""
+        """The pairs that any role allows. Computed in time linear in the rules: for tests and tools."""
         return _pairs(self.allow_ids)
 
     @property
     def deny(self) -> frozenset[Rule]:
-        """The pairs that any role denies. Its cost grows with the rules: for tests and tools."""
+        """The pairs that any role denies. Computed in time linear in the rules: for tests and tools."""
         return _pairs(self.deny_ids)
 
     @classmethod

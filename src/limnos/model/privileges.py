@@ -1,7 +1,7 @@
 """The 32 privileges, the kinds of object they can be granted on, and their spelling.
 
-May import `model` only. Knows no rule of who may do what (that is `access.policy`) and no wire format. Numbers are
-stored: never change or reuse one. Words and bindings are Gravitino's, so that its clients can name every privilege.
+May import `model` only. Must not know access rules (that is `access.policy`) and no wire format. Numbers are stored:
+never change or reuse one. Words and bindings are Gravitino's, so that its clients can name every privilege.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _CATALOG_TYPES: Final[Mapping[Privilege, str]] = {
     Privilege.LINK_MODEL_VERSION: "model",
 }
 _TYPE_WORDS: Final[Mapping[str, str]] = {"file": "fileset", "stream": "messaging", "ml": "model"}
-"""Seed 2's catalog types, with Gravitino's words for the same."""
+"""Seed 2's catalog types, with Gravitino's words for them."""
 
 
 def parse_privilege(text: str) -> Privilege:

@@ -1,7 +1,7 @@
 """Stored records of objects: frozen values for the services, Protobuf bytes for the store's `record` columns.
 
 May import Protobuf (with the server extra), the generated messages and the rest of `model`. The package `model` must
-not import this module, so that the light client works without Protobuf. Knows no SQL and no wire format. Ids, names,
+not import this module, so that the light client works without Protobuf. Must not know SQL or wire formats. Ids, names,
 parents and audit fields are the store's columns and never stand here (seed 2; `proto/limnos/v1/records.proto`).
 
 To change an object, take the value that was read and use `dataclasses.replace`. That keeps fields which a newer minor
@@ -35,11 +35,13 @@ _TYPE_NUMBERS: Final = {
 }
 _TYPE_WORDS: Final[dict[int, str]] = {number: word for word, number in _TYPE_NUMBERS.items()}
 CATALOG_TYPES: Final = tuple(_TYPE_NUMBERS)
-"""The catalog types of seed 2. A type of a newer version reads as `UNKNOWN_<number>` and is written back unchanged."""
+"""The catalog types of seed 2. A type of a newer version is read as `UNKNOWN_<number>` and written back unchanged."""
 
 
 class UnreadableRecord(LimnosError):
-    """Stored bytes that this version cannot or must not read. `stored_version` is None if it cannot be read either."""
+    """Raised for stored bytes that this version cannot or must not read. `stored_version` is None if it cannot be read
+    either.
+    """
 
     code = "unreadable-record"
 
@@ -179,7 +181,7 @@ class TableRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class ViewRecord(StoredRecord):
-    """A view, without its metadata document. `writer_id` is the user who wrote its current text, 0 for nobody."""
+    """A view, without its metadata document. `writer_id` is the user who wrote its current text, 0 if none did."""
 
     MESSAGE = records_pb2.ViewRecord
     comment: str | None
@@ -189,7 +191,7 @@ class ViewRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class TagRecord(StoredRecord):
-    """A tag and its allowed values where it is attached: any if none are listed, none at all if it is `valueless`."""
+    """A tag and the values allowed where it is attached: any if none are listed, none if it is `valueless`."""
 
     MESSAGE = records_pb2.TagRecord
     comment: str | None
@@ -259,7 +261,8 @@ class JobTemplateRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class SqlppObjectRecord(StoredRecord):
-    """A SQL++ object other than a table or view, with the statements that created it. A function has one per arity.
+    """A SQL++ object other than a table or view, with the statements that created it. A function has one statement per
+    arity.
 
     `definition` is the JSON of a function registered through Gravitino's API, which has no statements. `dependencies`
     are the names that each statement's body used when a function was created, as JSON; empty if they were not recorded.
@@ -324,7 +327,7 @@ def encode(record: Record) -> bytes:
 BLANK_TABLE: Final = TableRecord(None, {})
 BLANK_NAMESPACE: Final = NamespaceRecord(None, {})
 _BLANK: Final[tuple[Record, ...]] = (BLANK_TABLE, BLANK_NAMESPACE)
-"""The records of most new objects. Their bytes are computed once."""
+"""Encoded records of most new objects, computed once."""
 
 
 @cache
@@ -373,7 +376,7 @@ def _parse(shape: type[_Message], data: bytes) -> _Message:
 
 
 def _kind_word(shape: type[_Message]) -> str:
-    """Return the words of a kind: those of its message's name but the last, `Record`."""
+    """Return a kind's name in words: its message's name without the suffix `Record`."""
     return " ".join(re.findall("[A-Z][a-z]+", shape.DESCRIPTOR.name)[:-1]).lower()
 
 

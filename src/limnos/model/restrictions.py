@@ -1,6 +1,6 @@
 """Read restrictions as values: the rows and columns of a table that users may read.
 
-May import this room. Knows no schema and no wire format. Filters are JSON in normal form
+May import this room. Must not know schemas or wire formats. Filters are JSON in normal form
 (`formats.iceberg.restrictions`); masks are words of the closed list of Iceberg's REST specification. Decision record
 0093.
 """
@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 RESTRICTIONS_MAX: Final = 1_000
-"""The most restrictions in one catalog, since all of them are one fact of the view."""
+"""The maximum number of restrictions in one catalog, since all of them are one fact of the view."""
 CLOSED_TO: Final = "read-restricted-use-server-planning"
 """Replaces a table's file locations in messages and responses to restricted users."""
 

@@ -1,6 +1,6 @@
-"""Runs of pipelines as frozen values, and their states: which follow which, and when a run has lost its process.
+"""Runs of pipelines as frozen values, and their states: the allowed transitions, and when a run counts as lost.
 
-May import msgspec and `model` only. Knows no SQL and no wire format. The texts that a runner reports (parameters,
+May import msgspec and `model` only. Must not know SQL or wire formats. The texts that a runner reports (parameters,
 progress, inputs and outputs of steps, phases, findings) are JSON that the store keeps unchanged. Times are milliseconds
 since 1970, UTC.
 """
@@ -22,7 +22,9 @@ CANCELLED: Final = "cancelled"
 DISCARDED: Final = "discarded"
 PUBLISHED: Final = "published"
 LIVE: Final = (RUNNING, CANCELLING)
-"""A process works on the run as long as its lease lasts; a run whose lease has ended is shown as `lost`."""
+"""The states in which a process works on the run as long as its lease lasts; a run whose lease has ended is shown as
+`lost`.
+"""
 ENDED: Final = (FAILED, CANCELLED, DISCARDED, PUBLISHED)
 STATES: Final = (RUNNING, CANCELLING, LOST, HELD, *ENDED)
 STEP_STATES: Final = ("waiting", "running", "done", "failed", "skipped")
@@ -36,9 +38,9 @@ BEFORE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         RUNNING: (FAILED, CANCELLED, HELD, *LIVE),
     }
 )
-"""The states from which a run can reach each state.
+"""The states from which a run can enter each state.
 
-A resume leads back to `running`; a live run only after its lease.
+A resume leads back to `running`; a live run can be resumed only after its lease.
 """
 FINISHES: Final = (FAILED, CANCELLED, HELD, DISCARDED)
 """Outcomes that a runner may report. The publishing transaction sets `published`."""
@@ -101,7 +103,9 @@ class PipelineRun(msgspec.Struct, frozen=True):
 
 
 class RunStepState(msgspec.Struct, frozen=True):
-    """A step of a run as its runner last reported it. `attempt` is the one that reported, 0 before the first report."""
+    """A step of a run as its runner last reported it. `attempt` is the attempt that reported it, 0 before the first
+    report.
+    """
 
     name: str
     reads: str

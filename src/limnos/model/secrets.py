@@ -19,7 +19,7 @@ MASK: Final = "***"
 NAMES: Final = r"secret|passw|passphrase|pwd|token|credential|api[_-]?key|access[_-]?key|signature"
 """Parts of parameter names whose values are secrets."""
 KNOWN_LEAST: Final = 4
-"""Shorter known secrets are not masked: they would match inside ordinary words."""
+"""The minimum length of known secrets that are masked: shorter ones would match inside ordinary words."""
 _USERINFO: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/?#@\s:'\"]*:)[^/?#@\s'\"]+(?=@)")
 _QUERY: Final = re.compile(rf"([?&;][^=&;?\s]*(?:{NAMES}|\bsig\b)[^=&;?\s]*=)[^&;#\s'\"]+", re.IGNORECASE)
 _FIELD: Final = re.compile(r"(\b(?:ssl)?(?:password|passwd|pwd)(?:=|['\"]:\s?)['\"]?)[^\s'\",;&)}]+", re.IGNORECASE)

@@ -1,6 +1,6 @@
 """Statistics of a table or of its partitions, and ranges of partitions, as values.
 
-May import nothing of the product. Knows no meaning of a statistic: its writer defines it.
+May import nothing of the product. Must not know the meaning of statistics: its writer defines it.
 """
 
 from __future__ import annotations

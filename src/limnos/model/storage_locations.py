@@ -1,6 +1,6 @@
 """Storage locations in the register of locations: their use and their state.
 
-May import nothing but the standard library. Knows no store. Numbers are stored: never change or reuse one.
+May import nothing but the standard library. Must not know stores. Numbers are stored: never change or reuse one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class LocationKind(IntEnum):
     TABLE = 1
     """The location of an Iceberg table."""
     DATA_PATH = 2
-    """A location outside the table's own to which the table's properties send writers."""
+    """A location outside the table's own, to which the table's properties direct writers."""
     VIEW = 3
     LANCE_TABLE = 4
     LANCE_DIRECTORY = 5
@@ -24,7 +24,7 @@ class LocationKind(IntEnum):
     """A location of a managed fileset."""
     EXTERNAL_FILESET = 7
     WAREHOUSE = 8
-    """The location below which a catalog's tables are created."""
+    """The location below which a catalog's new tables are created."""
     ALLOWED_LOCATION = 9
     """Another root of a catalog: its `allowed-locations`, or the locations of a fileset catalog."""
     STAGED_TABLE = 10
@@ -40,13 +40,13 @@ class LocationState(IntEnum):
     DROPPED = 1
     """In the trash: it can be restored."""
     RELEASED = 2
-    """Dropped for good, but its files still exist."""
+    """Dropped and not restorable, but its files still exist."""
     DELETING = 3
-    """Dropped for good, and a task deletes its files."""
+    """Dropped and not restorable, and a task is deleting its files."""
 
 
 ROOTS: Final = frozenset({LocationKind.WAREHOUSE, LocationKind.ALLOWED_LOCATION})
-"""Kinds below which the locations of objects lie."""
+"""The kinds of locations below which objects' locations lie."""
 OF_CATALOGS: Final = frozenset({*ROOTS, LocationKind.LANCE_DIRECTORY, LocationKind.RESTRICTED_READS})
 """Kinds whose owner is a catalog. The owner of the other kinds is an object in a catalog."""
 
@@ -60,4 +60,4 @@ class LocationClaim(NamedTuple):
     metalake_id: int
     state: LocationState = LocationState.LIVE
     is_conflicting: bool = False
-    """It was stored before the rules existed and breaks one. It does not block other claims."""
+    """Whether it was stored before the rules existed and violates one. It does not block other claims."""

@@ -1,8 +1,8 @@
 """Names and their spellings: `Path` is the name of anything in the tree, and each module maps names to one spelling.
 
 May import nothing but the standard library. Must not know the store, a protocol's routes, or status codes. Every
-function is pure and every codec reversible. A name that a spelling cannot carry is refused with `InvalidName`, which
-says what to do. Use a codec by its module: `iceberg.decode_path(raw)`, `canonical.encode(levels)`,
+function is pure and every codec reversible. A name that a spelling cannot express is refused with `InvalidName`, whose
+message gives advice. Use a codec by its module: `iceberg.decode_path(raw)`, `canonical.encode(levels)`,
 `LogicalCodec(":").join(levels)`.
 """
 

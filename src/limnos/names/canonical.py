@@ -1,6 +1,6 @@
 """The canonical form of SQL++ metadata: `@` before `@` and `.` in each part, parts joined by `.` (seed 4's rule).
 
-May import `errors` and `parts`. Must not be shown to people; messages use the display form. Decoding is strict, so
+May import `errors` and `parts`. Messages must not contain this form; they use the display form. Decoding is strict, so
 that names and canonical forms are a bijection (decision record 0003).
 """
 

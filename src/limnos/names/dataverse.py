@@ -28,7 +28,7 @@ METADATA_NAME = "Metadata"
 
 
 def check_object_name(name: str) -> str:
-    """Return a part if SQL++ can create an object of that name: a dataverse's part, a dataset, a type.
+    """Return a part of a name if SQL++ can create an object with that name: a dataverse's part, a dataset, a type.
 
     Raises InvalidName.
     """

@@ -1,9 +1,8 @@
 r"""The display form: the one spelling for messages, back-quoted where needed, which parses back.
 
-May import `errors` and `parts`. Must not know who shows a message. A part stays bare if it is an ASCII letter or
-`_` followed by letters, digits, `_` or `$`; else it stands in back-quotes with back-quote and `\` escaped by `\`
-(AsterixDB's rule since 2020, applied to each part by itself). Control characters are escaped too, so that a name
-cannot forge a line of a log.
+May import `errors` and `parts`. Must not know the callers. A part is unquoted if it is an ASCII letter or `_` followed
+by letters, digits, `_` or `$`; else it is in back-quotes with back-quote and `\` escaped by `\` (AsterixDB's rule since
+2020, applied to each part by itself). Control characters are escaped too, so that a name cannot forge a line of a log.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def render(parts: Iterable[str]) -> str:
 
 
 def parse(text: str) -> tuple[str, ...]:
-    r"""The parts of a display form.
+    r"""Return the parts of a display form.
 
     Inside back-quotes a doubled back-quote, backslash with one of `` ` `` `\` `/` `"` `b` `f` `n` `r` `t`, and `\uXXXX`
     are escapes. Raises InvalidName: open quote, unknown escape, empty part, or a part that the tree refuses.

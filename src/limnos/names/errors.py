@@ -32,7 +32,7 @@ Reason = Literal[
 
 
 class InvalidName(ValueError):
-    """A name that breaks a rule. `reason` is a stable machine word, `message` says what to do about it."""
+    """Raised for a name that violates a rule. `reason` is a stable machine-readable word; `message` gives advice."""
 
     reason: Reason
     message: str

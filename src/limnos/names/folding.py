@@ -1,6 +1,6 @@
-"""Folding: the form of a name in which searches compare it, whatever its case.
+"""Case folding of names for searches.
 
-May import the standard library only. Names themselves keep their case: only searches use this form.
+May import the standard library only. Names keep their case: only searches use the folded form.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ CATALOG, SCHEMA, OBJECT, COLUMN = 1, 2, 3, 4
 """The number of components in a full name of that kind, passed as `kind_levels`."""
 
 PIECES_MAX = 33
-"""The most dotted pieces below the catalog; more must be quoted. It bounds the candidates (496 for a column)."""
+"""The maximum number of dotted pieces below the catalog; more must be quoted. It limits the candidates (496 for a
+column).
+"""
 
 _PIECE = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<bare>[^`.][^.]*)")
 

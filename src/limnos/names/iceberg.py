@@ -53,7 +53,7 @@ def decode_name(raw: bytes) -> str:
 
 
 def keep_plus(raw: bytes) -> bytes:
-    """Escape each `+` of a raw path segment whose sender does not form-encode, so that it stays a plus."""
+    """Escape each `+` of a raw path segment of a client that does not form-encode, so that it remains a plus."""
     return raw.replace(b"+", b"%2B")
 
 
@@ -77,8 +77,8 @@ def encode_name(part: str) -> str:
 def decode_parent(value: bytes) -> tuple[Levels, Levels | None]:
     """Return the levels of a raw `parent` query value, and a second reading with each level decoded once more.
 
-    PyIceberg quotes levels before it encodes the query, so a caller tries the second reading if the first names
-    nothing. It is None if it would be the same or is no name. An empty value is the catalog itself, `()`.
+    PyIceberg quotes levels before it encodes the query, so a caller tries the second reading if the first names no
+    namespace. It is None if it equals the first or is no valid name. An empty value is the catalog itself, `()`.
     """
     if not value:
         return (), None

@@ -67,7 +67,7 @@ def encode_path(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
 def same(path: Levels, body: Levels) -> bool:
     """Return whether a path's identifier equals the body's, directly or with `+` read as a space.
 
-    The native client form-encodes the path, so that a space arrives as `+`; the body shows which was meant.
+    The native client form-encodes the path, so that a space arrives as `+`; the body resolves the ambiguity.
     """
     return path == body or tuple(part.replace("+", " ") for part in path) == body
 

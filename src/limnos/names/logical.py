@@ -1,7 +1,7 @@
 """The logical spelling of a namespace: its parts joined by one configurable character, by default `A:B:C`.
 
-May import `errors` and `parts`. Must not know the store: callers pass the stored names to check. Seed 1 leaves two
-policies for the separator open, and both are here. `restricted`: one of `: ; $`, reserved in every catalog.
+May import `errors` and `parts`. Must not know the store: callers pass the stored names to check. Seed 1 allows two
+policies for the separator; both are implemented. `restricted`: one of `: ; $`, reserved in every catalog.
 `unrestricted`: any safe character, which is an ordinary character in catalogs without nested namespaces.
 """
 
@@ -118,7 +118,7 @@ class LogicalCodec:
         return self.separator.join(levels)
 
     def split(self, text: str, *, what: str = "SCHEMA name") -> Levels:
-        """Return the levels of a logical name. `what` is the caller's word for it in messages, such as `parentSchema`.
+        """Return the levels of a logical name. `what` is its name in messages, such as `parentSchema`.
 
         Raises InvalidName for an empty text or segment, a segment the tree refuses, or the separator in a flat catalog
         under `restricted`.

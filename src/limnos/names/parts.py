@@ -1,7 +1,7 @@
 """Rules for one part of a name, and for a list of parts, that hold in every spelling.
 
-May import `errors` of this room and the standard library. Must not know any spelling: codecs check what they decoded
-and what they are about to encode.
+May import `errors` of this room and the standard library. Must not know any spelling: codecs check parts after decoding
+and before encoding.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ Levels = tuple[str, ...]
 """The parts below a catalog, outermost first; empty for the catalog itself."""
 
 PART_BYTES_MAX = 255
-"""Longest part, in bytes of UTF-8."""
+"""The maximum length of a part, in bytes of UTF-8."""
 
 PARTS_MAX = 32
-"""Most parts below a catalog, the object's own name included."""
+"""The maximum number of parts below a catalog, including the object's own name."""
 
 _FORBIDDEN = re.compile("[\x00\x01\x1f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -70,7 +70,7 @@ def _check_unusual(part: str) -> str:
 
 
 def check_levels(parts: Iterable[str]) -> Levels:
-    """Return the parts as a tuple if each is allowed and there are at most 32. No part at all means the catalog itself.
+    """Return the parts as a tuple if each is allowed and there are at most 32. No parts mean the catalog itself.
 
     Raises InvalidName.
     """

@@ -1,7 +1,7 @@
-"""Strict percent-encoding: text that could be understood in two ways is refused.
+"""Strict percent-encoding: ambiguous text is refused.
 
-May import `errors` and `parts`. Must not know where in a request the text stood. The standard library's decoder is not
-used: it keeps bad escapes and replaces bad UTF-8, so two spellings could mean one name.
+May import `errors` and `parts`. Must not know the position of the text in a request. The standard library's decoder is
+not used: it keeps bad escapes and replaces bad UTF-8, so two spellings could mean one name.
 """
 
 from __future__ import annotations

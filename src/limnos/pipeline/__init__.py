@@ -1,8 +1,8 @@
 """Pipelines on Spark, declared in a file or in Python. A run publishes all of its tables or none.
 
-Job: the declaration (`declaration`), its reading, checks and plan, and the run. Each step writes a branch of its table,
-and one commit publishes all branches (decision record 0039). The package reaches the server through its protocols only.
-It must not import the server's rooms. Only `engine` imports Spark.
+It contains the declaration (`declaration`), its parser, checks and plan, and the run. Each step writes a branch of its
+table, and one commit publishes all branches (decision record 0039). The package uses the server's protocols only. It
+must not import the server's rooms. Only `engine` imports Spark.
 """
 
 from __future__ import annotations

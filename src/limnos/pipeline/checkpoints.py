@@ -1,7 +1,7 @@
-"""Checkpoints of pipelines, kept in the summaries of a published table's snapshots.
+"""Checkpoints of pipelines, which are stored in the summaries of a published table's snapshots.
 
-Job: read a checkpoint from a table's metadata, newest snapshot first. May import `client`'s types. It must not know
-pipelines nor Spark.
+Reads a checkpoint from a table's metadata, newest snapshot first. May import `client`'s types. Must not know pipelines
+or Spark.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INPUTS = "limnos.inputs"
 RUN = "limnos.run"
 """Summary key: the id of the run that wrote the snapshot."""
 _NO_SNAPSHOT = -1
-"""How older metadata says that a table has no snapshot: `current-snapshot-id` is -1."""
+"""The value of `current-snapshot-id` in older metadata of a table without snapshots: -1."""
 
 
 class _CheckpointSnapshot(msgspec.Struct, rename="kebab"):
@@ -43,8 +43,8 @@ def head_of(fields: Json | None) -> int | None:
 def mark_of(fields: Json | None, key: str) -> str | None:
     """Return the value of the summary key `key` from the newest snapshot that has it.
 
-    The search goes from the head of `main` through its ancestors, as far as snapshots are kept. Returns None if no
-    snapshot has the key.
+    The search follows the ancestors of the head of `main`, as far as snapshots are kept. Returns None if no snapshot
+    has the key.
     """
     metadata = _metadata(fields)
     known = {one.snapshot_id: one for one in metadata.snapshots}
@@ -59,7 +59,7 @@ def mark_of(fields: Json | None, key: str) -> str | None:
 def inputs_of(text: str | None) -> Mapping[str, int | str | None] | None:
     """Parse the value of `INPUTS`. Returns None if it is not JSON of the form that a step writes.
 
-    Anyone who may write the table may write this value (decision record 0056), so its form is not trusted.
+    Every writer of the table can write this value (decision record 0056), so its form is checked.
     """
     try:
         result = json.loads(text or "")

@@ -1,7 +1,7 @@
-"""Shapes of lists and mappings in a pipeline's file: of free keys, of known keys, and of one of several records.
+"""Shapes of lists and mappings in a pipeline's file: with free keys, with known keys, and unions of records.
 
-Job: build larger shapes from those of `shapes`. A record continues with its other keys after a problem, so that one
-reading finds all problems. May import `names` and this room's values; it must not know the keys.
+Composes the shapes of `shapes`. A record continues with its other keys after a problem, so that one pass finds all
+problems. May import `names` and this room's values. Must not know the keys.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class MapOf(Shape):
 
 
 def _as_text(key: ScalarNode) -> ScalarNode:
-    """Return a key as text, whatever it looks like, as in JSON."""
+    """Return a key as text, of whatever type it is, as in JSON."""
     return ScalarNode(at=key.at, text=key.text, value=key.text, text_at=key.text_at)
 
 
@@ -189,7 +189,7 @@ class Record(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases(Shape):
-    """One of several records. A key that only one of them has selects it, or the value of the key `tag`.
+    """A union of several records. It is selected by a key that only one of them has, or by the value of the key `tag`.
 
     `short` is the shape allowed instead of a mapping.
     """
@@ -197,7 +197,7 @@ class Cases(Shape):
     name: str
     cases: Mapping[str, Record]
     tag: str | None = None
-    """The key whose value selects the record; None: the first record whose own key is present."""
+    """The key whose value selects the record; if None, the first record is selected whose own key is present."""
     short: Shape | None = None
     from_short: Callable[[Any, NodeSite], Any] | None = None
 

@@ -1,7 +1,7 @@
 """The context of a step: its run, pinned inputs, and outputs of earlier steps.
 
-Job: the value that a runner passes to the engine with each step. May import this room's values; it must not know of
-Spark nor of servers.
+It is the value that a runner passes to the engine with each step. May import this room's values. Must not know Spark or
+servers.
 """
 
 from __future__ import annotations
@@ -15,42 +15,44 @@ from limnos.pipeline.declaration import Parts, Pipeline, Scalar
 from limnos.pipeline.outcomes import ReadPin, StepBranch
 
 BRANCH_DIGITS = 12
-"""Number of hexadecimal digits of a run's id in the names of its branches."""
+"""The number of hexadecimal digits of a run's id in the names of its branches."""
 MADE_BY = "limnos.made-by"
-"""Property of a table that a run created. Its value is the prefix of the run's branch names, without the last `_`."""
+"""The property of a table that a run created. Its value is the prefix of the run's branch names, without the last
+`_`.
+"""
 TRIES_MAX = 1000
-"""Upper bound of the tries of a step in one attempt, and of the attempts of a run. `branch_name` relies on it."""
+"""The maximum number of tries of a step in one attempt, and of attempts of a run. `branch_name` relies on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepContext:
-    """The inputs of a step's execution other than the step itself."""
+    """The inputs of a step's execution except the step itself."""
 
     pipeline: Pipeline
     directory: Path
-    """Directory of the pipeline's file. Relative paths of sources start there."""
+    """The directory of the pipeline's file, to which paths of sources are relative."""
     run: str
     at: datetime
-    """When the run began. A resumed run keeps this time."""
+    """The start time of the run. A resumed run keeps this time."""
     attempt: int
     branch: str
-    """Name of the branch to write. No earlier attempt has written to it."""
+    """The name of the branch to write. No earlier attempt has written to it."""
     parameters: Mapping[str, Scalar]
     pins: Mapping[Parts, ReadPin]
-    """Pins of all tables that are read and that no step of this run makes."""
+    """Pins of all input tables that no step of this run creates."""
     sources: Mapping[str, ReadPin]
-    """Pins of sources that are no tables, as earlier steps of this run read them."""
+    """Pins of sources that are no tables, from earlier steps of this run that read them."""
     done_branches: Mapping[Parts, StepBranch]
-    """Branches of the steps that are done, by table."""
+    """The branches of completed steps, by table."""
     existing_tables: frozenset[Parts]
-    """Output tables and their namespaces that existed when the run began.
+    """Output tables and their namespaces that existed at the start of the run.
 
-    The engine does not create one again that is gone.
+    If one is gone, the engine does not create it again.
     """
     full: bool
-    """Incremental steps read all of their input."""
+    """Whether incremental steps read all of their input."""
     check: Callable[[], None]
-    """The engine calls this between two pieces of work. It raises RunStopped when the run must stop."""
+    """A function that the engine calls between two pieces of work. It raises RunStopped when the run must stop."""
 
 
 def branches_prefix(run: str) -> str:
@@ -61,6 +63,6 @@ def branches_prefix(run: str) -> str:
 def branch_name(run: str, attempt: int, *, again: int = 0) -> str:
     """Return the name of the branch that an attempt writes.
 
-    A further try within the attempt (`again` > 0) gets another name, because the try before may still be writing.
+    A retry within the attempt (`again` > 0) gets another name, because the previous try may still be writing.
     """
     return f"{branches_prefix(run)}{attempt if not again else attempt * TRIES_MAX + again}"

@@ -1,8 +1,8 @@
 """The declaration of a pipeline: sources, steps, write modes and expectations.
 
-Job: the frozen values that YAML files and Python decorators are both read into, so that checks, plans and runs know one
-form. May import the standard library and `names` only; it must not know of Spark, of servers, nor of how a declaration
-is written. Each value has its position (`at`), which comparisons ignore.
+YAML files and Python decorators are both converted to these frozen values, which checks, plans and runs use. May import
+the standard library and `names` only. Must not know Spark, servers or the form in which a declaration is written. Each
+value has its position (`at`), which comparisons ignore.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 Scalar = str | int | float | bool | None
 Parts = tuple[str, ...]
-"""Parts of a name. A table's first part is its catalog."""
+"""The parts of a name. A table's first part is its catalog."""
 
 
 class SourcePosition(NamedTuple):
-    """Position in a source file; line and column count from one. For Python it is the function's first line."""
+    """A position in a source file; line and column count from one. For Python it is the function's first line."""
 
     file: str
     line: int
@@ -30,7 +30,7 @@ class SourcePosition(NamedTuple):
 
 
 class ParameterType(Enum):
-    """The types of a pipeline's parameter. The values are spelled as in the file."""
+    """The types of a pipeline's parameter. The values are the names in the file."""
 
     STRING = "string"
     INT = "int"
@@ -44,13 +44,13 @@ class ParameterType(Enum):
 class Parameter:
     """A parameter of the pipeline.
 
-    SQL uses it as Spark's named parameter `:name`; its text is never pasted into a query.
+    SQL uses it as Spark's named parameter `:name`; its text is never inserted into a query.
     """
 
     name: str
     type: ParameterType
     default: Scalar = None
-    """None: the parameter is required."""
+    """The default value; None if the parameter is required."""
     comment: str | None = None
     at: SourcePosition | None = field(default=None, compare=False)
 
@@ -60,18 +60,20 @@ class MalformedRowPolicy(Enum):
 
     FAIL = "fail"
     KEEP = "keep"
-    """Write the row's text and file to `<table>__malformed`."""
+    """Write the row's text and its file to `<table>__malformed`."""
     COUNT = "count"
-    """Leave the row out and count it."""
+    """Skip the row and count it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Files by URL and pattern. `schema` is Spark's column list; None: the first run infers the schema and keeps it."""
+    """Files by URL and pattern. `schema` is Spark's column list; if None, the first run infers the schema, which is
+    then kept.
+    """
 
     path: str
     format: str
-    """csv, json, parquet, orc or text."""
+    """The format: csv, json, parquet, orc or text."""
     schema: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     malformed: MalformedRowPolicy = MalformedRowPolicy.FAIL
@@ -104,7 +106,7 @@ class PythonSource:
 
     function: str
     schema: str | None = None
-    """Spark's column list. Required if the function yields batches."""
+    """Spark's column list, required if the function yields batches."""
     callable: Callable[..., object] | None = field(default=None, compare=False)
 
 
@@ -137,28 +139,30 @@ class WriteMode(Enum):
     APPEND = "append"
     MERGE = "merge"
     PARTITIONS = "partitions"
-    """Replace the partitions that the rows fall into."""
+    """Replace the partitions to which the rows belong."""
     HISTORY = "history"
-    """Slowly changing dimension of type 2: one row per state of a key, with the period in which it was valid."""
+    """Slowly changing dimension of type 2: one row per state of a key, with its period of validity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteDeclaration:
-    """Write mode of a step and its settings. `merge` and `history` require `keys`."""
+    """The write mode of a step and its settings. `merge` and `history` require `keys`."""
 
     mode: WriteMode = WriteMode.REPLACE
     keys: tuple[str, ...] = ()
     delete_when: str | None = None
-    """merge: SQL condition on the source's row. If it holds, the target's row with the same key is deleted."""
+    """For merge: a SQL condition on the source's row. If it is true, the target's row with the same key is deleted."""
     delete_missing: bool = False
-    """merge and history: delete, or close, keys that the source lacks. The step then reads all of the source."""
+    """For merge and history: delete (history: close) keys that the source lacks. The step then reads all of the
+    source.
+    """
     valid_from: str = "valid_from"
     valid_to: str = "valid_to"
     current: str = "is_current"
     as_of: str | None = None
-    """history: SQL expression for the time from which the source's row is valid; None: the run's time."""
+    """For history: a SQL expression for the time from which the source's row is valid; None for the run's time."""
     tracked: tuple[str, ...] = ()
-    """history: columns whose change starts a new row. Empty: all columns except the keys."""
+    """For history: columns whose change starts a new row; empty for all columns except the keys."""
 
 
 class ExpectationAction(Enum):
@@ -171,7 +175,7 @@ class ExpectationAction(Enum):
 
 
 class RuleKind(Enum):
-    """Kinds of expectations. ROW is counted during the write; the others are queries on the written table."""
+    """The kinds of expectations. ROW is counted during the write; the others are queries on the written table."""
 
     ROW = "row"
     UNIQUE = "unique"
@@ -187,27 +191,27 @@ class RuleKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """One expectation of a step's table. `kind` decides which fields are used."""
+    """One expectation of a step's table. `kind` determines which fields are used."""
 
     name: str
     kind: RuleKind
     action: ExpectationAction = ExpectationAction.FAIL
-    """DROP and QUARANTINE are allowed for ROW only."""
+    """The action; DROP and QUARANTINE are allowed only for ROW."""
     tolerated: float = 0.0
-    """Share of the rows that may break the rule, from 0 to 1."""
+    """The share of the rows that may break the rule, from 0 to 1."""
     condition: str | None = None
-    """ROW: SQL condition that a good row satisfies. NULL counts as broken."""
+    """For ROW: a SQL condition that a good row satisfies. NULL counts as broken."""
     columns: tuple[str, ...] = ()
-    """UNIQUE, NOT_NULL, REFERENCES, KEY: the columns. FRESH: the column with the time."""
+    """For UNIQUE, NOT_NULL, REFERENCES and KEY: the columns. For FRESH: the column with the time."""
     table: Parts | None = None
-    """REFERENCES: the referenced table."""
+    """For REFERENCES: the referenced table."""
     table_columns: tuple[str, ...] = ()
     rows_min: int | None = None
     rows_max: int | None = None
     within_s: int | None = None
-    """FRESH: the newest value is at most this many seconds older than the run's start."""
+    """For FRESH: the maximum age of the newest value at the run's start, in seconds."""
     query: str | None = None
-    """EMPTY: a query that must return no rows."""
+    """For EMPTY: a query that must return no rows."""
     at: SourcePosition | None = field(default=None, compare=False)
 
 
@@ -221,7 +225,7 @@ class DeclaredColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedChanges:
-    """Changes that lose data of the table's schema, allowed by column name."""
+    """Schema changes of the table that lose data and are allowed, by column name."""
 
     drop: tuple[str, ...] = ()
     narrow: tuple[str, ...] = ()
@@ -233,7 +237,7 @@ class Sql:
 
     text: str
     at: SourcePosition | None = field(default=None, compare=False)
-    """Position of the text's first character."""
+    """The position of the text's first character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +264,7 @@ StepBody = Sql | PythonStep | Load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDeclaration:
-    """A step: the table that it makes and how.
+    """A step: the table that it creates, and how.
 
     Its name is the table's path below the pipeline's catalog, `curated.nyc.delays`.
     """
@@ -271,7 +275,7 @@ class StepDeclaration:
     write: WriteDeclaration = field(default_factory=WriteDeclaration)
     incremental: bool = False
     partition: tuple[str, ...] = ()
-    """Iceberg's partition transforms as SQL writes them: `days(flight_date)`, `bucket(16, id)`, `carrier`."""
+    """Iceberg's partition transforms in SQL notation: `days(flight_date)`, `bucket(16, id)`, `carrier`."""
     sort: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[DeclaredColumn, ...] = ()
@@ -279,7 +283,7 @@ class StepDeclaration:
     allowed: AllowedChanges = field(default_factory=AllowedChanges)
     expectations: tuple[Expectation, ...] = ()
     after: tuple[Parts, ...] = ()
-    """Steps that must be done first although this step reads nothing of them."""
+    """Steps that must be done before this one although it does not read their tables."""
     at: SourcePosition | None = field(default=None, compare=False)
 
     @property
@@ -290,7 +294,7 @@ class StepDeclaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """A pipeline. All of its tables are in one catalog, because one commit publishes them."""
+    """A pipeline. All of its tables are in one catalog, because a single commit publishes them."""
 
     name: str
     catalog: str

@@ -1,8 +1,8 @@
-"""Files beside a pipeline's file: SQL texts and Python modules.
+"""Files in the directory of a pipeline's file: SQL texts and Python modules.
 
-Job: read the files that a declaration names. They must be inside the directory of the pipeline's file, so that the
-directory is complete by itself. May import the standard library only; it must not know what the texts are for. Raises
-`ValueError` with a message for the user; the caller adds the position.
+Reads the files that a declaration names. They must be inside that directory, so that it is self-contained. May import
+the standard library only. Must not know the use of the texts. Raises `ValueError` with a message for the user; the
+caller adds the position.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Errors of a step, which the engine raises to the runner.
 
-Job: one exception for each different reaction. May import this room's values; it must not know of Spark nor of servers.
+One exception for each reaction of the runner. May import this room's values. Must not know Spark or servers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class StepError(Exception):
 
 
 class StepFailed(StepError):
-    """The step's SQL, function, source or table is wrong. Running it again unchanged fails again."""
+    """The step's SQL, function, source or table is wrong. Running it again without a change fails again."""
 
 
 class OutputGone(StepFailed):
@@ -31,9 +31,9 @@ class StepDenied(StepError):
 
 
 class StepAway(StepError):
-    """The server was unreachable, an answer was lost, or executors with staged rows were lost.
+    """The server was unreachable, a response was lost, or executors with staged rows were lost.
 
-    Run it again on another branch.
+    The step can be run again on another branch.
     """
 
 

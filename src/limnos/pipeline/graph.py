@@ -1,6 +1,6 @@
 """The order of a pipeline's steps, as levels.
 
-Job: compute levels of steps that may run at the same time, from a declaration and the tables that each step reads. May
+Computes levels of steps that may run at the same time, from a declaration and the tables that each step reads. May
 import `names`, `declaration` and `problems`; the engine finds the tables of a query.
 """
 
@@ -13,14 +13,14 @@ from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
 from limnos.pipeline.problems import InvalidPipeline, Problem, nearest_word
 
 Needs = dict[Parts, frozenset[Parts]]
-"""Table of a step -> tables of the steps that must be done first."""
+"""A mapping from the table of a step to the tables of the steps that must be done first."""
 
 
 def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tuple[tuple[StepDeclaration, ...], ...]:
     """Return levels of steps: a step's needs are in earlier levels. Within a level, steps keep the order of the file.
 
-    `reads` maps each step's name to the tables that it reads, catalog first. Tables that no step makes are not needs.
-    Raises InvalidPipeline if two steps make one table, a table is in another catalog, `after` names no step, or steps
+    `reads` maps each step's name to the tables that it reads, catalog first. Tables that no step creates are no needs.
+    Raises InvalidPipeline if two steps create one table, a table is in another catalog, `after` names no step, or steps
     form a cycle.
     """
     problems = [*_duplicate_tables(pipeline), *_foreign_tables(pipeline), *_unknown_after(pipeline)]
@@ -30,7 +30,7 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
 
 
 def needs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> Needs:
-    """Return the steps that each step needs: those that make its inputs, and those named in `after`."""
+    """Return the steps that each step needs: those that create its inputs, and those named in `after`."""
     results = {step.table for step in pipeline.steps}
     return {
         step.table: frozenset(table for table in (*reads.get(step.name, ()), *step.after) if table in results)
@@ -39,7 +39,7 @@ def needs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> Needs:
 
 
 def downstream(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]], *, start: Parts) -> frozenset[Parts]:
-    """Return the step that makes `start` and all steps that need it, directly or indirectly."""
+    """Return the step that creates `start` and all steps that need it, directly or indirectly."""
     users: dict[Parts, list[Parts]] = {}
     for table, before in needs(pipeline, reads).items():
         for other in before:
@@ -54,7 +54,7 @@ def downstream(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]], *, sta
 
 
 def _duplicate_tables(pipeline: Pipeline) -> list[Problem]:
-    """Find steps that make the same table, or whose names look the same: a part that contains a dot reads as two."""
+    """Find steps that create the same table, or whose names are ambiguous: a part with a dot looks like two parts."""
     first: dict[str, StepDeclaration] = {}
     problems = []
     for step in pipeline.steps:
@@ -123,7 +123,7 @@ def _levels(steps: Sequence[StepDeclaration], before: Needs) -> tuple[tuple[Step
 
 
 def _cycle_problem(steps: Sequence[StepDeclaration], before: Needs, *, level: Mapping[Parts, int]) -> Problem:
-    """Describe one cycle among the steps that got no level: each of them needs another of them."""
+    """Describe one cycle among the steps that have no level: each of them needs another of them."""
     by_table = {step.table: step for step in steps}
     table = next(step.table for step in steps if step.table not in level)
     walked: dict[Parts, int] = {}

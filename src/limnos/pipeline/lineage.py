@@ -1,6 +1,6 @@
 """Lineage of a step: its values, their form in a run's record, and the OpenLineage event.
 
-Job: everything about lineage that needs no Spark, so that another process than the runner's can publish a run and
+Contains everything about lineage that needs no Spark, so that another process than the runner's can publish a run and
 report it. May import `client`, `names` and this room's values. The engine extracts lineage from a query's plan.
 """
 
@@ -28,7 +28,7 @@ PRODUCER: Final = f"https://pypi.org/project/limnos/{__version__}"
 _SPEC: Final = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACET: Final = "https://openlineage.io/spec/facets/1-2-0/ColumnLineageDatasetFacet.json"
 TOLD_MAX: Final = 256 * 1024
-"""Limit of a step's lineage in its run's record, in characters of JSON.
+"""The maximum length of a step's lineage in its run's record, in characters of JSON.
 
 Above it only the tables are kept, so that long lineage never fails a step.
 """
@@ -100,7 +100,7 @@ def _sources(lineage: QueryLineage) -> Iterable[LineageSource]:
 def decode_lineage(record: Mapping[str, Any]) -> QueryLineage | None:
     """Decode the lineage of a record.
 
-    Returns None, with a warning in the log, if another program wrote another form.
+    Returns None, with a warning in the log, for lineage of another form.
     """
     try:
         return _read(record)
@@ -181,7 +181,7 @@ def _columns(own: str, lineage: QueryLineage) -> dict[str, object]:
 def report_lineage(
     client: Client, *, pipeline: str, run_id: str, step: str, targets: Sequence[Parts], lineage: QueryLineage
 ) -> LineageReceipt | None:
-    """Send the lineage of a published step to the server. Returns the receipt, or None if nothing was sent.
+    """Send the lineage of a published step to the server. Returns the server's response, or None if nothing was sent.
 
     Errors are only logged, because the tables are already published.
     """

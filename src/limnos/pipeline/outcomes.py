@@ -1,7 +1,7 @@
 """Results of a step: pins of its inputs, branches that it wrote, and findings of its expectations.
 
-Job: frozen values that the engine returns to the runner, and that the run's record keeps as JSON. May import
-`declaration`; it must not know of Spark nor of servers.
+Frozen values that the engine returns to the runner, and that the run's record stores as JSON. May import `declaration`.
+Must not know Spark or servers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class ReadPin:
     """The state of one table or source that a step reads, fixed when the run started.
 
     A table's `snapshot` is None if the table is empty. `since` is the snapshot after which an incremental step reads;
-    None: it reads everything, and `whole_because` has the reason. A source that is no table has a `fingerprint`
+    if None, it reads everything, and `whole_because` has the reason. A source that is no table has a `fingerprint`
     instead.
     """
 
@@ -27,7 +27,7 @@ class ReadPin:
     table: Parts | None = None
     snapshot: int | None = None
     branch: str | None = None
-    """The branch to read. Set if an earlier step of this run makes the table."""
+    """The branch to read, if an earlier step of this run creates the table."""
     since: int | None = None
     whole_because: str | None = None
     fingerprint: str | None = None
@@ -48,7 +48,7 @@ class StepBranch:
     base: int | None
     head: int | None
     is_new: bool
-    """The run created the table."""
+    """Whether the run created the table."""
     columns_to_drop: tuple[str, ...] = ()
     """Columns that the publishing commit drops."""
 
@@ -82,4 +82,4 @@ class StepOutcome:
     phases: Mapping[str, float] = field(default_factory=dict)
     """Seconds by phase: reading, planning, writing, expectations."""
     lineage: QueryLineage | None = None
-    """Lineage of the rows, reported when they are published. None: the pins are all that is known."""
+    """The lineage of the rows, reported when they are published. If None, only the pins are known."""

@@ -1,8 +1,8 @@
 """Checks and plans of a pipeline: order of steps, inputs, reasons for full reads, missing rights.
 
-Job: `check`, which uses the declaration alone unless it has a client, and `plan`, which describes a run. May import
-`client`, `names`, `model.errors` and this room's modules. Of Spark it uses only the grammar, by a Java machine that it
-starts if there is no session. It writes nothing.
+`check` uses only the declaration unless it has a client, and `plan` describes a run. May import `client`, `names`,
+`model.errors` and this room's modules. It uses only the grammar of Spark, in a JVM that it starts if there is no
+session. It writes nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class CheckResult:
     reads: Mapping[str, StepReads] | None = None
     levels: tuple[tuple[StepDeclaration, ...], ...] = ()
     table_lookups: Mapping[Parts, TableLookup] | None = None
-    """What the server says of each table. None: without a server."""
+    """The server's information about each table; None without a server."""
     missing: tuple[MissingRight, ...] = ()
     catalogs: frozenset[str] = frozenset()
     """The metalake's catalogs that the caller may see."""
@@ -81,12 +81,14 @@ class PlannedRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPlan:
-    """One step of a plan: its level in the order of execution, the tables that it reads, and where rejected rows go."""
+    """One step of a plan: its level in the order of execution, the tables that it reads, and the tables for rejected
+    rows.
+    """
 
     step: StepDeclaration
     level: int
     is_new: bool
-    """The run would create the table."""
+    """Whether the run would create the table."""
     reads: tuple[PlannedRead, ...]
     aside: tuple[Parts, ...] = ()
     """Tables for rejected rows: the quarantine table and the table of malformed rows."""
@@ -99,7 +101,7 @@ def check(
     client: Client | None = None,
     unasked: str = "no server was asked",
 ) -> CheckResult:
-    """Check names and the order of steps; with a client also tables and rights. Changes nothing.
+    """Check names and the order of steps; with a client also tables and rights. Nothing is changed.
 
     `unasked` is the reason why there is no client, for `unchecked`. Raises the client's errors, for example
     UnavailableError.
@@ -236,7 +238,7 @@ def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot:
 
 
 def _published_snapshots(checked: CheckResult, step: StepDeclaration) -> Mapping[str, int]:
-    """Return, for each input, the snapshot that the step's published table was made from.
+    """Return, for each input, the snapshot from which the step's published table was created.
 
     It is read from the newest snapshot summary that has it.
     """

@@ -1,7 +1,7 @@
 """Problems of a declaration, collected with their positions.
 
-Job: the one error that reading, checks and plans raise. May import `model.errors` and `declaration`; it must not know
-how a declaration is written, nor of Spark.
+The one error that reading, checks and plans raise. May import `model.errors` and `declaration`. Must not know the form
+of a declaration, or Spark.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import SourcePosition
 
 PROBLEMS_SHOWN = 20
-"""A message lists the first 20 problems and the total number."""
+"""The number of problems that a message lists; it also states the total number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Problem:
 
 
 class InvalidPipeline(BadRequest):
-    """A declaration that cannot run. `problems` are sorted by position."""
+    """Raised for a declaration that cannot run. `problems` are sorted by position."""
 
     code = "invalid-pipeline"
 
@@ -40,7 +40,7 @@ class InvalidPipeline(BadRequest):
 
 
 class InvalidQuery(BadRequest):
-    """SQL of a step that is not accepted. `line` and `column` count from one, within the query's own text."""
+    """Raised for invalid SQL in a step. `line` and `column` count from one, within the query's own text."""
 
     code = "invalid-query"
 
@@ -53,7 +53,7 @@ class InvalidQuery(BadRequest):
 def within(at: SourcePosition | None, error: InvalidQuery) -> SourcePosition | None:
     """Translate the position of a query's error into a position in the file.
 
-    Assumes that the following lines are indented as far as the first one.
+    Assumes that the following lines are indented like the first one.
     """
     if at is None:
         return None
@@ -63,7 +63,7 @@ def within(at: SourcePosition | None, error: InvalidQuery) -> SourcePosition | N
 def offset(at: SourcePosition | None, text: str, *, index: int) -> SourcePosition | None:
     """Return the position of the character `index` of a text that begins at `at`.
 
-    Assumes that the following lines are indented as far as the first one.
+    Assumes that the following lines are indented like the first one.
     """
     if at is None or index < 0:
         return at

@@ -1,7 +1,7 @@
 """A pipeline together with its directory: the entry point for commands and notebooks.
 
-Job: `load`, `Project` and `RunPlan`. May import `client` and this room's modules; it must not import Spark before it is
-given a session.
+Provides `load`, `Project` and `RunPlan`. May import `client` and this room's modules. Must not import Spark before it
+gets a session.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RunPlan:
     checked: CheckResult
     steps: tuple[StepPlan, ...] = ()
     previews: Mapping[str, StepPreview] = field(default_factory=dict)
-    """By step name; computed by Spark's analysis of the queries."""
+    """The expected changes of tables, by step name; computed by Spark's analysis of the queries."""
 
     @property
     def holds(self) -> bool:
@@ -42,7 +42,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A declaration and the directory of its file, where its Python functions and SQL texts are."""
+    """A declaration and the directory of its file, which contains its Python functions and SQL texts."""
 
     declaration: Pipeline
     directory: Path
@@ -94,8 +94,9 @@ class Project:
     def check(self, spark: Session | None = None, *, client: Client | None = None) -> CheckResult:
         """Check the pipeline without changing anything.
 
-        The result has `problems`, `missing` rights and `unchecked` parts. With a session or a `client` their server is
-        asked; otherwise only names and queries are checked. Raises ClientError if the server is unreachable.
+        The result has `problems`, `missing` rights and `unchecked` parts. With a session or a `client`, tables and
+        rights are checked at the server; otherwise only names and queries are checked. Raises ClientError if the server
+        is unreachable.
         """
         from limnos.pipeline.plan import check  # noqa: PLC0415
 

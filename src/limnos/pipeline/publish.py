@@ -1,8 +1,8 @@
 """The operations of the transaction that publishes a run: it moves `main` of all tables, or of none.
 
-Job: build the JSON of docs/guides/transactions.md from the branches that a run wrote. May import the standard library
-and this room's values. It must not know Spark, servers, nor who sends it. Each operation asserts the table's UUID, its
-schema, and the snapshot from which the run began. A failed assertion is never refreshed: the step runs again.
+Builds the JSON of docs/guides/transactions.md from the branches that a run wrote. May import the standard library and
+this room's values. Must not know Spark or servers. Each operation asserts the table's UUID, its schema, and the
+snapshot from which the run began. After a failed assertion the step runs again.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _drops(branch: StepBranch, metadata: Json | None) -> list[Json]:
 
 
 def _without(fields: Sequence[Json], path: Parts, *, whole: str) -> list[Json]:
-    """Return the fields without the one at `path`. A name that contains dots is first looked up as one name."""
+    """Return the fields without the one at `path`. A path that contains dots is first looked up as a single name."""
     entries = [each for each in fields if each["name"].lower() != ".".join(path)]
     if len(entries) < len(fields):
         return entries

@@ -1,8 +1,8 @@
 """Pipelines written in Python, with the decorators `step` and `pipeline`.
 
-Builds the pipeline definition that a pipeline file would give, with the same keys and the same errors. `bound` imports
-the functions that a definition names. A decorated function stays unchanged, so a test can call it with DataFrames. May
-import this package's values and `keys`. Must not know Spark.
+Builds the same declaration as a pipeline file, with the same keys and the same errors. `bound` imports the functions
+that a definition names. A decorated function stays unchanged, so a test can call it with DataFrames. May import this
+package's values and `keys`. Must not know Spark.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ F = TypeVar("F", bound=StepFunction)
 _DECLARED = "__limnos_step__"
 _StepKeys = Mapping[str, object]
 _IMPORTED: dict[Path, set[str]] = {}
-"""Modules that this process imported from each pipeline's directory."""
+"""The modules that this process imported from each pipeline's directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredStep:
-    """A step as `step` received it: its table, its keys, and the function that computes its rows, if any."""
+    """The arguments of a call of `step`: its table, its keys, and the function that computes its rows, if any."""
 
     table: str
     keys: _StepKeys
@@ -66,8 +66,8 @@ def step(table: str, /, **keys: object) -> DeclaredStep:
     """Declare a step. The keyword arguments are the keys of the file: `write`, `expect`, `partition` and so on.
 
     Used as a decorator on a function from DataFrames to a DataFrame. With `sql`, `sql_file` or `load` the result itself
-    is the step to pass to `pipeline`. `inputs` maps the function's arguments to sources; by default each argument takes
-    the source of its name.
+    is the step to pass to `pipeline`. `inputs` maps the function's arguments to sources; by default each argument is
+    the source with its name.
     """
     return DeclaredStep(table=table, keys=keys, at=_caller())
 
@@ -108,7 +108,7 @@ def pipeline(
 
 
 def bound(declaration: Pipeline, directory: Path) -> Pipeline:
-    """Return the declaration with its functions imported; the directory comes before installed modules.
+    """Return the declaration with its functions imported; the directory takes precedence over installed modules.
 
     Raises InvalidPipeline.
     """
@@ -121,7 +121,7 @@ def bound(declaration: Pipeline, directory: Path) -> Pipeline:
 
 
 def load(path: Path) -> Pipeline:
-    """Run a Python file and return its pipeline: the only value of its module that `pipeline` made.
+    """Run a Python file and return its pipeline: the only value of its module that `pipeline` returned.
 
     Raises InvalidPipeline.
     """
@@ -164,7 +164,7 @@ def _lies_in(module: types.ModuleType, directory: Path) -> bool:
 
 
 def _read_keys(entries: _StepKeys, at: SourcePosition, *, notes: ProblemNotes) -> dict[str, object]:
-    """Read each key with the shape that the file uses for it."""
+    """Parse each key with the same shape as in a file."""
     values: dict[str, object] = {}
     for name, value in entries.items():
         try:
@@ -220,7 +220,7 @@ def _reference(function: StepFunction) -> str:
 
 
 def _node(value: object, at: SourcePosition) -> YamlNode:
-    """Convert a Python value to a node of a file, at the position of the call that gave it."""
+    """Convert a Python value to a node of a file, at the position of the call that passed it."""
     if isinstance(value, Mapping):
         entries = [(_text(str(key), at), _node(each, at)) for key, each in value.items()]
         return MapNode(at=at, entries=entries)

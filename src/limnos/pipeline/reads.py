@@ -1,7 +1,7 @@
 """Inputs of each step: tables by full name, sources and parameters, and errors in their names.
 
-Job: derive from a declaration, and from the names in its queries, the tables that order the steps and need rights. May
-import `names` and this room's values. The engine finds names in queries; the server knows whether a table exists.
+Derives the tables that order the steps and need rights, from a declaration and the names in its queries. May import
+`names` and this room's values. The engine finds names in queries; the server knows the existing tables.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ METADATA_TABLES = frozenset(
 )  # fmt: skip
 
 Queries = Callable[[str], QueryNames]
-"""Finds the names in a query. Raises InvalidQuery."""
+"""A function that finds the names in a query. Raises InvalidQuery."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +47,9 @@ class StepReads:
     """The inputs of one step. Table paths begin with the catalog."""
 
     tables: frozenset[Parts]
-    """Tables that order the steps: inputs of the step's body or of its expectations."""
+    """The tables that order the steps: inputs of the step's body or of its expectations."""
     past: frozenset[Parts] = frozenset()
-    """Tables read at a time or version that the query itself names. They order nothing."""
+    """Tables that the query reads at a stated time or version, which do not affect the order of steps."""
     sources: frozenset[str]
     parameters: frozenset[str]
 
@@ -80,7 +80,7 @@ def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str])
 
 
 def tables(reads: Mapping[str, StepReads]) -> dict[str, frozenset[Parts]]:
-    """Return the tables alone, which is the form that `graph` takes."""
+    """Return only the tables, in the form for `graph`."""
     return {name: reads.tables for name, reads in reads.items()}
 
 
@@ -176,7 +176,7 @@ def _full_name(scope: _NameScope, mention: _NameMention) -> Parts:
 
 
 def _source_tables(scope: _NameScope, name: str) -> Sequence[Parts]:
-    """Return the table that a source stands for, if any."""
+    """Return the table behind a source, if any."""
     source = scope.sources.get(name)
     kind = source.kind if source else None
     if isinstance(kind, TableSource):

@@ -1,8 +1,8 @@
 """Rights that a run needs, checked with the server before anything is written, and the missing grants.
 
-Job: for each table that a pipeline reads or makes, whether it exists and whether the caller has the rights that a run
-needs. For each missing right it gives the `limnos grant` command. May import `client`, `model`, `names` and this room's
-values; it must not know of Spark. It only asks the server for explanations.
+Checks for each table that a pipeline reads or creates whether it exists, and whether the caller has the rights that a
+run needs. For each missing right it returns the `limnos grant` command. May import `client`, `model`, `names` and this
+room's values. Must not know Spark. It only requests explanations from the server.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from limnos.pipeline.side_tables import tables_of
 
 _GRANT = re.compile(r"Grant (?P<privilege>\w+)(?: or \w+)* on (?P<kind>[a-z_]+)(?: (?P<name>\S.*))? to a role of .*\.")
 _IN_TREE = frozenset({"catalog", "namespace", "schema", "table"})
-"""Kinds that `--on PATH` means without `--kind`."""
+"""The kinds for which `--on PATH` needs no `--kind`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRight:
-    """A right that the caller lacks: on which table, for what, and the commands that grant it."""
+    """A right that the caller lacks: the table, the purpose, and the commands that grant it."""
 
     table: Parts
     needed_for: str
     grants: tuple[str, ...]
-    """`limnos grant` commands, in which ROLE is any role that the caller holds; or the server's advice in words."""
+    """`limnos grant` commands, in which ROLE is any role that the caller holds; or the server's advice as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def look_up_tables(client: Client, tables: frozenset[Parts], *, catalogs: frozen
 def absent_tables(
     reads: Mapping[str, StepReads], lookups: Mapping[Parts, TableLookup], *, pipeline: Pipeline
 ) -> Iterator[Problem]:
-    """Yield a problem for each table that is read, that no step makes, and that does not exist or is invisible."""
+    """Yield a problem for each table that is read, that no step creates, and that does not exist or is invisible."""
     results = {step.table for step in pipeline.steps}
     known = sorted(
         display.render(table) for table in {*results, *(table for table, one in lookups.items() if one.metadata)}
@@ -96,7 +96,7 @@ def written_tables(pipeline: Pipeline, reads: Mapping[str, StepReads]) -> tuple[
 
 
 def grants_lacking_now(client: Client, *, read: Iterable[Parts], written: Iterable[Parts]) -> tuple[str, ...]:
-    """Return the grants that the caller lacks now for tables of a running run."""
+    """Return the missing grants of the caller for tables of a run in progress."""
     outputs = sorted({*written})
     results = {table: _look_up_table(client, table).kind for table in {*read, *outputs}}
     lacking = [
@@ -159,7 +159,7 @@ def _nearest_parent(client: Client, table: Parts) -> Parts:
 
 
 def unseen_catalog_problem(client: Client, catalog: str) -> Problem | MissingRight:
-    """Describe a pipeline's catalog that is not among those visible to the caller."""
+    """Describe the problem of a pipeline's catalog that is not visible to the caller."""
     explanation = client.access.explain("catalog_load", (catalog,))
     if not explanation.decision.allowed:
         return MissingRight(table=(catalog,), needed_for="see, if it is there,", grants=_lines(explanation))
@@ -186,9 +186,9 @@ def unwritable_catalogs(client: Client, pipeline: Pipeline) -> Iterator[Problem]
 
 
 def _rights_to_run(client: Client, pipeline: Pipeline) -> Iterator[MissingRight]:
-    """Check the rights to register and to run.
+    """Check the rights to register and to run a pipeline.
 
-    The registrant owns the pipeline; an invisible pipeline is treated as new.
+    The user who registers it becomes its owner; an invisible pipeline is treated as new.
     """
     run = list(_lacking(client, (pipeline.name,), action="job_run", needed_for="run", kind="job_template"))
     try:
@@ -223,7 +223,7 @@ def _lines(explanation: Explanation) -> tuple[str, ...]:
 
 
 def _line(suggestion: str) -> str:
-    """Convert the server's suggestion into a command; advice that is no grant stays as it is."""
+    """Convert the server's suggestion into a command; advice that is no grant is returned unchanged."""
     match = _GRANT.fullmatch(suggestion)
     if match is None:
         return suggestion
@@ -233,5 +233,5 @@ def _line(suggestion: str) -> str:
 
 
 def _shell_quote(name: str) -> str:
-    """Quote a path for the shell. Unquoted back quotes would run a command."""
+    """Quote a path for the shell: unquoted back quotes would run a command."""
     return f"'{name}'" if "`" in name or "'" in name or " " in name else name

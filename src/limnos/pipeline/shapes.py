@@ -1,8 +1,8 @@
 """Shapes of scalars in a pipeline's file: each parses a node and describes itself as JSON Schema.
 
-Job: the small language in which `keys` defines the file's keys, so that the reader, the editors' completion and the
-reference page agree. A shape returns a value, or records a problem and raises `InvalidNode`. Lists and
-mappings are in `compound_shapes`. May import `names` and this room's values; it must not know the keys.
+The small language in which `keys` defines the file's keys, so that the parser, the editors' completion and the
+reference page agree. A shape returns a value, or records a problem and raises `InvalidNode`. Lists and mappings are in
+`compound_shapes`. May import `names` and this room's values. Must not know the keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?) ?%")
 
 
 class InvalidNode(Exception):
-    """A node gave no value. The problem is already recorded."""
+    """Raised if a node has no valid value. The problem is already recorded."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class ProblemNotes:
         self.problems.append(Problem(message, at))
 
     def bad(self, message: str, at: SourcePosition) -> InvalidNode:
-        """Record a problem that leaves no value. The caller raises the returned error."""
+        """Record a problem of a node without a usable value. The caller raises the returned error."""
         self.add(message, at)
         return InvalidNode()
 
@@ -59,7 +59,7 @@ class NodeSite:
 
     @property
     def at(self) -> SourcePosition:
-        """Position of the node."""
+        """The position of the node."""
         return self.node.at
 
     @property
@@ -72,7 +72,7 @@ class NodeSite:
         self.notes.add(message, self.at)
 
     def bad(self, message: str) -> InvalidNode:
-        """Record a problem and return the error that the caller raises, because the node has no usable value."""
+        """Record a problem of a node without a usable value, and return the error that the caller raises."""
         return self.notes.bad(message, self.at)
 
 
@@ -92,7 +92,7 @@ class Shape(ABC):
 
 
 def describe_node(node: YamlNode) -> str:
-    """Return words for a node in a message: "a mapping", "'text'"."""
+    """Return a description of a node for a message: "a mapping", "'text'"."""
     if isinstance(node, MapNode):
         return "a mapping"
     if isinstance(node, ListNode):
@@ -104,13 +104,13 @@ def describe_node(node: YamlNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Text(Shape):
-    """Text with at least one character that is not blank. All must match `pattern`; `rule` describes that in words."""
+    """Text with at least one character that is not blank. All must match `pattern`; `rule` describes the pattern."""
 
     word: str = "text"
     pattern: str | None = None
     rule: str = ""
     sql: bool = False
-    """Keep the node instead of the text, because its position is needed."""
+    """Whether to return the node instead of the text, because its position is needed."""
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
@@ -241,7 +241,7 @@ class Choice(Shape):
 
 @dataclass(frozen=True, slots=True)
 class AnyScalar(Shape):
-    """Text, number, true or false, as written. For keys whose consumer takes text."""
+    """Text, number, true or false, as text. For keys whose consumer takes text."""
 
     word: str = "text or a number"
     as_text: bool = True

@@ -1,7 +1,7 @@
 """Side tables of a step: quarantined rows, and malformed rows of files.
 
-Job: their names, and which of them a step has according to its declaration. May import `declaration`; it must not know
-of Spark nor of servers.
+Their names, and the side tables of a step according to its declaration. May import `declaration`. Must not know Spark
+or servers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def tables_of(
 ) -> tuple[Parts, ...]:
     """Return the tables that a step may write: its own, its quarantine table, its table of malformed rows.
 
-    `sources` are the sources that the step reads. If None, they are guessed from the query's text, which may give a
+    `sources` are the sources that the step reads. If None, they are guessed from the query's text, which may return a
     table too many.
     """
     results = [step.table]

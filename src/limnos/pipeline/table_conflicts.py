@@ -1,6 +1,6 @@
 """Conflicts between pipelines that declare the same table and would overwrite each other's rows.
 
-Job: find them in the declarations that the server keeps, whether or not the tables exist. May import `client`, `names`
+They are found in the declarations that the server stores, whether or not the tables exist. May import `client`, `names`
 and this room's values. Pipelines that the caller may not load are not considered.
 """
 
@@ -34,13 +34,15 @@ def declared_by_others(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def require_own_tables(client: Client, pipeline: Pipeline) -> None:
-    """Raise InvalidPipeline if another pipeline declares one of its tables, or its catalog is no Iceberg catalog."""
+    """Raise InvalidPipeline if another pipeline declares one of its tables, or its catalog is not an Iceberg
+    catalog.
+    """
     if problems := (*unwritable_catalogs(client, pipeline), *declared_by_others(client, pipeline)):
         raise InvalidPipeline(problems)
 
 
 def find_declaration(client: Client, name: str) -> Declared | None:
-    """Load the declaration that the server keeps; None if there is none or the caller may not see it."""
+    """Load the declaration that the server stores; None if there is none or the caller may not see it."""
     try:
         return client.pipelines.load(name)
     except (DeniedError, NotFoundError):
@@ -59,8 +61,8 @@ def put_declaration(
         before: The declaration that the server had before.
 
     Raises:
-        InvalidPipeline: Another pipeline now declares one of its tables. The new declaration is taken back. Of two
-            pipelines declared at the same time, at least one sees the other.
+        InvalidPipeline: Another pipeline now declares one of its tables. The new declaration is reverted. If two
+            pipelines are declared at the same time, at least one detects the other.
     """
     after = client.pipelines.put(pipeline.name, declaration, comment=pipeline.comment)
     if before is not None and before.version == after.version:
@@ -81,7 +83,7 @@ def _restore_declaration(client: Client, name: str, *, before: Declared | None) 
 
 
 def _declared_tables(client: Client, *, but: str) -> dict[Parts, str]:
-    """Return the pipeline that declares each table, as far as the caller may know."""
+    """Return the pipeline that declares each table, among pipelines visible to the caller."""
     try:
         names = [each.name for each in client.pipelines.list() if each.name != but]
     except DeniedError:
@@ -98,7 +100,7 @@ def _declared_tables(client: Client, *, but: str) -> dict[Parts, str]:
 
 
 def _tables(declaration: Json | None) -> Iterator[Parts]:
-    """Yield the tables of a recorded declaration; nothing for a declaration in another form."""
+    """Yield the tables of a recorded declaration; none for a declaration of another form."""
     steps = (declaration or {}).get("steps")
     for step in steps if isinstance(steps, list) else ():
         path = step.get("table") if isinstance(step, dict) else None

@@ -1,9 +1,9 @@
 """YAML as a tree of nodes with positions, within limits and without tags.
 
-Job: parse text into `YamlNode`. Scalars follow the core schema of YAML 1.2 (`yes` and `2026-01-01` are text); keys are
+Parses text into `YamlNode`. Scalars follow the core schema of YAML 1.2 (`yes` and `2026-01-01` are text); keys are
 unique, tags are refused, aliases are counted. The tree is built from the parser's events instead of PyYAML's loader, so
-that neither depth nor aliases can exhaust the machine. May import PyYAML and this room's `declaration` and `problems`;
-it must not know what a pipeline is.
+that neither depth nor aliases can exhaust the machine. May import PyYAML and this room's `declaration` and `problems`.
+Must not know pipelines.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from limnos.pipeline.problems import InvalidPipeline, Problem
 BYTES_MAX = 4_000_000
 DEPTH_MAX = 40
 NODES_MAX = 1_000_000
-"""Maximum number of nodes, with aliases expanded."""
+"""The maximum number of nodes, with aliases expanded."""
 DIGITS_MAX = 18
-"""Maximum number of digits of an integer, which then fits into 64 bits."""
+"""The maximum number of digits of an integer, which then fits into 64 bits."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
@@ -33,20 +33,20 @@ _NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 @dataclass(slots=True, kw_only=True)
 class ScalarNode:
-    """A scalar: `text` as written, and the `value` that it means."""
+    """A scalar: its original `text`, and its `value`."""
 
     at: SourcePosition
     text: str
     value: Scalar
     text_at: SourcePosition
-    """Position of the text's first character. For a block it is in the next line."""
+    """The position of the text's first character. For a block it is in the next line."""
     joined: bool = False
-    """The text joins several lines of the file, so its line breaks differ from the file's."""
+    """Whether the text joins several lines of the file, so that its line breaks differ from the file's."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ListNode:
-    """A YAML list, with the position of each item."""
+    """A YAML list: its items, in order."""
 
     at: SourcePosition
     items: list[YamlNode] = field(default_factory=list)

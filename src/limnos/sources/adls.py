@@ -1,9 +1,9 @@
-"""Azure Storage SAS tokens that open one table's directory and nothing else.
+"""Azure Storage SAS tokens that give access to one table's directory only.
 
-A token is signed with an account's key, or with a user delegation key that the account lends to a service principal.
-May import `model`, this room's words, and Azure's libraries where they are called. Must not know tables or rights of
-users. A catalog's properties name the account; without them the environment's principal is used. Its key or secret is
-sent to Azure alone, and no answer contains it. Decision record 0107.
+A token is signed with an account's key, or with a user delegation key of a service principal. May import `model`, this
+room's types, and Azure's libraries where they are called. Must not know tables or rights of users. A catalog's
+properties name the account; without them the environment's principal is used. Its key or secret is sent only to Azure,
+and no response contains it. Decision record 0107.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from azure.storage.filedatalake import UserDelegationKey
 
 VENDED: Final = ("adls.vended-credentials-enabled",)
-"""The property that turns on vended credentials for tables."""
+"""The property that enables vended credentials for tables."""
 KEY: Final = ("adls.account-key", "azure-storage-account-key")
 TENANT: Final = ("adls.tenant-id", "azure-tenant-id")
 CLIENT: Final = ("adls.client-id", "azure-client-id")
@@ -35,7 +35,7 @@ HOST: Final = ("adls.account-host",)
 TOKEN: Final = "adls.sas-token"  # noqa: S105 - the name of a property
 LIFE_S: Final = 3600
 _EARLIER_S: Final = 300
-"""Tokens are valid from so many seconds earlier, because Azure's clock may be behind ours."""
+"""How long before now tokens become valid, in seconds, because Azure's clock may be behind ours."""
 _READS: Final = "rl"
 _WRITES: Final = "racwdl"
 _TIMEOUT_S: Final = 8
@@ -43,14 +43,14 @@ _OWN: Final = (*KEY, *CLIENT, *SECRET)
 _PLACE: Final = re.compile(
     r"abfs://([a-z0-9][a-z0-9-]{1,61}[a-z0-9])@(([a-z0-9]{3,24})\.[a-z0-9.-]+)/([^/]+(?:/[^/]+)*)"
 )
-"""A directory in a container of an account.
+"""A pattern for a directory in a container of an account.
 
 A token states the directory's depth, so no part of the path may be empty.
 """
 
 
 class AdlsAccount(NamedTuple):
-    """The signer of a token: an account's key or a service principal; and the host, if it is not Azure's."""
+    """The signer of a token: an account's key or a service principal; and the host, if it is not Azure's default."""
 
     key: str | None
     program: tuple[str, str, str] | None
@@ -59,7 +59,7 @@ class AdlsAccount(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The account's name in the log."""
+        """The account's name for the log."""
         if self.program is not None:
             return f"program {self.program[1]}"
         return "the environment's program" if self.key is None else "an account's key"
@@ -71,7 +71,7 @@ class AdlsAccount(NamedTuple):
 
     @property
     def life_s(self) -> int:
-        """The lifetime in seconds of a token requested now."""
+        """The lifetime in seconds of new tokens."""
         return LIFE_S
 
     def __repr__(self) -> str:
@@ -86,7 +86,7 @@ class AdlsAccount(NamedTuple):
         """Return the directory and permissions to sign for a location, as JSON.
 
         None for a location that is no directory, and for a user who may write but not read. A token has one directory
-        and one set of permissions, so such a user would get to read the rows together with the metadata.
+        and one set of permissions, so with the metadata such a user could also read the rows.
         """
         match = _PLACE.fullmatch(location)
         if match is None or not rights.reads:
@@ -108,7 +108,7 @@ class AdlsAccount(NamedTuple):
 
 
 class AdlsSignature(NamedTuple):
-    """A SAS token for one directory, the account's host, and the token's end in milliseconds since 1970."""
+    """A SAS token for one directory, the account's host, and the token's expiry in milliseconds since 1970."""
 
     token: str
     host: str
@@ -118,7 +118,7 @@ class AdlsSignature(NamedTuple):
         return f"AdlsSignature(expires_ms={self.expires_ms})"
 
     def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return a catalog's properties with this token in place of the catalog's own key."""
+        """Return a catalog's properties with this token instead of the catalog's own key."""
         return {**{name: value for name, value in properties.items() if name not in _OWN}, TOKEN: self.token}
 
 
@@ -142,7 +142,7 @@ def account_of(properties: Mapping[str, str]) -> AdlsAccount | None:
 
 
 def check_account(properties: Mapping[str, str]) -> None:
-    """Check a catalog's account properties, also if vending is off. Raises BadRequest."""
+    """Check a catalog's account properties, even if vending is off. Raises BadRequest."""
     account_of({**properties, VENDED[0]: "true"})
     key = find_property(properties, KEY)
     if key is not None and not keys_of(key) and not re.fullmatch(r"[A-Za-z0-9+/]{20,}={0,2}", key):
@@ -153,11 +153,11 @@ def sign_directory(account: AdlsAccount, policy: Mapping[str, str]) -> AdlsSigna
     """Sign a token for one directory. Blocks for a service principal, which first requests a user delegation key.
 
     Args:
-        account: Who signs.
+        account: The signer.
         policy: The decoded policy of `AdlsAccount.policy_of`.
 
     Raises:
-        ServiceUnavailable: Azure does not answer.
+        ServiceUnavailable: Azure does not respond.
         StorageFailed: Azure refuses.
         UnsupportedOperation: Azure's libraries are not installed.
     """
@@ -197,9 +197,9 @@ def _user_delegation_key(account: AdlsAccount, name: str, *, starts: datetime, e
 
 
 def _program_of(account: AdlsAccount) -> ClientSecretCredential | DefaultAzureCredential:
-    """Return the credential with which a service principal signs in; sends nothing yet.
+    """Return the credential with which a service principal signs in; sends no request yet.
 
-    AZURE_AUTHORITY_HOST chooses where it signs in, as for every client of Azure's.
+    AZURE_AUTHORITY_HOST sets the authority, as for every client of Azure.
     """
     from azure.identity import ClientSecretCredential, DefaultAzureCredential  # noqa: PLC0415 - of the extra `adls`
 
@@ -211,7 +211,7 @@ def _program_of(account: AdlsAccount) -> ClientSecretCredential | DefaultAzureCr
 
 
 def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
-    """Map an error of Azure's to ours. Azure's message goes to the log only."""
+    """Map an error of Azure to ours. Azure's message is only logged."""
     if any(map(_is_away, _with_causes(error))):
         return unavailable_error(error)
     return StorageFailed(
@@ -222,9 +222,9 @@ def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
 
 
 def _is_away(error: BaseException) -> bool:
-    """Return whether an error means that Azure did not answer.
+    """Return whether an error means that Azure did not respond.
 
-    The library for signing in gives a status only in its text.
+    The sign-in library reports a status only in its text.
     """
     status = getattr(error, "status_code", None)
     names = {base.__name__ for base in type(error).__mro__}

@@ -1,8 +1,8 @@
-"""Temporary AWS credentials from STS that open one table's location and nothing else.
+"""Temporary AWS credentials from STS that give access to one table's location only.
 
-May import `model`, and botocore where it is called. Must not know tables or rights of users: it is given a location and
-the rights to its files. A catalog's properties name the role to assume, in Gravitino's spelling or Iceberg's. The
-catalog's own keys are sent to STS alone, and no answer contains them. Decision record 0059.
+May import `model`, and botocore where it is called. Must not know tables or rights of users: a location and the rights
+to its files are passed in. A catalog's properties name the role to assume, under Gravitino's names or Iceberg's. The
+catalog's own keys are sent only to STS, and no response contains them. Decision record 0059.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from limnos.model.errors import BadRequest, ServiceUnavailable, StorageFailed, U
 from limnos.model.extras import missing_part
 
 ROLE: Final = ("s3.role-arn", "s3-role-arn")
-"""The property that turns on vended credentials for tables."""
+"""The property that enables vended credentials for tables."""
 EXTERNAL_ID: Final = ("s3.external-id", "s3-external-id")
 DURATION: Final = ("s3.token-expire-in-secs", "s3-token-expire-in-secs")
 STS_ENDPOINT: Final = ("s3.token-service-endpoint", "s3-token-service-endpoint")
@@ -31,9 +31,9 @@ PATH_STYLE: Final = ("s3.path-style-access", "s3-path-style-access")
 
 DURATION_S: Final = 3600
 DURATION_MIN_S, DURATION_MAX_S = 900, 43_200
-"""Limits of STS."""
+"""The limits of STS for the lifetime of credentials, in seconds."""
 POLICY_CHARACTERS_MAX: Final = 2048
-"""Limit of STS. A location that needs a longer policy gets no credentials."""
+"""The limit of STS for the length of a policy. A location that needs a longer policy gets no credentials."""
 _CONNECT_TIMEOUT_S: Final = 3
 _READ_TIMEOUT_S: Final = 8
 _CLIENTS_MAX: Final = 64
@@ -41,7 +41,7 @@ _KEY_NAMES: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_
 _ARN: Final = re.compile(r"arn:[\x21-\x7e]{16,2000}")
 _EXTERNAL_ID: Final = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 _PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,62})/([^*?$]+)")
-"""A location without wildcards or variables of a policy, which would open other locations."""
+"""A pattern for a location without wildcards or variables of a policy, which would give access to other locations."""
 _AMAZON: Final = re.compile(r"https://[^/]*\.amazonaws\.com(\.cn)?(:443)?/?")
 
 
@@ -53,7 +53,7 @@ class FileRights(NamedTuple):
 
 
 class AwsRole(NamedTuple):
-    """A role to assume, the keys for that (the environment's if None), and the STS endpoint."""
+    """A role to assume, the keys for that (None for the environment's), and the STS endpoint."""
 
     arn: str
     external_id: str | None
@@ -64,12 +64,12 @@ class AwsRole(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The role's name in the log."""
+        """The role's name for the log."""
         return self.arn
 
     @property
     def life_s(self) -> int:
-        """The lifetime in seconds of credentials requested now."""
+        """The lifetime in seconds of new credentials."""
         return self.duration_s
 
     def __repr__(self) -> str:
@@ -80,16 +80,16 @@ class AwsRole(NamedTuple):
         return json.dumps({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": self.arn})
 
     def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-        """Return the policy that opens one location; None if no policy can name it safely."""
+        """Return the policy that gives access to one location; None if no policy can name it safely."""
         return policy_of(self, location, rights=rights, open_to_writers=open_to_writers)
 
     def ask(self, policy: str) -> AwsCredentials:
-        """Assume the role, narrowed by a policy; blocks. Raises as `assume_narrowed_role` does."""
+        """Assume the role, limited by a policy; blocks. Raises as `assume_narrowed_role` does."""
         return assume_narrowed_role(self, policy)
 
 
 class AwsCredentials(NamedTuple):
-    """Keys for one location, and their end in milliseconds since 1970."""
+    """Keys for one location, and their expiry in milliseconds since 1970."""
 
     access_key_id: str
     secret_access_key: str
@@ -100,7 +100,7 @@ class AwsCredentials(NamedTuple):
         return f"Credentials(expires_ms={self.expires_ms})"
 
     def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return a catalog's properties with these keys in place of the catalog's own."""
+        """Return a catalog's properties with these keys instead of the catalog's own."""
         own = {*KEY_ID, *SECRET, *TOKEN}
         return {
             **{name: value for name, value in properties.items() if name not in own},
@@ -121,7 +121,7 @@ def find_property(properties: Mapping[str, str], names: tuple[str, ...]) -> str 
 
 
 def check_role(properties: Mapping[str, str]) -> None:
-    """Check a catalog's role properties, also if it names no role. Raises BadRequest."""
+    """Check a catalog's role properties, even if it names no role. Raises BadRequest."""
     some = {} if find_property(properties, ROLE) is not None else {ROLE[0]: "arn:aws:iam::123456789012:role/any"}
     role_of({**properties, **some})
 
@@ -162,15 +162,15 @@ def _endpoint_of(properties: Mapping[str, str]) -> str | None:
 
 
 def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-    """Return the policy that opens one location; None if no policy can name it safely.
+    """Return the policy that gives access to one location; None if no policy can name it safely.
 
-    Each pattern for files ends in `/*`, so that no location with the same prefix is opened or listed.
+    Each pattern for files ends in `/*`, so that other locations with the same prefix stay inaccessible.
 
     Args:
-        role: Its ARN gives the AWS partition.
+        role: The role, whose ARN contains the AWS partition.
         location: The directory.
         rights: The rights of the user.
-        open_to_writers: Directories within the location that a user who may write but not read must read nevertheless.
+        open_to_writers: Directories within the location that every writer must be able to read.
     """
     match = _PLACE.fullmatch(location)
     if match is None or not (rights.reads or rights.writes) or match[2].endswith("/"):
@@ -193,7 +193,7 @@ def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_write
 
 
 def assume_narrowed_role(role: AwsRole, policy: str) -> AwsCredentials:
-    """Assume a role, narrowed by a policy; blocks.
+    """Assume a role, limited by a policy; blocks.
 
     Raises ServiceUnavailable, StorageFailed if STS refuses, UnsupportedOperation if botocore is not installed.
     """
@@ -242,7 +242,7 @@ def _client(role: AwsRole) -> _Sts:
 
 
 def _sts_refused_error(code: str, error: Exception) -> StorageFailed | ServiceUnavailable:
-    """Map a refusal of STS to an error. Its message goes to the log only, because it names accounts."""
+    """Map a refusal of STS to an error. Its message is only logged, because it names accounts."""
     if code in ("Throttling", "RequestLimitExceeded", "ServiceUnavailable", "InternalFailure", "InternalError", "503"):
         return unavailable_error(error)
     return StorageFailed(
@@ -264,7 +264,7 @@ def _sts_error(error: Exception) -> StorageFailed | ServiceUnavailable:
 
 
 def unavailable_error(error: Exception) -> ServiceUnavailable:
-    """Return the error for a token service that does not answer. The cause goes to the log only."""
+    """Return the error for a token service that does not respond. The cause is only logged."""
     return ServiceUnavailable(
         "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or ask "
         "for the table without credentials",

@@ -1,8 +1,8 @@
-"""Google Cloud Storage tokens that open one table's location and nothing else.
+"""Google Cloud Storage tokens that give access to one table's location only.
 
-A token is an account's token narrowed by a Credential Access Boundary. May import `model`, this room's words, and
+A token is an account's token narrowed by a Credential Access Boundary. May import `model`, this room's types, and
 google-auth where it is called. Must not know tables or rights of users. A catalog's properties name the account;
-without them the environment's is used. Its key is sent to the token service alone, and no answer contains it. Decision
+without them the environment's is used. Its key is sent only to the token service, and no response contains it. Decision
 record 0105.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from google.auth.credentials import Credentials as GoogleCredentials
 
 VENDED: Final = ("gcs.vended-credentials-enabled",)
-"""The property that turns on vended credentials for tables."""
+"""The property that enables vended credentials for tables."""
 KEY: Final = ("gcs.service-account-key",)
 TOKEN_SERVICE: Final = ("gcs.token-service-endpoint",)
 PROJECT: Final = ("gcs.project-id",)
@@ -39,7 +39,7 @@ _GRANT: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _TIMEOUT_S: Final = 8
 _PLACE: Final = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,221})/([^'\\\x00-\x1f]+)")
-"""A location without characters that have a meaning between the quotes of a condition."""
+"""A pattern for a location without characters that have a meaning between the quotes of a condition."""
 
 
 class GcsAccount(NamedTuple):
@@ -50,7 +50,7 @@ class GcsAccount(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The account's name in the log."""
+        """The account's name for the log."""
         return self.email or "the environment's account"
 
     @property
@@ -60,7 +60,7 @@ class GcsAccount(NamedTuple):
 
     @property
     def life_s(self) -> int:
-        """The lifetime in seconds of a token requested now."""
+        """The lifetime in seconds of new tokens."""
         return LIFE_S
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class GcsAccount(NamedTuple):
         )
 
     def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-        """Return the access boundary that opens one location; None if no condition can name it safely."""
+        """Return the access boundary for one location; None if no condition can name it safely."""
         return boundary_of(location, rights=rights, open_to_writers=open_to_writers)
 
     def ask(self, policy: str) -> GcsToken:
@@ -85,7 +85,7 @@ class GcsAccount(NamedTuple):
 
 
 class GcsToken(NamedTuple):
-    """A token for one location, and its end in milliseconds since 1970."""
+    """A token for one location, and its expiry in milliseconds since 1970."""
 
     token: str
     expires_ms: int
@@ -94,7 +94,7 @@ class GcsToken(NamedTuple):
         return f"GcsToken(expires_ms={self.expires_ms})"
 
     def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return a catalog's properties with this token in place of the catalog's own key."""
+        """Return a catalog's properties with this token instead of the catalog's own key."""
         return {**{name: value for name, value in properties.items() if name not in KEY}, TOKEN: self.token}
 
 
@@ -111,7 +111,7 @@ def account_of(properties: Mapping[str, str]) -> GcsAccount | None:
 
 
 def check_account(properties: Mapping[str, str]) -> None:
-    """Check a catalog's account properties, also if vending is off. Raises BadRequest."""
+    """Check a catalog's account properties, even if vending is off. Raises BadRequest."""
     account_of({**properties, VENDED[0]: "true"})
     key = find_property(properties, KEY)
     if key is not None and not keys_of(key):  # an encrypted key was checked when it was set
@@ -132,15 +132,15 @@ def _check_key(key: str) -> None:
 
 
 def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-    """Return the access boundary that opens one location; None if no condition can name it safely.
+    """Return the access boundary for one location; None if no condition can name it safely.
 
-    Each condition for files ends in a slash, so that no location with the same prefix is opened or listed. Listing
+    Each condition for files ends in a slash, so that other locations with the same prefix stay inaccessible. Listing
     needs a role that can also read; its condition is true for list requests only.
 
     Args:
         location: The directory.
         rights: The rights of the user.
-        open_to_writers: Directories within the location that a user who may write but not read must read nevertheless.
+        open_to_writers: Directories within the location that every writer must be able to read.
     """
     match = _PLACE.fullmatch(location)
     if match is None or not (rights.reads or rights.writes) or match[2].endswith("/"):
@@ -191,7 +191,7 @@ def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
 
 
 def _source_of(account: GcsAccount) -> GoogleCredentials:
-    """Return the account's own credentials; sends nothing yet.
+    """Return the account's own credentials; sends no request yet.
 
     The token address inside a service account's key is ignored, because a catalog's creator chose it.
     """
@@ -209,7 +209,9 @@ def _source_of(account: GcsAccount) -> GoogleCredentials:
 
 
 def _end_of(fields: Mapping[str, object], source: GoogleCredentials, *, requested_end: datetime) -> int:
-    """Return the end of a token in milliseconds: as the service states it, else the end of the account's token."""
+    """Return the expiry of a token in milliseconds since 1970: as stated by the service, else that of the account's
+    token.
+    """
     seconds = fields.get("expires_in")
     if isinstance(seconds, (int, float)):
         end = requested_end + timedelta(seconds=seconds)
@@ -219,7 +221,7 @@ def _end_of(fields: Mapping[str, object], source: GoogleCredentials, *, requeste
 
 
 def _token_error(error: Exception) -> StorageFailed | ServiceUnavailable:
-    """Map an error of the token service to ours. Its message goes to the log only."""
+    """Map an error of the token service to ours. Its message is only logged."""
     from google.auth.exceptions import TransportError  # noqa: PLC0415 - of the extra `gcs`
 
     if isinstance(error, TransportError) or getattr(error, "retryable", False):

@@ -1,8 +1,8 @@
-"""Signs a client's S3 requests (SigV4), after finding out which objects a request accesses.
+"""Signs a client's S3 requests (SigV4), after determining which objects a request accesses.
 
-May import `model`, and botocore where it is called. Must not know tables or rights of users. A request is understood
-completely or refused: its host is the catalog's store, and each parameter and each `x-amz-` header is a known one. So
-it accesses nothing but the objects that are returned. Decision record 0059.
+May import `model`, and botocore where it is called. Must not know tables or rights of users. A request that is not
+completely understood is refused: its host must be the catalog's store, and all parameters and `x-amz-` headers must be
+known. So it accesses only the returned objects. Decision record 0059.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KNOWN_HEADERS: Final = re.compile(
     r"|expected-bucket-owner|server-side-encryption(?:-[a-z0-9-]+)?|storage-class|meta-[a-z0-9-]+|metadata-directive"
     r"|copy-source(?:-range|-if-[a-z-]+)?)"
 )
-"""Headers of S3 that do not change access rights. Others are refused, such as those that make an object public."""
+"""Headers of S3 that do not change access rights. Others are refused, such as headers that make an object public."""
 _SIGNED: Final = re.compile("x-amz-.*|content-md5")
 _REPLACED: Final = frozenset({"authorization", "host", "x-amz-date", "x-amz-security-token"})
 _OF_OBJECTS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
@@ -52,7 +52,7 @@ _OF_LISTS: Final = frozenset(
 
 
 class StoreRequest(NamedTuple):
-    """A request to a store as a client would send it."""
+    """The request that a client will send to a store."""
 
     method: str
     uri: str
@@ -87,11 +87,11 @@ def accesses_of(
     Args:
         request: The request.
         properties: The catalog's properties, which name its store.
-        check: Raises for a location that readers could understand in different ways.
+        check: Raises for a location that could be parsed in different ways.
 
     Raises:
         BadRequest: The request is malformed.
-        PermissionDenied: The request is of a kind that a table's files do not need.
+        PermissionDenied: The kind of request is not needed for a table's files.
     """
     accesses = _accesses_of(request, properties)
     for each in accesses:
@@ -111,7 +111,7 @@ def _accesses_of(request: StoreRequest, properties: Mapping[str, str]) -> list[S
 
 
 def _split_url(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, str, str]:
-    """Return a URL's parts, its bucket, and the path of its object, still percent-encoded."""
+    """Return a URL's parts, its bucket, and the percent-encoded path of its object."""
     try:
         parts = urlsplit(uri)
         port = parts.port
@@ -207,7 +207,7 @@ def _copy_source(source: str) -> str:
 
 
 def _of_deletes(request: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
-    """Return the objects that the body of a bulk delete names. The body is then part of the signature."""
+    """Return the objects in the body of a bulk delete. The body is then part of the signature."""
     if not set(query) <= {"delete", "x-id"}:
         raise _unknown(request.method, query)
     body = request.body
@@ -237,7 +237,7 @@ def _of_deletes(request: StoreRequest, bucket: str, *, query: Mapping[str, str])
 def _fields(entry: ET.Element) -> dict[str, str]:
     """Return the texts of an entry's elements by their names.
 
-    Raises BadRequest where a store could read another text than this function: nested elements, duplicate names, text
+    Raises BadRequest if a store could read a different text than this function: nested elements, duplicate names, text
     between elements, attributes, other namespaces.
     """
     results = {_tag(each): each.text or "" for each in entry}
@@ -255,7 +255,7 @@ def _is_mixed(element: ET.Element) -> bool:
 def _tag(element: ET.Element) -> str:
     """Return an element's name without S3's namespace.
 
-    A name in another namespace is left as it is and matches none.
+    A name in another namespace is returned unchanged and matches none.
     """
     return element.tag.removeprefix(_NAMESPACE)
 
@@ -299,7 +299,7 @@ def _header(headers: Mapping[str, tuple[str, ...]], expected: str) -> str | None
 def environment_keys() -> StoreKeys:
     """Return the keys of the server's environment; blocks.
 
-    Raises UnsupportedOperation without botocore or without keys.
+    Raises UnsupportedOperation if botocore is not installed or there are no keys.
     """
     try:
         from botocore.session import Session  # noqa: PLC0415 - of the extra `s3`
@@ -315,7 +315,7 @@ def environment_keys() -> StoreKeys:
 def sign_store_request(store_request: StoreRequest, keys: StoreKeys, *, region: str) -> dict[str, list[str]]:
     """Return a request's headers with its signature.
 
-    Raises BadRequest for a malformed region or digest, UnsupportedOperation without botocore.
+    Raises BadRequest for a malformed region or digest, UnsupportedOperation if botocore is not installed.
     """
     try:
         from botocore.auth import S3SigV4Auth  # noqa: PLC0415 - of the extra `s3`

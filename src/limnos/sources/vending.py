@@ -1,7 +1,7 @@
 """The issuers of vended credentials for all object stores: AWS roles, Google accounts and Azure accounts.
 
-May import `model` and this room. Must not know tables or users. All issuers have the same methods: the policy that
-opens one location, the request for credentials under it, and their lifetime. Decision records 0059, 0105 and 0107.
+May import `model` and this room. Must not know tables or users. All issuers have the same methods: the policy for one
+location, the request for credentials under it, and their lifetime. Decision records 0059, 0105 and 0107.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from limnos.sources.credentials import ROLE, AwsCredentials, AwsRole, check_role
 CredentialIssuer = AwsRole | gcs.GcsAccount | adls.AdlsAccount
 IssuedCredentials = AwsCredentials | gcs.GcsToken | adls.AdlsSignature
 SWITCHES = {"s3": ROLE[0], "gs": gcs.VENDED[0], "abfs": adls.VENDED[0]}
-"""The property that turns on vended credentials, by the scheme of locations."""
+"""The property that enables vended credentials, by the scheme of locations."""
 _GIVERS: dict[str, Callable[[Mapping[str, str]], CredentialIssuer | None]] = {
     "s3": role_of, "gs": gcs.account_of, "abfs": adls.account_of,
 }  # fmt: skip

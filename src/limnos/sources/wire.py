@@ -1,11 +1,11 @@
-"""The worker's end of the wire between a server and its worker process: one message in, one message out.
+"""The worker's end of the wire between a server and its worker process: each request message gets one response message.
 
-May import the standard library alone, so that a process starts fast. Must not know the work. A message is a count of
+May import only the standard library, so that a process starts fast. Must not know the work. A message is a count of
 parts (4 bytes, big-endian), then each part with its length (8 bytes). Standard input is a socket to the server; the
 process ends when the server closes it, even in the middle of work.
 
-Further messages may come in between. A body follows its question in `MORE` messages up to `COMPLETE`, or up to `CUT` if
-its sender has gone. Pieces of an answer are `MORE` messages before the last one.
+A body follows its request in `MORE` messages up to `COMPLETE`, or up to `CUT` if its sender has disconnected. Pieces of
+a response are `MORE` messages before the last one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ COUNT = struct.Struct(">I")
 LENGTH = struct.Struct(">Q")
 MORE: Final = b"more"
 COMPLETE: Final = b"complete"
-"""The whole body has come. Without this message a closed wire means a cut body."""
+"""The message that marks a body as complete. If the wire is closed without it, the body is incomplete."""
 CUT: Final = b"cut"
 CALL: Final = b"call"
-"""A callback: a question to the server in the middle of an answer."""
+"""The message for a callback: a request to the server during the processing of a request."""
 DONE: Final = b"done"
 _DIE_WITH_PARENT: Final = 1
 """Linux's PR_SET_PDEATHSIG."""
@@ -50,7 +50,7 @@ class Wire:
         self._socket.setblocking(True)
 
     def send(self, parts: list[bytes]) -> None:
-        """Send a message; blocks until the server takes it."""
+        """Send a message; blocks until the server receives it."""
         self._socket.sendall(pack(parts))
 
     def receive(self) -> list[bytes]:
@@ -70,12 +70,12 @@ class Wire:
 
 
 def serve(work: Callable[[list[bytes]], list[bytes]]) -> None:
-    """Answer messages with `work` until the server closes the socket, which ends the process."""
+    """Answer messages by calling `work` until the server closes the socket, which ends the process."""
     serve_on(lambda wire: wire.send(work(wire.receive())))
 
 
 def serve_on(answer: Callable[[Wire], None]) -> None:
-    """Call `answer` with the wire again and again until the server closes the socket, which ends the process."""
+    """Call `answer` with the wire repeatedly until the server closes the socket, which ends the process."""
     wire = Wire()
     threading.Thread(target=_leave_when_alone, daemon=True).start()
     while True:

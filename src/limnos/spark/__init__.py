@@ -1,6 +1,6 @@
 """Spark for Limnos: sessions with the catalogs of a metalake.
 
-Job: `session`, a SparkSession with a metalake's catalogs registered; `table`, a table of any of them. The room uses a
+`session` returns a SparkSession with a metalake's catalogs, and `table` a table of any of them. The room uses a
 server's protocols only and must not import the server's rooms. PySpark is imported only when a session is requested.
 """
 

@@ -41,7 +41,7 @@ CACHE_VARIABLE = "LIMNOS__SPARK__CACHE"
 _ATTEMPTS = 3
 _CHUNK_BYTES = 1 << 18
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors of the cache directory. A second fetch would fail in the same way."""
+"""Errors of the cache directory. A retry would fail in the same way."""
 LOCK_FILE = ".fetching.lock"
 _TIMEOUT_S = 60
 
@@ -243,7 +243,8 @@ def ensure(
 
 
 def fetched_bytes(artifact: Artifact, *, cache: Path | None = None) -> int | None:
-    """Return how many bytes of an archive are present: all, those fetched so far by any process, or None.
+    """Return how many bytes of an archive are present: all, those fetched so far by any process, or None if there are
+    none.
 
     Compares sizes only; `ensure` verifies the bytes.
     """
@@ -280,7 +281,9 @@ def _local(artifact: Artifact, directory: Path) -> Path | None:
 
 @contextmanager
 def _fetching_alone(directory: Path) -> Iterator[None]:
-    """Hold the directory's lock. The operating system releases it when the process ends. Raises OSError."""
+    """Hold the directory's lock for the body of a `with`. The operating system releases it when the process ends.
+    Raises OSError.
+    """
     with (directory / LOCK_FILE).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -333,7 +336,7 @@ def _fetch_with_retries(url: str, artifact: Artifact, *, target: Path, progress:
 
 
 def _fetch(url: str, artifact: Artifact, *, target: Path, progress: Progress | None) -> None:
-    """Fetch once, into a temporary file that is renamed to the target only if its SHA-256 is the pinned one."""
+    """Fetch an archive into a temporary file, and rename it to the target only if its SHA-256 is the pinned one."""
     handle, side = tempfile.mkstemp(dir=target.parent, prefix=f".{artifact.filename}-")
     try:
         with os.fdopen(handle, "wb") as out, urllib.request.urlopen(url, timeout=_TIMEOUT_S) as source:  # noqa: S310

@@ -73,7 +73,9 @@ def feature_release(text: str) -> int | None:
 
 
 def probe(executable: Path) -> JavaProbe | None:
-    """Ask a `java` executable for its release, home and modules; None if it does not run or its output is unknown."""
+    """Run a `java` executable to find its release, home and modules; None if it does not run or its output is
+    unknown.
+    """
     text = _run(executable, "-XshowSettings:properties", "-version")
     release = feature_release(text)
     if release is None:
@@ -176,7 +178,7 @@ def _launcher_text(executable: Path) -> str:
 
 
 def _run(executable: Path, *arguments: str) -> str:
-    """Return both output streams of a short run; empty if it fails."""
+    """Return the output of a short run (both streams); empty if it fails."""
     command = [str(executable), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True)  # noqa: S603

@@ -1,7 +1,7 @@
 """SparkSessions with the catalogs of a metalake.
 
-Job: turn a server, a metalake and a caller into a session in which `main.a.b.c.t` works in SQL. May import `model`,
-`client`, and PySpark lazily. It must not know of the server's rooms: it uses Iceberg REST and Gravitino REST.
+`session` creates a session for a server, a metalake and a caller, in which `main.a.b.c.t` works in SQL. May import
+`model`, `client`, and PySpark lazily. It must not know of the server's rooms: it uses Iceberg REST and Gravitino REST.
 
 There are two kinds of settings. What the JVM needs at its start (archives, memory, extensions) is passed to the builder
 and is visible on a command line. Catalogs, with the caller's credential, are set on the running session, so other users
@@ -56,7 +56,7 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SET_LATER = "set on each session"
 """Placeholder for a credential in Spark's start settings.
 
-Spark's event log masks only keys that it was started with.
+Spark's event log masks only keys that are in the start settings.
 """
 
 
@@ -230,9 +230,8 @@ def config_for(
 
 
 def lineage_environment(uri: str, *, metalake: str, authorization: str | None) -> dict[str, str | None]:
-    """Return the environment variable that configures OpenLineage's transport.
-
-    So its credential is not on a command line.
+    """Return the environment variable that configures OpenLineage's transport, so that its credential is on no command
+    line.
     """
     transport: dict[str, object] = {"type": "http", "url": uri.rstrip("/"), "urlParams": {"metalake": metalake}}
     if authorization is not None:
@@ -359,7 +358,7 @@ def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSess
 
 def _launch_environment(master: str, files: SparkFiles | None = None) -> dict[str, str | None]:
     """Return changes of the environment for the Spark process; None removes a variable. Without `files` a Java is
-    searched.
+    searched for.
 
     The wheel's Spark is used even if SPARK_HOME names another one, because the Iceberg runtime fits the wheel.
     """

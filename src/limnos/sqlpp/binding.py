@@ -1,8 +1,7 @@
 """Binding with names that are resolved step by step, and the data that a worker process needs to bind a statement.
 
-May import the tree, the parser and the binder. Must not know who answers questions about names. On an event loop the
-number of expressions is limited and long texts are not parsed: BudgetSpent then tells the caller to bind in a worker
-process.
+May import the tree, the parser and the binder. Must not know who resolves names. On an event loop the number of
+expressions is limited and long texts are not parsed: BudgetSpent then tells the caller to bind in a worker process.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Levels = tuple[str, ...]
 class UnparsedQuery(tree.Expression, frozen=True):
     """A query that is still text, because it is too long to parse on the event loop.
 
-    `parameters`: the number of `?` before it.
+    `parameters`: the number of `?` before it in the request.
     """
 
     text: str
@@ -55,7 +54,7 @@ class UnparsedFunction(NamedTuple):
 
 
 class NameQuestion(NamedTuple):
-    """A question to the name resolver; `arity` is for functions only."""
+    """A request to the name resolver; `arity` is for functions only."""
 
     about: str
     dataverse: Levels
@@ -64,7 +63,9 @@ class NameQuestion(NamedTuple):
 
 
 class KnownNames:
-    """A name resolver over known facts. It answers unknown questions by a guess and records them in `wanted`."""
+    """A name resolver over known facts. For an unknown name it returns a placeholder and records the request in
+    `wanted`.
+    """
 
     def __init__(self, facts: dict[NameQuestion, object] | None = None) -> None:
         self.facts: dict[NameQuestion, object] = {} if facts is None else facts
@@ -129,7 +130,7 @@ def _parse_fact(fact: object) -> object:
 
 
 def parsed_query(body: tree.Expression) -> tree.Expression:
-    """Parse a query that is still text; a parsed one is returned as it is. Raises SqlppError."""
+    """Parse a query that is still text; a parsed one is returned unchanged. Raises SqlppError."""
     if not isinstance(body, UnparsedQuery):
         return body
     (statement,) = parse(body.text, StatementSpan("", 0, 0, body.at, body.parameters))
@@ -158,9 +159,9 @@ class _QueryText(Struct, frozen=True):
 
 
 class _NameFact(Struct, frozen=True):
-    """A question about a name and its answer, as sent to a worker process.
+    """A resolved name, with its request and result in the form for a worker process.
 
-    `kind` says which kind of object was found.
+    `kind` is the kind of object that was found.
     """
 
     question: NameQuestion
@@ -202,7 +203,7 @@ class _NameFact(Struct, frozen=True):
 
 
 class PackedBinding(Struct, frozen=True):
-    """A binding and its known names as sent to a worker process: texts, names and tagged values."""
+    """A binding and its known names in the form for a worker process: texts, names and tagged values."""
 
     body: _QueryText
     dataverse: Levels
@@ -214,7 +215,7 @@ class PackedBinding(Struct, frozen=True):
 
     @classmethod
     def of(cls, binding: QueryBinding, known: KnownNames) -> PackedBinding:
-        """Encode both."""
+        """Encode a binding and its names."""
         return cls(
             _QueryText.of(binding.body), binding.dataverse, tuple((name, to_tagged_json(value)) for name, value in binding.parameters.items()),
             tuple((name, to_tagged_json(value)) for name, value in binding.moment.items()), tuple(map(render, binding.declared)),
@@ -222,7 +223,7 @@ class PackedBinding(Struct, frozen=True):
         )  # fmt: skip
 
     def unpacked(self) -> tuple[QueryBinding, KnownNames]:
-        """Decode both, with texts parsed. Raises SqlppError."""
+        """Decode the binding and its names, and parse the texts. Raises SqlppError."""
         declared = [parse(text)[0].statement for text in self.declared]
         binding = QueryBinding(
             self.body.body(),

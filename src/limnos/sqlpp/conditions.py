@@ -1,6 +1,6 @@
 """Conditions on the objects of one source: comparisons of a path with a known value.
 
-May import plans and `values`. Must not know an engine, nor where a condition is used.
+May import plans and `values`. Must not know engines or the use of conditions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def conditions_of(node: plan.Expression | None, slot: int) -> tuple[Condition, .
 
 
 def necessary_conditions(node: plan.Expression, slot: int) -> Iterator[Condition]:
-    """Conditions that every object meets for which an expression is true."""
+    """Conditions that are true for every object for which an expression is true."""
     if isinstance(node, plan.Between) and not node.negated:
         yield from _comparison_conditions(">=", node.value, other=node.low, slot=slot)
         yield from _comparison_conditions("<=", node.value, other=node.high, slot=slot)

@@ -2,7 +2,7 @@
 
 May import `sqlpp` and `model`, with the records that need the server's libraries. Must not know the tree of names. Each
 text is parsed once and cached, since a stored text never changes. A statement has the names of objects at its creation;
-the tree has their present names.
+the tree has their current names.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FunctionDeclaration = tuple[tree.CreateFunction, str]
 
 
 def function_declarations_of(node: Node) -> tuple[FunctionDeclaration, ...]:
-    """Return the declarations of all functions of a name."""
+    """Return the declarations of all functions with a name."""
     statements = declarations_of(node, tree.CreateFunction)
     texts = cast("SqlppObjectRecord", node.record).dependencies
     return tuple(zip(statements, texts or ("",) * len(statements), strict=True))

@@ -1,7 +1,7 @@
-"""Comparisons, groupings and aggregates that mean the same in an engine of typed columns as in SQL++.
+"""Comparisons, groupings and aggregates that have the same result in an engine with typed columns as in SQL++.
 
-May import plans, `stored` and `values`. Must not know an engine's own words. A null column stands for MISSING or NULL:
-no comparison with it is true, no aggregate counts it, and all nulls are one group.
+May import plans, `stored` and `values`. Must not know an engine's own language. A null column stands for MISSING or
+NULL: no comparison with it is true, no aggregate counts it, and all nulls are one group.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from limnos.sqlpp.conditions import Condition
 
 IN_MAX = 1000
-"""Most values of an IN that is pushed down to an engine."""
+"""The maximum number of values of an IN that is pushed down to an engine."""
 _WIDE = 1 << 53
 WHOLE = frozenset({"tinyint", "smallint", "integer", "bigint"})
 GROUPED = WHOLE | {"string", "boolean", "date", "datetime"}
 """Types by which an engine groups as SQL++ does.
 
-Floating-point groups are excluded: equal numbers have several spellings.
+Floating-point types are excluded: equal numbers have several representations.
 """
 AGGREGATES: Mapping[str, frozenset[str]] = {
     "count": GROUPED | {"double", "float", "uuid", "binary", "time"},
@@ -71,7 +71,7 @@ def column_type(record: RecordType, path: tuple[str, ...]) -> Scalar | None:
 
 
 def is_exact(record: RecordType, condition: Condition) -> bool:
-    """Whether an engine finds exactly the objects that meet a condition."""
+    """Whether an engine finds exactly the objects for which a condition is true."""
     scalar = column_type(record, condition.path)
     if scalar is None:
         return False

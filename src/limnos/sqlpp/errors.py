@@ -1,4 +1,4 @@
-"""`SqlppError`: what is wrong with a statement and where, with AsterixDB's numbers and messages.
+"""`SqlppError`: an error in a statement and its position, with AsterixDB's numbers and messages.
 
 May import `names` for quoting. Must not know status codes or response bodies: the query service turns an error into
 both. A number always has the meaning that AsterixDB gives it.
@@ -15,22 +15,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SYNTAX = 1001
-"""The text is no valid statement."""
+"""The number for a syntax error."""
 
 OUTCOME_UNKNOWN = 3102
-"""The engine ended during a statement."""
+"""The number for an engine that ended during a statement."""
 
 NO_ENGINE = 3109
-"""AsterixDB's number for a cluster that cannot take a job."""
+"""AsterixDB's number for a cluster that cannot accept a job."""
 
 COMPILATION = 1079
-"""The statement is parsed, but invalid or unsupported."""
+"""The number for a statement that is parsed, but invalid or unsupported."""
 
 INVALID_NAME = 1115
-"""The name of a new object is not allowed."""
+"""The number for a new object's name that is not allowed."""
 
 LINE_SHOWN_MAX = 240
-"""Most characters of a source line in a message. Of a longer line only the part around the position is shown."""
+"""The maximum number of characters of a source line in a message. Of a longer line only the part around the position is
+shown.
+"""
 
 _TOKEN_SHOWN_MAX = 80
 
@@ -45,7 +47,7 @@ class TextPosition(NamedTuple):
 class SqlppError(Exception):
     """A refused statement. `number` is AsterixDB's, `place` is the position, if known.
 
-    `text` is the whole message. With `told` the message itself states line and column; otherwise they are appended.
+    `text` is the whole message. If `told`, the message itself states line and column; otherwise they are appended.
     """
 
     number: int
@@ -78,7 +80,7 @@ class SqlppError(Exception):
 
 
 class BudgetSpent(Exception):
-    """A budget of work is used up, or is too small for the next step. That step was not begun."""
+    """Raised if a budget of work is used up, or is too small for the next step. That step was not begun."""
 
 
 class DuplicateKey(SqlppError):
@@ -97,7 +99,9 @@ class DuplicateKey(SqlppError):
 
 
 class EngineUnavailable(SqlppError):
-    """The engine cannot execute a statement now, and nothing was changed. Try again after `retry_after_s` seconds."""
+    """Raised if the engine cannot execute a statement now; nothing was changed. Try again after `retry_after_s`
+    seconds.
+    """
 
     def __init__(self, message: str, *, number: int = NO_ENGINE, retry_after_s: int = 1) -> None:
         super().__init__(number, message)
@@ -108,7 +112,7 @@ class EngineUnavailable(SqlppError):
 
 
 class EngineFailed(SqlppError):
-    """A failure that the statement did not cause; the message says what happened to its changes."""
+    """A failure that the statement did not cause; the message states its effect on the data."""
 
     def __init__(self, message: str) -> None:
         super().__init__(OUTCOME_UNKNOWN, message)
@@ -118,9 +122,9 @@ class EngineFailed(SqlppError):
 
 
 class OutcomeUnknown(SqlppError):
-    """It is unknown whether a statement that changes data was carried out.
+    """Raised if it is unknown whether a statement that changes data was executed.
 
-    It was carried out completely or not at all.
+    It was executed completely or not at all.
     """
 
     def __init__(self) -> None:
@@ -139,7 +143,9 @@ def syntax(message: str, place: TextPosition, *, has_position: bool = False) -> 
 
 
 def unexpected_token(line: str, what: str, place: TextPosition) -> SqlppError:
-    """A token that the grammar does not allow here. `line` is its whole line, `what` the displayed token."""
+    """The error for a token that the grammar does not allow here. `line` is its whole line, `what` the displayed
+    token.
+    """
     text = shown_line(line, place.column)
     return syntax(
         f"In line {place.line} >>{text}<< Encountered {what} at column {place.column}.", place, has_position=True
@@ -147,7 +153,7 @@ def unexpected_token(line: str, what: str, place: TextPosition) -> SqlppError:
 
 
 def lexical(character: str, after: str, place: TextPosition) -> SqlppError:
-    """A character that no token can begin or continue with; an empty character means the end of the text."""
+    """The error for a character that cannot begin or continue a token; an empty character means the end of the text."""
     met = f'"{escape_token(character)}" ({ord(character)})' if character else "<EOF>"
     text = escape_token(after[-_TOKEN_SHOWN_MAX:])
     where = f"Lexical error at line {place.line}, column {place.column}."
@@ -155,22 +161,22 @@ def lexical(character: str, after: str, place: TextPosition) -> SqlppError:
 
 
 def unexpected_word(image: str, place: TextPosition) -> SqlppError:
-    """A keyword in a wrong place."""
+    """The error for a keyword in a wrong place."""
     return syntax(f"Unexpected token: {shorten(image)}", place)
 
 
 def compilation(message: str, place: TextPosition | None = None) -> SqlppError:
-    """A statement that is valid syntax but cannot be executed."""
+    """The error for a statement that is syntactically valid but cannot be executed."""
     return SqlppError(COMPILATION, f"Compilation error: {message}", place)
 
 
 def too_deep() -> SqlppError:
-    """A statement, with its views and functions, or a value that is nested too deep."""
+    """The error for a statement, with its views and functions, or a value that is nested too deep."""
     return compilation("A query, with its views and functions, or a value is nested too deep")
 
 
 def invalid_name(part: str, place: TextPosition | None = None) -> SqlppError:
-    """A name that SQL++ or the server's tree does not allow."""
+    """The error for a name that SQL++ or the server's tree does not allow."""
     return SqlppError(INVALID_NAME, f"Invalid name for a database object: {quote_for_message(part)}", place)
 
 
@@ -196,7 +202,7 @@ def shown_line(line: str, column: int) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with control characters, line separators and lone surrogates escaped; tabs stay."""
+    """The text with control characters, line separators and lone surrogates escaped; tabs are kept."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in "\t " else _escape_character(char) for char in text)

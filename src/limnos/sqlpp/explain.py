@@ -1,6 +1,6 @@
-"""The output of EXPLAIN: which parts of a query Spark executes, which the evaluator, and why.
+"""The output of EXPLAIN: the parts of a query that Spark and the evaluator execute, with the reasons.
 
-May import plans, relations and scans. Must not know a server: the caller gives the types of datasets.
+May import plans, relations and scans. Must not know servers: the caller passes the types of datasets.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def explain_plan(
 
     Args:
         expression: The plan.
-        forms: Gives the storage form of a dataset; None if unknown.
-        indexes: Gives the indexes of a dataset.
+        forms: Returns the storage form of a dataset; None if unknown.
+        indexes: Returns the indexes of a dataset.
     """
 
     def types(dataverse: tuple[str, ...], name: str) -> RecordType | None:
@@ -98,7 +98,7 @@ def _runs(expression: plan.Expression, types: DatasetTypes) -> dict[str, object]
 
 
 def _scan_text(requirement: ScanRequirement) -> str:
-    """A line about one scan: which objects, fields or groups Spark returns."""
+    """A line about one scan: the objects, fields or groups that Spark returns."""
     if requirement.carried is not None:
         return "a query inside"
     name = ".".join((*requirement.dataverse, requirement.name))

@@ -1,9 +1,9 @@
 """Aggregate pushdown: the engine computes GROUP BY, the evaluator the rest of the block.
 
 A block that groups one dataset becomes a block over the engine's groups, one row each. Only groupings with exactly the
-same result in the engine are pushed down: a key that may be NULL or MISSING is not, because these are two groups and a
-column has one null for both. The evaluator computes HAVING, LET, SELECT and ORDER BY over the groups. May
-import plans, `conditions`, `engine_semantics` and the table of functions. Must not know an engine.
+same result in the engine are pushed down. A key that may be NULL or MISSING is not, because these are two groups in
+SQL++ and one null in a column. The evaluator computes HAVING, LET, SELECT and ORDER BY over the groups. May import
+plans, `conditions`, `engine_semantics` and the table of functions. Must not know an engine.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class _MeasureCollector:
         self.found: dict[tuple[str, tuple[str, ...] | None, bool], GroupMeasure] = {}
 
     def take(self, node: plan.Aggregate) -> bool:
-        """Add an aggregate. Returns False if an engine cannot compute it."""
+        """Add an aggregate. Returns False if the engine cannot compute it."""
         key = self._key(node)
         if key is None:
             return False

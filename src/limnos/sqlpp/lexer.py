@@ -1,9 +1,9 @@
 r"""Splits a text into tokens, in one pass and in linear time.
 
 May import `errors` and `tokens`. Must not know the grammar. Comments are `//`, `--` and nested `/* */`; one that begins
-with `/*+` is a hint. `}}` is a token only where `{{` is the innermost open brace, so that `{'x': {'y': 1}}` has no bag
-in it. Two differences from AsterixDB are both stricter: an unclosed comment is an error, and `\uXXXX` is an escape only
-inside quotes.
+with `/*+` is a hint. `}}` is a token only if `{{` is the innermost open brace, so that `{'x': {'y': 1}}` contains no
+bag. There are two differences from AsterixDB, both stricter: an unclosed comment is an error, and `\uXXXX` is an escape
+only inside quotes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from limnos.sqlpp.tokens import (
 
 START = TextPosition(1, 1)
 SIZE_MAX = 1 << 20
-"""Longest text, in bytes of UTF-8."""
+"""The maximum length of a text, in bytes of UTF-8."""
 
 _TOKEN = re.compile(
     r"""
@@ -140,7 +140,7 @@ class _Lexer:
         self.add(END, size, size, place=self.last_place())
 
     def last_place(self) -> TextPosition:
-        """The position that messages give for the end of the text: its last character."""
+        """The position in messages about the end of the text: its last character."""
         return self.place(max(0, len(self.text) - 1))
 
     def add(self, kind: str, start: int, end: int, *, value: str = "", place: TextPosition | None = None) -> int:
@@ -150,7 +150,7 @@ class _Lexer:
         return end
 
     def token(self, match: re.Match[str], group: str) -> int:
-        """Append the token whose beginning the match found. Returns its end."""
+        """Append the token whose beginning was matched. Returns its end."""
         start, end, image = match.start(), match.end(), match[0]
         if group == "word":
             word = image.upper()

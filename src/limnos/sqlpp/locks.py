@@ -1,9 +1,9 @@
-"""Locks of statements: which modes are compatible, and who is granted next. Pure rules over values.
+"""Locks of statements: compatible modes, and the order of grants. Pure rules over values.
 
-May import `names` and this room's errors. Must not know where locks are stored, who waits for them or for how long. The
-components of a key are separate, so no two names make the same key. A request asks for all its keys at once and is
-granted all or none. A waiting request thus holds nothing and cannot deadlock; only an upgrade holds and waits, and one
-that would close a cycle is refused. Among incompatible requests the older one comes first.
+May import `names` and this room's errors. Must not know storage, waiters or timeouts. The components of a key are
+separate, so no two names have the same key. A request is for all its keys at once and is granted all or none. So a
+waiting request holds no lock and cannot deadlock; only an upgrade holds and waits, and an upgrade that would close a
+cycle is refused. Among incompatible requests the older one comes first.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 TWO_PHASES = 1039
-"""A lock is requested after locks were released."""
+"""AsterixDB's error number if a lock is requested after locks were released."""
 
 ILLEGAL_UPGRADE = 1045
 ILLEGAL_DOWNGRADE = 1046
 NOT_HELD_TO_UPGRADE = 1047
 NOT_HELD_TO_DOWNGRADE = 1048
 HELD_OTHERWISE = 1049
-"""A lock is held in a mode that does not contain the requested one."""
+"""AsterixDB's error number if a lock is held in a mode that does not contain the requested one."""
 
 
 class LockKind(IntEnum):
@@ -110,7 +110,7 @@ _CONTAINED: Final = {
 
 
 def secret_of(holder: str, token: int) -> str:
-    """A secret of a lock request, which only its holder and the node that granted it know."""
+    """Return a secret for a lock request, known only to its holder and the node that granted it."""
     return blake2b(b"%d" % token, key=holder.encode(), digest_size=16).hexdigest()
 
 
@@ -142,7 +142,7 @@ def grantable_locks(rows: Collection[LockRow], among: Collection[int]) -> list[i
     """Choose the requests that are granted now: upgrades first, then the oldest first.
 
     Args:
-        rows: All rows of every key that one of the requests wants.
+        rows: All rows of every key of one of the requests.
         among: Tokens of the requests to choose from.
     """
     modes: dict[LockKey, set[LockMode]] = {}
@@ -167,7 +167,7 @@ def grantable_locks(rows: Collection[LockRow], among: Collection[int]) -> list[i
 def _grantable_new_locks(
     waiting: dict[int, list[LockRow]], among: Collection[int], *, modes: dict[LockKey, set[LockMode]]
 ) -> list[int]:
-    """Choose among requests that hold nothing yet. A request that is not granted blocks later ones on its keys."""
+    """Choose among requests that hold no locks yet. A request that is not granted blocks later ones on its keys."""
     results = []
     for token, rows in sorted(waiting.items()):
         if token in among and all(modes.get(row.key, set()) <= _TOGETHER[row.wanted] for row in rows):
@@ -178,7 +178,7 @@ def _grantable_new_locks(
 
 
 def find_blocker(rows: Collection[LockRow], token: int) -> LockRow | None:
-    """Find a lock that blocks a request or an upgrade. `rows` are all rows of every key that it wants."""
+    """Find a lock that blocks a request or an upgrade. `rows` are all rows of every requested key."""
     mine = {row.key: row for row in rows if row.token == token and row.waits}
     for row in rows:
         own = mine.get(row.key)

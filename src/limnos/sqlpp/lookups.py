@@ -1,8 +1,8 @@
 """Finds the objects that a statement can look up by primary key or by an index.
 
 May import `conditions`, `engine_semantics` and `stored`. Must not know an engine. If conditions fix a key, the engine
-needs to read only that object; likewise if few objects meet conditions on an index's fields. The whole statement is
-then evaluated over the objects found.
+needs to read only that object. The same holds if conditions on an index's fields match few objects. The whole statement
+is then evaluated over the objects found.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp.stored import StorageForm
 
 SCANS_MAX: Final = 4
-"""Most datasets of a statement that is executed by lookups alone."""
+"""The maximum number of datasets in a statement that is executed by lookups alone."""
 _NAMED = WHOLE | {"string", "date", "datetime"}
 KeyConditions: TypeAlias = Sequence[Condition]
 """An equality condition for each of a dataset's key fields."""
@@ -58,7 +58,7 @@ def lookup_in(
 
 
 def _index_conditions(form: StorageForm, index: LookupIndex, *, among: Sequence[Condition]) -> KeyConditions:
-    """The conditions on an index's fields; empty without one on its first field."""
+    """The conditions on an index's fields; empty if there is none on its first field."""
     fit = [
         one for one in among if one.path in index.paths and is_exact(form.type, one) and _has_unique_spelling(form, one)
     ]
@@ -66,7 +66,7 @@ def _index_conditions(form: StorageForm, index: LookupIndex, *, among: Sequence[
 
 
 def _has_unique_spelling(form: StorageForm, condition: Condition) -> bool:
-    """Whether equal values of the field's type are identical; floating-point numbers are not."""
+    """Whether equal values of the field's type have identical representations; floating-point numbers do not."""
     type_ = column_type(form.type, condition.path)
     return type_ is not None and type_.name in _NAMED
 
@@ -89,7 +89,7 @@ def key_in(form: StorageForm, conditions: Sequence[Condition]) -> KeyConditions 
 
 
 def _equality_condition(form: StorageForm, path: tuple[str, ...], *, among: Sequence[Condition]) -> Condition | None:
-    """The condition that fixes a field, with the value converted to the field's type; None without one."""
+    """The condition that fixes a field, with the value converted to the field's type; None if there is none."""
     type_ = column_type(form.type, path)
     for one in among:
         if type_ is None or one.path != path or one.operator != "=":

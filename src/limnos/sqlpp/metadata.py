@@ -1,9 +1,9 @@
 """The datasets of the dataverse `Metadata`: AsterixDB's records for each kind of object.
 
-May import `model`, `names`, `definitions`, `stored` and `values`. Must not know callers, nor where objects are stored.
-A record is made from the stored object (`MetadataObject`) and the statements that created it, so a worker process can
-make many. Names of dataverses have their canonical form, as in AsterixDB. Fields without a meaning here (node groups,
-compaction, pending operations) have AsterixDB's values for an idle object.
+May import `model`, `names`, `definitions`, `stored` and `values`. Must not know callers or storage. A record is built
+from the stored object (`MetadataObject`) and the statements that created it, so a worker process can build many. Names
+of dataverses have their canonical form, as in AsterixDB. Fields without a meaning here (node groups, compaction,
+pending operations) have AsterixDB's values for an idle object.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Levels = tuple[str, ...]
 METADATA: Final = (METADATA_NAME,)
 FORMAT: Final = "org.apache.asterix.runtime.formats.NonTaggedDataFormat"
 ANONYMOUS: Final = "$d$t$i$"
-"""Prefix of the name of a dataset's own, unnamed type."""
+"""The prefix of the name of a dataset's own, unnamed type."""
 _KEYS: Final = {
     "Dataverse": ("DataverseName",),
     "Dataset": ("DataverseName", "DatasetName"),
@@ -43,7 +43,7 @@ _KEYS: Final = {
     "Synonym": ("DataverseName", "SynonymName"),
     "Library": ("DataverseName", "Name"),
 }
-"""The datasets of the metadata, with their keys."""
+"""The metadata datasets, with their keys."""
 METADATA_DATASETS: Final = tuple(_KEYS)
 Fields = dict[str, "Value"]
 _WIDTHS: Final = {"tinyint": "int8", "smallint": "int16", "integer": "int32", "bigint": "int64"}
@@ -54,8 +54,8 @@ class MetadataObject(msgspec.Struct, frozen=True, array_like=True):
     """A stored namespace or object, with its path below the catalog and its creation time in ms since 1970 (0 for
     built-in ones).
 
-    `statements` are the texts of the SQL++ that created it, `dependencies` what each of a function's bodies uses,
-    `document` a view's JSON.
+    `statements` are the texts of the SQL++ that created it, `dependencies` the names that each of a function's bodies
+    uses, `document` a view's JSON.
     """
 
     kind: Kind
@@ -106,7 +106,7 @@ def _own_types() -> Iterator[Fields]:
 
 
 def _dataset_record(one: MetadataObject) -> Fields:
-    """The record of a table. One that SQL++ did not create has no key."""
+    """The record of a table. A table that SQL++ did not create has no key."""
     datasets = statements_of(one.statements, tree.CreateDataset)
     statement = datasets[0] if datasets else None
     keys = () if statement is None else tuple(key.path for key in statement.keys)
@@ -266,14 +266,14 @@ def _index_records(one: MetadataObject) -> Iterator[Fields]:
 
 
 def _own_types_of(fields: Sequence[tree.IndexField]) -> Fields:
-    """The types that an index's fields have, if one has a type."""
+    """The types of an index's fields, if any of them is typed."""
     if not any(field.type for field in fields):
         return {}
     return {"SearchKeyType": tuple(_key_type(field.type) for field in fields)}
 
 
 def _array_keys(statement: tree.CreateIndex) -> Fields:
-    """The elements of an index of arrays: paths, and arrays with the covered fields of their items."""
+    """The elements of an index on arrays: paths, and arrays with the covered fields of their items."""
     elements: list[Value] = []
     types: list[tuple[Value, ...]] = []
     for field in statement.fields:
@@ -290,7 +290,7 @@ def _array_keys(statement: tree.CreateIndex) -> Fields:
 
 
 def _key_type(type_: tree.TypeExpression | None) -> str | None:
-    """The name of a key's type as AsterixDB's metadata has it."""
+    """The name of a key's type in AsterixDB's metadata."""
     if not isinstance(type_, tree.NamedType):
         return None
     name = _type_name(type_, "")
@@ -326,7 +326,7 @@ def _function_records(one: MetadataObject) -> Iterator[Fields]:
 
 
 def _dependencies(text: str) -> Value:
-    """Decode the text of `needs_text`."""
+    """Decode the text that `needs_text` wrote."""
     return msgspec.json.decode(text, type=tuple[tuple[tuple[str, ...], ...], ...])
 
 

@@ -1,7 +1,7 @@
 """Heavy work on statements as pure functions from bytes to bytes, for worker processes that can be killed.
 
-May import `names`, the parser, the binder, plans, scans, the evaluator, records of the metadata and `values`. Must not
-know who runs it. An error is returned as `refused` with its content. All arguments and results are plain data.
+May import `names`, the parser, the binder, plans, scans, the evaluator, records of the metadata and `values`. An error
+is returned as `refused` with its content. All arguments and results are plain data.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ BIND: Final = "sqlpp-bind"
 PARAMETERS: Final = "sqlpp-parameters"
 TAGGED, PLAIN = b"tagged", b"plain"
 RESULT_BYTES_MAX: Final = 32 << 20
-"""Most bytes of results that a worker returns for one query over constants and metadata."""
+"""The maximum size of the results that a worker returns for one query over constants and metadata, in bytes."""
 PART_BYTES: Final = 256 << 10
-"""Lines are returned in parts of about this size."""
+"""The approximate size of the parts in which lines are returned, in bytes."""
 _PackedScan = tuple[
     tuple[str, ...], str, frozenset[str] | None, tuple[tuple[tuple[str, ...], Operator, object], ...], int | None
 ]
@@ -55,7 +55,7 @@ def source_key(dataverse: tuple[str, ...], name: str) -> str:
 
 
 def row_line(value: Value, bytes_max: int = RESULT_BYTES_MAX, *, tagged: bool = False) -> bytes:
-    """A result as one line of JSON for users; a `tagged` one keeps its type, for `result_text`.
+    """A result as one line of JSON for users; if `tagged`, with its type, for `result_text`.
 
     Raises SqlppError if it is longer than `bytes_max`, if possible before it is built.
     """
@@ -81,7 +81,8 @@ def lines_of(part: bytes) -> list[bytes]:
 class SourceRows(msgspec.Struct, frozen=True):
     """The rows of one source: tagged values, or records of a metadata dataset.
 
-    The records are made from objects in numbered parts of the arguments. `fields` None: whole records.
+    The records are built from objects in numbered parts of the arguments. If `fields` is None, the records are
+    complete.
     """
 
     rows: tuple[msgspec.Raw, ...] = ()
@@ -177,7 +178,7 @@ def _encode_error(error: SqlppError) -> list[bytes]:
 
 
 def refusal_of(data: bytes) -> SqlppError:
-    """Decode the error of a `refused` answer."""
+    """Decode the error of a `refused` result."""
     number, message, place, is_told = msgspec.json.decode(data, type=tuple[int, str, TextPosition | None, bool])
     return SqlppError(number, message, place, is_told)
 
@@ -201,7 +202,7 @@ def packed_binding(binding: QueryBinding, known: KnownNames) -> bytes:
 
 
 def bind_query(data: bytes) -> list[bytes]:
-    """Bind a query. Returns `done` with plan, slots and reads, `wanted` with questions about names, or `refused`."""
+    """Bind a query. Returns `done` with plan, slots and reads; `wanted` with unresolved names; or `refused`."""
     try:
         binding, known = msgspec.json.decode(data, type=PackedBinding).unpacked()
         try:
@@ -217,12 +218,12 @@ def bind_query(data: bytes) -> list[bytes]:
 
 
 def questions_of(data: bytes) -> tuple[NameQuestion, ...]:
-    """Decode the questions that `bind_query` returned."""
+    """Decode the name requests that `bind_query` returned."""
     return msgspec.json.decode(data, type=tuple[NameQuestion, ...])
 
 
 def bound_of(plan: bytes, rest: bytes, *, at: TextPosition) -> BoundQuery:
-    """The query that `bind_query` bound; its plan stays encoded."""
+    """Decode the query that `bind_query` bound; its plan stays encoded."""
     slots, reads = msgspec.json.decode(rest, type=tuple[int, tuple[tuple[tuple[str, ...], str], ...]])
     return BoundQuery(EncodedPlan(at, plan), slots, reads)
 
@@ -249,4 +250,4 @@ def parameters_of(data: bytes) -> tuple[EncodedParameter, ...]:
 OFFLOADED_WORK: Final[Mapping[str, Callable[..., list[bytes]]]] = {
     EVALUATE: evaluate, SCANS: find_scans, PARSE: parse_text, BIND: bind_query, PARAMETERS: read_parameters,
 }  # fmt: skip
-"""The functions that a worker process offers, by name."""
+"""The functions that a worker process can run, by name."""

@@ -1,7 +1,7 @@
 """Parameters of a request of SQL++, as a form or as a JSON object, with limits of their number and of their values.
 
-May import `errors`, `names` and msgspec. Must not know which parameters there are. A body may have 8 MiB, so reading a
-long one is work for a process; its values come back as text, which is decoded only within the limits.
+May import `errors`, `names` and msgspec. Must not know single parameters. A body may have 8 MiB, so a process parses
+long ones; it returns the values as text, which is decoded only within the limits.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PARAMETERS_MAX: Final = 1_000
-"""How many parameters a request may have."""
+"""The maximum number of parameters of a request."""
 VALUES_MAX: Final = 50_000
-"""How many values the parameters of a request may have, in arrays and objects: decoding them takes 20 ms."""
+"""The maximum number of values, in arrays and objects, in the parameters of a request: decoding them takes 20 ms."""
 BAD_VALUE: Final = 47
 BAD_JSON: Final = 48
 
@@ -60,7 +60,7 @@ def _encoded(name: str, value: bytes) -> EncodedParameter:
 
 
 def check_values(texts: Iterable[bytes]) -> None:
-    """Check the number of values in JSON texts of arrays and objects, in all together. Raises SqlppError."""
+    """Check the total number of values in JSON texts of arrays and objects. Raises SqlppError."""
     if sum(text.count(each) for text in texts for each in (b",", b"[", b"{")) > VALUES_MAX:
         raise SqlppError(BAD_VALUE, f"The parameters have more than {VALUES_MAX} values: send less at once")
 

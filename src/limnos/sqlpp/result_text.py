@@ -1,4 +1,4 @@
-"""Results as text in the formats that a request may ask for beside JSON: ADM, lossless JSON and CSV.
+"""Results as text in the formats other than JSON: ADM, lossless JSON and CSV.
 
 May import `values` and `functions`. Must not know a protocol. ADM and lossless JSON keep the type of each value, as
 AsterixDB writes them; CSV has one line per object.
@@ -35,7 +35,7 @@ def tagged_line(value: Value) -> str:
 
 
 class ResultText:
-    """Writes the results of one request in a format. The first object gives the columns of CSV."""
+    """Writes the results of one request in a format. The first object determines the columns of CSV."""
 
     def __init__(self, form: ResultFormat) -> None:
         self._columns: tuple[str, ...] | None = None
@@ -48,7 +48,10 @@ class ResultText:
         }.get(form, lambda value: [json_text(value)])
 
     def lines(self, tagged: bytes) -> list[bytes]:
-        """Return a result of `tagged_line` as results of JSON. Raises SqlppError for a value that CSV cannot have."""
+        """Return a result of `tagged_line` as results of JSON.
+
+        Raises SqlppError for a value that CSV cannot represent.
+        """
         value = from_tagged_json(cast("Json", json.loads(tagged)))
         return [line.encode("utf-8", "replace") for line in self._write(value)]
 

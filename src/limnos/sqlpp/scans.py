@@ -1,8 +1,9 @@
-"""Determines what a statement needs of each dataset that it reads: fields, conditions on its objects, and a limit.
+"""Determines the requirements of a statement for each dataset that it reads: fields, conditions on its objects, and a
+limit.
 
 May import plans, `conditions`, `groups` and `values`. Must not know an engine. Requirements are necessary conditions
 only: an engine that returns more gives the same results, because the whole statement is evaluated afterwards. Each scan
-gets a number of its own, so that the requirements of one do not restrict another of the same dataset.
+gets its own number, so that the requirements of one scan do not restrict another scan of the same dataset.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from limnos.sqlpp.values.model import Value
 
 NUMBERED = ("",)
-"""The dataverse of numbered scans: no real dataverse has this name."""
+"""The dataverse of numbered scans, a name that no real dataverse has."""
 
 
 class ScanRequirement(Struct, frozen=True):
-    """The objects that a scan must return. `fields` None: whole objects. `limit` None: all of them."""
+    """The objects that a scan must return. If `fields` is None, complete objects; if `limit` is None, all of them."""
 
     dataverse: tuple[str, ...]
     name: str
@@ -53,8 +54,9 @@ def prepare_scans(
 
     Args:
         expression: The bound statement.
-        result_fields: The fields that the caller uses of result objects that are a dataset's own; None for all.
-        types: Gives a dataset's type if an engine has typed columns for it; groups are then delegated.
+        result_fields: The fields that the caller uses of result objects that come unchanged from a dataset; None for
+            all.
+        types: Returns a dataset's type if an engine has typed columns for it; groups are then delegated.
         carries: Whether translatable subqueries become scans.
 
     Returns:
@@ -127,7 +129,7 @@ class _ScanNumbering:
         return plan.Scan(at.at, NUMBERED, str(len(self.found) - 1))
 
     def _carried(self, node: plan.Subquery) -> plan.Scan | None:
-        """A scan for a subquery that an engine can execute; None for another."""
+        """A scan for a subquery that an engine can execute; None for other subqueries."""
         if node is self._outermost or not self._carries:
             return None
         try:
@@ -151,7 +153,7 @@ class _ScanNumbering:
         return structs.replace(source, source=changed, condition=condition)
 
     def _groups(self, query: plan.Query) -> plan.Query | None:
-        """A query whose groups an engine computes; None for another."""
+        """A query whose groups an engine computes; None for other queries."""
         block = query.arms[0]
         if len(query.arms) > 1 or not isinstance(block, plan.Block) or len(block.sources) != 1:
             return None
@@ -199,7 +201,7 @@ def walk(node: plan.PlanNode) -> list[plan.PlanNode]:
 
 
 def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | None) -> set[int]:
-    """The slots of variables that are used as a whole, not only by field."""
+    """The slots of variables that are used as a whole, not only by their fields."""
     results = _results(expression) if result_fields is not None else ()
     entries: set[int] = set()
     waiting: list[object] = [expression]
@@ -227,7 +229,7 @@ def _results(expression: plan.Expression) -> tuple[plan.Local, ...]:
 
 
 def _limits(expression: plan.Expression) -> dict[int, int]:
-    """The number of objects that suffices, for a query with LIMIT over one dataset without filter or order."""
+    """The sufficient number of objects, for a query with LIMIT over one dataset without filter or order."""
     if not isinstance(expression, plan.Subquery):
         return {}
     query = expression.query

@@ -1,7 +1,7 @@
 """Tokens of SQL++: their kinds, the reserved words, and the soft keywords.
 
-May import `errors` of this room. Must not know how a text is split into tokens, nor the grammar. The kind of a reserved
-word is the word in upper case, that of a sign the sign itself; the others have names of their own.
+May import `errors` of this room. Must not know the lexer or the grammar. The kind of a reserved word is the word in
+upper case, that of a sign the sign itself; the others have names of their own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SOFT = frozenset(
 
 
 class Token(Struct, frozen=True, gc=False):
-    """A token: its kind, its text as written, its value (an identifier or a string without quotes), its position."""
+    """A token: its kind, its original text, its value (an identifier or a string without quotes), its position."""
 
     kind: str
     image: str
@@ -59,7 +59,7 @@ class Token(Struct, frozen=True, gc=False):
 
     @property
     def soft(self) -> str:
-        """The soft keyword in upper case; empty if the token is none."""
+        """The soft keyword in upper case; empty for other tokens."""
         word = self.image.upper() if self.kind == IDENTIFIER else ""
         return word if word in SOFT else ""
 

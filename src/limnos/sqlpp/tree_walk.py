@@ -35,7 +35,7 @@ def outline(
 ) -> list[object]:
     """The tree as a flat list without positions: two trees are equal if their outlines are.
 
-    `function_name` gives the parts of a called function's name in one spelling.
+    `function_name` returns the normal form of a called function's name.
     """
     waiting: list[object] = [node]
     entries: list[object] = []

@@ -1,7 +1,7 @@
 """Ancestry: the names from given nodes up to their metalake, read in one statement.
 
-May import `model` and the room's `sql`. Knows no rights. Used for answers that name objects by their ids, such as the
-objects of a role's grants.
+May import `model` and the room's `sql`. Must not know rights. Used for answers that name objects by their ids, such as
+the objects of a role's grants.
 """
 
 from __future__ import annotations

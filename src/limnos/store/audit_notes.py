@@ -1,7 +1,7 @@
-"""Audit notes: what the audit needs of a mutation that writes no change row, stored in the mutation's own transaction.
+"""Audit notes: the audit data of a mutation that writes no change row, stored in the mutation's own transaction.
 
-May import the room's `sql`. Knows no audit record. Notes are written under the clocks of many zones at once. Records
-are written under one clock, in the order in which they are read; notes become records there.
+May import the room's `sql`. Must not know audit records. Notes are written under the clocks of many zones at once.
+Records are written under one clock, in the order in which they are read; notes become records there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The change feed and its clocks: the gate's statement, the writes of a mutation, and the pruning of old rows.
 
-May import `model` and the room's `sql`. Knows nothing of what a change means to a cache.
+May import `model` and the room's `sql`. Must not know caches.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from limnos.model.kinds import KINDS, Kind
 from limnos.store.sql import Load, Query, Row, Sql
 
 UNKNOWN = -1
-"""The known revision of a zone that was never read. The gate then reads its clock, not its history."""
+"""The known revision of a zone that was never read. The gate then reads only its clock."""
 _NO_HISTORY = 2**62
 
 
@@ -102,7 +102,7 @@ def gate_result_of(rows: list[Row]) -> GateResult:
 
 
 class ChangeDraft(msgspec.Struct, frozen=True):
-    """A change made by a running mutation. It gets zone, revision, time and actor when the mutation ends."""
+    """A change of a running mutation. It gets its zone, revision, time and actor when the mutation ends."""
 
     operation: str
     kind: Kind
@@ -144,7 +144,7 @@ _TOLD = (
     " AND (:unaudited OR h.revision <="
     " (SELECT coalesce(max(p.revision), 0) FROM audit_position p WHERE p.zone = h.zone))"
 )
-"""With an audit, only changes that it has read are pruned."""
+"""The condition of pruning if the audit is on: only changes that the audit has read."""
 PRUNE_CLOCKS = Sql(
     "UPDATE clock SET pruned_to = coalesce((SELECT max(h.revision) FROM change h WHERE h.zone = clock.zone AND"
     f" h.at < :before{_TOLD}), pruned_to) WHERE EXISTS"

@@ -1,8 +1,9 @@
 """Fault injection for tests: points of a mutation, and of a purge, at which a test can kill or stop the process.
 
-May import only the standard library. Knows no test. `LIMNOS_FAULT=<point>:<count>` in the environment kills the process
-the count-th time it reaches the point; with `:stop` appended, it stops there until it gets SIGCONT. After start-up, the
-same text in the file that `LIMNOS_FAULT_FILE` names has this effect. Without a fault, a point costs one comparison.
+May import only the standard library. Must not know tests. `LIMNOS_FAULT=<point>:<count>` in the environment kills the
+process the count-th time it reaches the point; with `:stop` appended, it stops there until it gets SIGCONT. After
+start-up, the same text in the file that `LIMNOS_FAULT_FILE` names has this effect. Without a fault, a point costs one
+comparison.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 from pathlib import Path
 
 POINTS = ("file-written", "begin", "locked", "permitted", "written", "drafted", "before-commit", "after-commit")
-"""In the order in which a mutation passes them. `file-written` is passed by Iceberg commits before the transaction."""
+"""The fault points of a mutation, in order. Iceberg commits pass `file-written` before the transaction."""
 OPERATION_POINT = "operation-done"
 """Passed after each operation of a transaction of several operations, between `permitted` and `written`."""
 PURGE_POINT = "file-deleted"
@@ -21,11 +22,11 @@ PURGE_POINT = "file-deleted"
 ORPHAN_POINT = "orphan-deleted"
 """Passed by a removal of orphan files after each file."""
 ORPHAN_POINTS = ("orphans-checked", "orphans-marked", "orphans-fenced", ORPHAN_POINT, "orphans-recorded")
-"""In the order in which a removal of orphan files passes them."""
+"""The fault points of a removal of orphan files, in order."""
 
 
 class _InjectedFault:
-    """The fault that is set: one point, the remaining passes, and the signal."""
+    """The configured fault: one point, the number of remaining passes, and the signal."""
 
     def __init__(self, words: str) -> None:
         self.point, _, rest = words.strip().partition(":")
@@ -39,7 +40,7 @@ _file = os.environ.get("LIMNOS_FAULT_FILE", "")
 
 
 def fault_point(point: str) -> None:
-    """Kill or stop the process here if the environment says so."""
+    """Kill or stop the process here if the environment configures it."""
     if _file:
         _look()
     if _fault.point == point:
@@ -49,7 +50,7 @@ def fault_point(point: str) -> None:
 
 
 def _look() -> None:
-    """Read the fault from the file, once. The file is deleted, so that each new file starts its own count."""
+    """Read the fault from the file, once. The file is deleted, so that each new file starts a new count."""
     global _fault  # noqa: PLW0603 - one fault for the process is the point
     path = Path(_file)
     if path.exists():

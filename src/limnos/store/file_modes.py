@@ -1,6 +1,7 @@
 """File modes of the server's own files: 700 for its directory, 600 for the database. Decision record 0018.
 
-May import `telemetry`. Knows no table files: those are read by engines and get their mode from the process's umask.
+May import `telemetry`. Must not know table files: those are read by engines and get their mode from the process's
+umask.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ log = get_logger("limnos.store")
 DIRECTORY = 0o700
 FILE = 0o600
 _BESIDE = ("", "-wal", "-shm", "-journal", ".migrate")
-"""Endings of the files that SQLite and the server create beside a database file."""
+"""Suffixes of the files that SQLite and the server create beside a database file."""
 
 
 def private_directory(path: Path, *, marks: tuple[str, ...]) -> None:
     """Create a directory for this user alone, or restrict an existing one if it belongs to the server.
 
     It belongs to the server if it is empty or has one of the files `marks`. A directory with other content (a home,
-    /tmp) stays as it is: the database's files are restricted by themselves.
+    /tmp) is not changed: the database's files have their own modes.
     """
     path.mkdir(mode=DIRECTORY, parents=True, exist_ok=True)
     if any((path / mark).exists() for mark in marks) or not any(path.iterdir()):

@@ -1,8 +1,8 @@
 """Outcomes of requests with an idempotency key: a row in the mutation's own transaction, kept for a limited time.
 
-May import the room's `sql`. Knows no protocol. A row is no object: no decision depends on it, and it is not in the
-change feed. Rows are written under the lock of their zone. So of two transactions with one key, the second finds the
-outcome of the first.
+May import the room's `sql`. Must not know protocols. A row is no object: no decision depends on it, and it is not in
+the change feed. Rows are written under the lock of their zone. So of two transactions with one key, the second finds
+the outcome of the first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEEP = Sql(
     " status = excluded.status, object_id = excluded.object_id, body = excluded.body, expires_at = excluded.expires_at"
     " WHERE idempotency.expires_at <= :now"
 )
-"""Replaces an expired row. With a valid row, nothing is written."""
+"""The statement that stores an outcome. It replaces an expired row; a valid row is not changed."""
 PRUNE = Sql(
     "DELETE FROM idempotency WHERE (zone, caller, key) IN"
     " (SELECT zone, caller, key FROM idempotency WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)"
@@ -63,10 +63,10 @@ def outcome_of(rows: list[Row]) -> RequestOutcome | None:
 
 
 class RequestOutcomeWrites(Writes):
-    """Writes of outcomes, for mutations."""
+    """Writes of request outcomes, for mutations."""
 
     def keep(self, key: IdempotencyKey, outcome: RequestOutcome, *, lifetime_ms: int) -> RequestOutcome | None:
-        """Store an outcome for `lifetime_ms`. Returns None, or the valid outcome that exists already and stays."""
+        """Store an outcome for `lifetime_ms`. Returns None, or the existing valid outcome, which is then kept."""
         now_ms = self.tx.now_ms
         written = self.tx.count(
             KEEP,

@@ -1,7 +1,7 @@
 """The interface of a store backend: gate reads, loads, and mutations.
 
-May import `model` and this room. Knows no SQL. A backend is whatever passes `tests/store`. `inline` says whether reads
-return at once (SQLite) or must be awaited (PostgreSQL).
+May import `model` and this room. Must not know SQL. A backend must pass `tests/store`. `inline` is true if reads return
+at once (SQLite), and false if they must be awaited (PostgreSQL).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KnownRevisions = tuple[tuple[int, int], ...]
 
 
 CLOSE_S = 2.0
-"""How many seconds `close` waits for running work."""
+"""The default time for which `close` waits for running work, in seconds."""
 
 
 class StoreClock(Protocol):
@@ -31,7 +31,7 @@ class StoreClock(Protocol):
 
     @property
     def offset_ms(self) -> int:
-        """How many milliseconds this node's own clock was ahead when the store's was last read."""
+        """How far this node's own clock was ahead of the store's when the latter was last read, in milliseconds."""
         ...
 
     def now_ms(self) -> int:
@@ -55,12 +55,12 @@ class StoreWriter(Protocol):
         Args:
             permit: The permit of the mutation.
             mutation: A plain function over the transaction.
-            on_begin: Called right before the mutation first runs. Until then it has certainly done nothing.
+            on_begin: Called right before the mutation first runs. Until then it has certainly had no effect.
 
         Raises:
-            StalePermit: Decide again.
-            StateUnknown: The answer to the commit was lost.
-            ServiceUnavailable: Nothing was committed, for certain.
+            StalePermit: Access may have changed since the decision: decide again.
+            StateUnknown: The response to the commit was lost.
+            ServiceUnavailable: It is certain that nothing was committed.
             Exception: Whatever the mutation raises, with nothing written.
         """
         ...
@@ -70,7 +70,7 @@ class StoreWriter(Protocol):
     ) -> T:
         """Take the locks of a permit's zones, decide by `again`, run the mutation it returns, and commit.
 
-        While `again` decides, nobody can move access or names in those zones. Raises the errors of `again` and of
+        While `again` decides, access and names in those zones cannot change. Raises the errors of `again` and of
         `submit`.
         """
         ...
@@ -90,7 +90,7 @@ class InlineStore(StoreWriter, Protocol):
     inline: bool
 
     def moment(self) -> bytes | None:
-        """Return a value that stays equal while nobody commits anything; None if that cannot be known."""
+        """Return a value that stays equal while nothing is committed; None if that cannot be determined."""
         ...
 
     def gate(self, epoch: int, known: KnownRevisions) -> GateResult:
@@ -116,7 +116,9 @@ class AwaitedStore(StoreWriter, Protocol):
         ...
 
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read first the changes, then facts, in one snapshot. `load` starts the read, again for each retry."""
+        """Read first the changes, then facts, in one snapshot. `load` starts the read; it is called again for each
+        retry.
+        """
         ...
 
     async def find_async(self, query: Query) -> list[Row]:

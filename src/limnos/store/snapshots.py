@@ -1,7 +1,8 @@
 """Long read snapshots: a read transaction on its own connection, read page by page.
 
-May import this room. Knows no resource. For large reads, such as an export; requests use the view and the loads. While
-one is open, SQLite's log is not copied back past it and PostgreSQL keeps replaced rows. So close it soon.
+May import this room. Must not know resources. It serves large reads, such as an export; requests use the view and
+loads. While a snapshot is open, SQLite cannot checkpoint its log beyond it, and PostgreSQL keeps replaced rows. So
+close it soon.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`Sql`: a statement as text with `:name` parameters, rendered once for each driver.
 
-May import only the standard library. Knows no table. The whole room writes SQL this way (decision record 0004): each
-statement has one spelling, and nothing is compiled at run time.
+May import only the standard library. Must not know tables. The whole store writes SQL this way (decision record 0004):
+each statement is written once, and nothing is compiled at run time.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ _PARAM = re.compile(r"(?<![:\w]):(\w+)")
 
 
 class Sql:
-    """One statement with a spelling for each driver. sqlite3 would accept `text` itself, but resolves names slowly.
+    """One statement with a rendering for each driver. sqlite3 accepts `text` directly, but resolves names slowly.
 
-    `on_sqlite` is another text for SQLite with the same parameters, where the common one was measured to be much
-    slower.
+    `on_sqlite` is another text for SQLite with the same parameters, if the common one was measured to be much slower.
     """
 
     def __init__(self, text: str, *, on_sqlite: str | None = None) -> None:
@@ -64,7 +63,7 @@ Query = tuple[Sql, Params]
 Load = Generator[Query, list[Row], T]
 """A read that may need several statements: it yields each query, receives its rows, and returns a value.
 
-Written once, it is driven inline on SQLite and awaited on PostgreSQL.
+It is run inline on SQLite and awaited on PostgreSQL.
 """
 
 

@@ -1,7 +1,7 @@
 """The store's time: one clock that all nodes share.
 
-May import `telemetry` and the standard library. Knows no connection. On SQLite all nodes run on one machine, and use
-its clock. On PostgreSQL a node reads the database's clock when it connects, and again at intervals. In between it
+May import `telemetry` and the standard library. Must not know connections. On SQLite all nodes run on one machine, and
+use its clock. On PostgreSQL a node reads the database's clock when it connects, and again at intervals. In between it
 counts with its monotonic clock, so that changes of the wall clock do not affect stored times.
 """
 
@@ -15,11 +15,13 @@ from limnos.telemetry.metrics import Gauge
 log = get_logger("limnos.store")
 OFFSET = Gauge("limnos_clock_offset_seconds", "How far this node's clock is ahead of the store's.", ())
 OLD_S = 30.0
-"""The store's time is read again after this many seconds."""
+"""The time in seconds after which the store's time is read again."""
 JUMP_S = 1.0
-"""If the wall clock moved this many seconds against the monotonic clock, it was set, or the machine slept."""
+"""The difference in seconds between the wall clock and the monotonic clock from which the wall clock was set, or the
+machine slept.
+"""
 OFF_MS = 5_000
-"""A clock that differs by more milliseconds than this is logged as a warning."""
+"""The difference of clocks in milliseconds above which a warning is logged."""
 
 
 class LocalTime:
@@ -37,7 +39,7 @@ class StoreTime:
 
     def __init__(self) -> None:
         self.offset_ms = 0
-        """How many milliseconds this node's clock was ahead when the store's was last read."""
+        """How far this node's clock was ahead of the store's when the latter was last read, in milliseconds."""
         self._at = 0.0
         self._wall_at = 0.0
         self._store_ms: int | None = None
@@ -54,7 +56,7 @@ class StoreTime:
         return passed > OLD_S or abs(time.time() - self._wall_at - passed) > JUMP_S
 
     def learn(self, store_ms: int, asked_at: float) -> None:
-        """Take a reading of the store's clock; the query was sent at `asked_at` by the monotonic clock."""
+        """Store a reading of the store's clock; the query was sent at `asked_at` by the monotonic clock."""
         now, wall = time.monotonic(), time.time()
         self._at, self._wall_at = now, wall
         self._store_ms = store_ms + int((now - asked_at) * 500)  # assumed read halfway through the round trip

@@ -1,4 +1,4 @@
-"""One transaction as the writes of every resource see it: statements, ids, change drafts, and the actor.
+"""The part of a transaction that all resources share: statements, ids, change drafts, and the actor.
 
 May import `model` and this room's `changes` and `sql`. Must not know any resource: `tx` adds those.
 """
@@ -25,7 +25,7 @@ class StoreSession(Protocol):
         ...
 
     def count(self, statement: Sql, params: Params) -> int:
-        """Run a statement. Returns how many rows it wrote."""
+        """Run a statement. Returns the number of affected rows."""
         ...
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
@@ -33,11 +33,11 @@ class StoreSession(Protocol):
         ...
 
     def next_id(self) -> int:
-        """Draw a new id; ids are never reused."""
+        """Return a new id; ids are never reused."""
         ...
 
     def next_ids(self, count: int) -> list[int]:
-        """Draw several new ids."""
+        """Return several new ids."""
         ...
 
     def pass_ids(self, beyond: int) -> None:
@@ -47,14 +47,14 @@ class StoreSession(Protocol):
     def lock_locations(self, locations: Mapping[str, bool]) -> None:
         """Lock locations until the commit: exclusively where the value is true, else shared.
 
-        Rivals in other catalogs take the same locks. One call takes them in the same order everywhere.
+        Writers in other catalogs take the same locks. One call takes them in the same order everywhere.
         """
         ...
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read (zone, revision, access revision) of at most three zones.
 
-        The mutation's own is locked until the commit.
+        The mutation's own clock is locked until the commit.
         """
         ...
 
@@ -71,7 +71,7 @@ class StoreTransaction:
         self.now_ms = now_ms
         self.drafts: list[ChangeDraft] = []
         self.looked_below = 0
-        """How many nodes were read to compute heights of subtrees."""
+        """The number of nodes that were read to compute heights of subtrees."""
         self.rows = session.rows
         self.count = session.count
         self.next_id = session.next_id

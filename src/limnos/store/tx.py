@@ -1,6 +1,6 @@
 """`Tx`: the transaction that a mutation sees, with statements, the resources' writes, and the drafts of its changes.
 
-May import `model` and this room. Knows no rule. The backend opens it, has taken the locks and checked the permit, and
+May import `model` and this room. Has no business rules. The backend opens it, takes the locks, checks the permit, and
 closes it. A mutation is a plain function over it that never awaits.
 """
 
@@ -84,7 +84,7 @@ class Tx(StoreTransaction):
     """Roles, rules and holders."""
 
     def attachments(self, kind: Kind) -> AttachmentWrites:
-        """Attachments of tags, or of policies."""
+        """Writes of attachments of tags or policies."""
         return AttachmentWrites(self, kind)
 
     fileset_places = ResourceWrites(FilesetLocationWrites)
@@ -149,7 +149,7 @@ Mutation = Callable[[Tx], T]
 class MutationBatch:
     """Mutations that commit together. Keeps the clocks read under the locks, and the change drafts until the commit.
 
-    A mutation that moves an access revision closes the batch (rule 9): later mutations are checked against its commit.
+    A mutation that changes an access revision closes the batch (rule 9): later mutations are checked after its commit.
     """
 
     def __init__(self, session: StoreSession, now_ms: int) -> None:
@@ -163,7 +163,7 @@ class MutationBatch:
         self._changes: list[Params] = []
 
     def clock(self, zone: int) -> tuple[int, int]:
-        """Return the zone's clock as this batch would leave it."""
+        """Return the zone's clock as it will be after this batch."""
         _clocks = self._clocks.get(zone)
         if _clocks is None:
             self._read((zone,))
@@ -175,7 +175,7 @@ class MutationBatch:
         self._clocks.update({zone: (revision, access) for zone, revision, access in self.session.read_clocks(zones)})
 
     def check(self, permit: Permit[object]) -> None:
-        """Raise StalePermit if access has moved past the permit in any of its zones (rule 7)."""
+        """Raise StalePermit if access has changed since the permit's decision in any of its zones (rule 7)."""
         if permit.stamps == self._passed:
             return  # same stamps as the mutation before, and nothing has moved access since
         clocks = self._clocks
@@ -188,7 +188,7 @@ class MutationBatch:
         self._passed = permit.stamps
 
     def run(self, permit: Permit[object], mutation: Mutation[T]) -> T:
-        """Check the permit and run the mutation. Its effects count only if this returns."""
+        """Check the permit and run the mutation. Its effects apply only if this returns."""
         self.check(permit)
         fault_point("permitted")
         revision, access_revision = self.clock(permit.zone)
@@ -224,7 +224,7 @@ class MutationBatch:
             account = None  # stored once for all changes of the mutation
 
     def finish(self) -> bool:
-        """Write clocks and change rows, last before the commit. Returns whether there is anything to commit."""
+        """Write clocks and change rows, immediately before the commit. Returns whether there is anything to commit."""
         if not self._moved:
             return self._ran
         self.session.many(CHANGE_NEW, self._changes)

@@ -1,5 +1,5 @@
 """Logs, metrics and request ids of the process.
 
-May import `model`, structlog, prometheus-client and msgspec. Must not know what is logged or counted: rooms above
-define their own events and metrics.
+May import `model`, structlog, prometheus-client and msgspec. Must not know the events and metrics: rooms above define
+their own.
 """

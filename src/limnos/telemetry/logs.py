@@ -1,7 +1,7 @@
 """Logs: structlog and the standard library's loggers through one handler, as JSON or for a terminal, on stderr.
 
-May import structlog, `model` and this room's request ids. Must not know what is logged. Every line carries the id of
-its request. Values under names of secrets are masked, and so are known secrets inside texts and tracebacks.
+May import structlog, `model` and this room's request ids. Must not know the events. Every line carries the id of its
+request. Values under names of secrets are masked, and so are known secrets inside texts and tracebacks.
 
     log = get_logger(__name__)
     log.info("table created", table_id=7)
@@ -35,9 +35,9 @@ _HIDDEN: set[str] = set()
 def configure(
     level: str = "info", format: Format = "auto", *, stream: TextIO | None = None, hidden: Iterable[str] = ()
 ) -> None:
-    """Send every log line of the process to `stream` (stderr), as one of FORMATS, from one of LEVELS upwards.
+    """Send every log line of the process to `stream` (stderr), in one of FORMATS, from one of LEVELS upwards.
 
-    May be called again; the last call counts, also for loggers already in use.
+    May be called again; the last call applies, also to loggers already in use.
 
     Args:
         level: The least severe level that is written.
@@ -81,7 +81,7 @@ def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """The handler that `configure` installs, by which a second call finds and replaces it."""
+    """The handler installed by `configure`; its class lets a second call find and replace it."""
 
     json = False
 

@@ -1,7 +1,7 @@
 """Metrics: counters, gauges and histograms that cost a dictionary increment, rendered as Prometheus text on request.
 
-May import prometheus-client (only to render). Must not know what is counted. Label by operation, never by a raw path or
-a name that callers choose: every combination of labels lives as long as the process.
+May import prometheus-client (only to render). Must not know the metrics. Label by operation, never by a raw path or a
+name that callers choose: every combination of labels lives as long as the process.
 
     requests[("iceberg", "load-table", 200)] += 1
     request_seconds.observe(("iceberg", "load-table"), 0.0004)

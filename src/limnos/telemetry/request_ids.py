@@ -1,6 +1,6 @@
-"""Request ids: one short text per request, unique across nodes and restarts, for logs, answers and change rows.
+"""Request ids: one short text per request, unique across nodes and restarts, for logs, responses and change rows.
 
-May import nothing but the standard library. Must not know what a request is.
+May import nothing but the standard library. Must not know requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _count = itertools.count(1)
 
 
 def next_request_id() -> str:
-    """Return a new id: 12 random hex digits of this process, then a counter in hex. Costs less than a microsecond."""
+    """Return a new id: 12 random hex digits of this process, then a counter in hex. Takes less than a microsecond."""
     return f"{_prefix}{next(_count):06x}"
 
 

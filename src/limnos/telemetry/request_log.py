@@ -1,8 +1,8 @@
 """The request log: one line for each answered request, on standard error among the other log lines.
 
-May import msgspec and this room. Must not know what a request is: an entry is a plain tuple. For speed a request only
-appends its tuple; the entries of 50 ms are formatted and written together. Writing never waits for a reader of a full
-pipe: lines are held up to `LINES_MAX`, then counted as lost.
+May import msgspec and this room. Must not know requests: an entry is a plain tuple. For speed a request only appends
+its tuple; the entries of 50 ms are formatted and written together. Writing never waits for a reader of a full pipe: up
+to `LINES_MAX` lines are buffered, and further ones are counted as lost.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ LoggedRequests = Literal["all", "refusals", "none"]
 FLUSH_S: Final = 0.05
 RETRY_S: Final = 0.25
 LINES_MAX: Final = 20_000
-"""Most lines that wait to be written."""
+"""The maximum number of lines that wait to be written."""
 PIECE_BYTES: Final = 4_096
-"""Most bytes that a writable pipe takes at once without blocking."""
+"""The maximum number of bytes that a writable pipe takes at once without blocking."""
 TEXT_MAX: Final = 300
-"""Most characters of a path or reason that are logged."""
+"""The maximum number of characters of a path or reason that are logged."""
 LINES_LOST = Counter("limnos_request_lines_lost_total", "Lines of the request log that nobody could be given.", ())
 
 

@@ -1,6 +1,6 @@
 """The number of this worker process, for log lines and metrics; None if the server has only one.
 
-May import nothing. Must not know how processes are started.
+May import nothing. Must not know the start of processes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The in-memory view: cached facts of the store at known revisions, and the freshness gate that keeps them exact.
 
-May import `store`, `telemetry`, `model` and `names`. Knows no policy and no wire format. "Rule n" in comments means the
-numbered rules of docs/explain/consistency.md.
+May import `store`, `telemetry`, `model` and `names`. Must not know policies or wire formats. "Rule n" in comments means
+the numbered rules of docs/explain/consistency.md.
 """

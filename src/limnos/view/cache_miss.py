@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class CacheMiss(Exception):
-    """A reader needs facts that are not cached, so they must be loaded before it runs again.
+    """Raised by a reader if it needs facts that are not cached.
 
     They must be loaded before it can run again.
 

@@ -80,7 +80,7 @@ _MANY: dict[str, Callable[[list[int]], Load[Mapping[int, Value]]]] = {
 
 
 def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
-    """Read facts by their keys. The result may hold more facts than asked for, such as the node with its name.
+    """Read facts by their keys. The result may have more facts than requested, such as the node with its name.
 
     `span`, `nodes` and `path` keys are requests for several facts and do not appear in the result themselves.
     """
@@ -133,7 +133,7 @@ def _nodes_facts(zone: int, node_ids: tuple[int, ...]) -> Load[dict[Key, Value]]
 def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Key, Value]]:
     """Read a range of a listing as blocks of `listings.BLOCK` names, at most `limit` names in all.
 
-    Names beyond the limit belong to no block of the result; the next request reads on from there.
+    Names beyond the limit belong to no block of the result; the next request continues from there.
     """
     (after, until), results = ends, dict[Key, Value]()
     rows = yield from nodes.span_read(*space, after=after, until=until, limit=limit)
@@ -275,7 +275,7 @@ OWNED_BY = frozenset({"create", "drop", "move", "own", "undrop"})
 def touches_owned(change: ChangeRow, key: Key, *, value: OwnedRange) -> bool:
     """Return whether a change of a node may alter in which parents a principal owns objects.
 
-    A change row does not name the former owner. So a change that takes an object out of a parent which the fact names
+    A change row does not name the former owner. So a change that removes an object from a parent named in the fact
     counts as touching it.
     """
     node_id = change.node_id

@@ -1,6 +1,6 @@
 """The freshness gate: before a request uses cached facts, it asks the store what changed since the revisions it knows.
 
-May import `model`, `store`, `telemetry` and this room. Knows no policy and no request. On SQLite the question is
+May import `model`, `store`, `telemetry` and this room. Must not know policies or requests. On SQLite the question is
 answered inline. On PostgreSQL, requests that arrive while a read is in flight share the next read, which starts after
 each of them arrived (rule 1). A read waits a few turns of the event loop as long as each turn brings more requests
 (docs/decisions/0015).
@@ -34,7 +34,7 @@ T = TypeVar("T")
 GATE_QUIET = Counter("limnos_gate_quiet_total", "Requests that needed no gate statement: nothing was committed.", ())
 QUIET_MAX = 10_000
 TURNS_MAX = 8
-"""The most turns of the event loop that a read waits while each turn brings more requests that want to share it."""
+"""The maximum number of event loop turns that a read waits while each turn brings more requests that can share it."""
 
 Zones = tuple[int, ...]
 """In lock order: the server, the metalake, the catalog."""
@@ -65,7 +65,7 @@ class FreshnessGate(Protocol):
     def ask_now(self, zones: Zones, reason: str) -> bool:
         """Bring the view up to date at once; only where `inline` is true.
 
-        Returns whether it was up to date already, with these zones seen in one snapshot.
+        Returns whether it already was up to date, with these zones read in one snapshot.
         """
         ...
 
@@ -129,7 +129,7 @@ class InlineFreshnessGate:
         return False
 
     def _keep_quiet(self, zones: Zones, moment: bytes) -> None:
-        """Remember the store's moment for these zones. Until it changes, they need no gate statement."""
+        """Store the store's moment for these zones. Until it changes, they need no gate statement."""
         if len(self._quiet) >= QUIET_MAX:
             self._quiet.clear()
         self._quiet[zones] = (moment, self.view.generation)
@@ -249,7 +249,7 @@ class SharedFreshnessGate:
             self._reading = None
 
     async def _gather(self) -> None:
-        """Wait up to `TURNS_MAX` turns of the loop for requests that are about to arrive.
+        """Wait up to `TURNS_MAX` turns of the event loop for further requests to arrive.
 
         Without this wait, steady clients split into two groups, each of which waits for the gate read of the other.
         """

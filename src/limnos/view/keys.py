@@ -1,7 +1,7 @@
 """Keys of facts: how each fact is identified in the view, and the type of its value.
 
-May import `model`. A key is a plain tuple that begins with the kind of the fact. `Key[Node | None]` tells only the type
-checker what the value is; at run time `Key` is `tuple`, and nothing is built or called for it.
+May import `model`. A key is a plain tuple that begins with the kind of the fact. `Key[Node | None]` declares the type
+of the value to the type checker only; at run time `Key` is `tuple`, without any cost.
 """
 
 # Only this module returns a plain tuple where the annotation says `Key`:
@@ -38,7 +38,7 @@ RoleFact = tuple[RoleEntity, tuple[Grant, ...] | None] | None
 class AbsentType(Enum):
     """The type of `ABSENT`.
 
-    An enum of one member, so that after `is ABSENT` the type checker knows which type remains.
+    An enum of one member, so that the type checker can narrow the type after `is ABSENT`.
     """
 
     ABSENT = "absent"
@@ -49,7 +49,7 @@ ABSENT: Final = AbsentType.ABSENT
 
 
 def name_key(parent_id: int, space: str, name: str) -> Key[int | None]:
-    """The id of the node with this name under a parent, or None."""
+    """Return the key of the fact: the id of the node with this name under a parent, or None."""
     return ("name", parent_id, space, name)
 
 
@@ -59,67 +59,71 @@ def node_key(node_id: int) -> Key[Node | None]:
 
 
 def owner_key(object_id: int) -> Key[int | None]:
-    """The id of the principal that owns an object, or None."""
+    """Return the key of the fact: the id of the principal that owns an object, or None."""
     return ("owner", object_id)
 
 
 def owned_key(zone: int, principal_id: int, *, after: int) -> Key[OwnedRange]:
-    """Where in a catalog a principal owns objects with ids greater than `after`."""
+    """Return the key of the fact: the containers in a catalog in which a principal owns objects with ids greater than
+    `after`.
+    """
     return ("owned", zone, principal_id, after)
 
 
 def zones_of_key(node_ids: tuple[int, ...]) -> Key[dict[int, int]]:
-    """The zones in which nodes lie, by node id. A node's zone never changes."""
+    """Return the key of the fact: the zones of nodes, by node id. A node's zone never changes."""
     return ("zones of", node_ids)
 
 
 def document_key(node_id: int) -> Key[MetadataDocument | None]:
-    """The metadata document of a table or view, or None."""
+    """Return the key of the fact: the metadata document of a table or view, or None."""
     return ("document", node_id)
 
 
 def listing_key(parent_id: int, space: str, kind: Kind) -> Key[Listing]:
-    """The live names of one kind under a parent, with ids and owners."""
+    """Return the key of the fact: the live names of one kind under a parent, with ids and owners."""
     return ("listing", parent_id, space, kind)
 
 
 def block_key(space: Space, after: str, until: str) -> Key[Listing]:
-    """All names of a listing in a range: greater than `after`, up to `until`; "" means no upper end."""
+    """Return the key of the fact: all names of a listing in a range, greater than `after` up to `until`; "" means no
+    upper end.
+    """
     return ("block", *space, after, until)
 
 
 def span_key(space: Space, ends: tuple[str, str], limit: int) -> Key[Never]:
-    """A request, not a fact: the first blocks in a range of a listing, at most `limit` names."""
+    """Return the key of a request, not of a fact: the first blocks in a range of a listing, at most `limit` names."""
     return ("span", *space, *ends, limit)
 
 
 def principal_key(metalake_id: int, kind: Kind, name: str) -> Key[Principal | None]:
-    """The user or group with this name, or None."""
+    """Return the key of the fact: the user or group with this name, or None."""
     return ("principal", metalake_id, kind, name)
 
 
 def principal_id_key(principal_id: int) -> Key[Principal | None]:
-    """The live user or group with this id, or None."""
+    """Return the key of the fact: the live user or group with this id, or None."""
     return ("principal id", principal_id)
 
 
 def principals_key(metalake_id: int, kind: Kind) -> Key[tuple[Principal, ...]]:
-    """All users, or all groups, of a metalake."""
+    """Return the key of the fact: all users, or all groups, of a metalake."""
     return ("principals", metalake_id, kind)
 
 
 def groups_key(user_id: int) -> Key[tuple[int, ...]]:
-    """Ids of the groups that a user belongs to."""
+    """Return the key of the fact: the ids of the groups that a user belongs to."""
     return ("groups", user_id)
 
 
 def members_key(group_id: int) -> Key[tuple[str, ...]]:
-    """Names of the members of a group."""
+    """Return the key of the fact: the names of the members of a group."""
     return ("members", group_id)
 
 
 def roles_key(principal_id: int) -> Key[tuple[int, ...]]:
-    """Ids of the roles granted directly to a principal."""
+    """Return the key of the fact: the ids of the roles granted directly to a principal."""
     return ("roles", principal_id)
 
 
@@ -129,7 +133,7 @@ def role_key(metalake_id: int, name: str) -> Key[RoleEntity | None]:
 
 
 def rules_key(role_id: int) -> Key[RoleFact]:
-    """A role with its rules, by id, or None.
+    """Return the key of the fact: a role with its rules, by id, or None.
 
     For a role with many rules the rules are None: they are cached in parts.
     """
@@ -137,7 +141,7 @@ def rules_key(role_id: int) -> Key[RoleFact]:
 
 
 def rules_end_key(role_id: int, after: int) -> Key[int]:
-    """The object id at which the part of a role's rules ends that begins after `after`.
+    """Return the key of the fact: the last object id of the part of a role's rules that begins after `after`.
 
     It stays valid while rules change: any choice of an end is right.
     """
@@ -145,12 +149,12 @@ def rules_end_key(role_id: int, after: int) -> Key[int]:
 
 
 def rules_part_key(role_id: int, span: tuple[int, int]) -> Key[tuple[Grant, ...]]:
-    """The rules of a role on objects with ids in `span` (first excluded, last included)."""
+    """Return the key of the fact: the rules of a role on objects with ids in `span` (first excluded, last included)."""
     return ("rules part", role_id, span)
 
 
 def holders_key(metalake_id: int, kind: Kind) -> Key[tuple[tuple[int, tuple[str, ...]], ...]]:
-    """The role names held by each user, or each group, of a metalake, by principal id.
+    """Return the key of the fact: the role names held by each user, or each group, of a metalake, by principal id.
 
     Principals without roles are left out.
     """
@@ -158,22 +162,26 @@ def holders_key(metalake_id: int, kind: Kind) -> Key[tuple[tuple[int, tuple[str,
 
 
 def all_roles_key(metalake_id: int) -> Key[tuple[tuple[RoleEntity, int | None], ...]]:
-    """All roles of a metalake, with their owners."""
+    """Return the key of the fact: all roles of a metalake, with their owners."""
     return ("all roles", metalake_id)
 
 
 def roles_on_key(object_id: int, metalake_id: int) -> Key[tuple[str, ...]]:
-    """Names of the roles that have a rule on an object."""
+    """Return the key of the fact: the names of the roles that have a rule on an object."""
     return ("roles on", object_id, metalake_id)
 
 
 def attached_key(kind: Kind, object_id: int) -> Key[tuple[Attachment, ...]]:
-    """The tags, or policies, attached to an object itself or to its columns, including dropped ones."""
+    """Return the key of the fact: the tags, or policies, attached to an object itself or to its columns, including
+    dropped ones.
+    """
     return ("attached", kind, object_id)
 
 
 def restrictions_key(zone: int) -> Key[CatalogRestrictions]:
-    """All restrictions of a catalog. Most catalogs have few or none, so one fact serves all of their tables."""
+    """Return the key of the fact: all restrictions of a catalog. Most catalogs have few or none, so one fact serves all
+    of their tables.
+    """
     return ("restrictions", zone)
 
 
@@ -183,15 +191,17 @@ def token_key(token_id: int) -> Key[Token | None]:
 
 
 def tokens_key(user: str | None) -> Key[tuple[Token, ...]]:
-    """The tokens of one user, or of all users for None."""
+    """Return the key of the fact: the tokens of one user, or of all users for None."""
     return ("tokens", user)
 
 
 def nodes_key(zone: int, node_ids: tuple[int, ...]) -> Key[Never]:
-    """A request, not a fact: nodes of a zone by id, their ancestors in it, and the owners of all of them."""
+    """Return the key of a request, not of a fact: nodes of a zone by id, their ancestors in it, and the owners of all
+    of them.
+    """
     return ("nodes", zone, node_ids)
 
 
 def path_key(parent_id: int, names: tuple[tuple[str, str], ...]) -> Key[Never]:
-    """A request, not a fact: the names and nodes on a path, read in one statement."""
+    """Return the key of a request, not of a fact: the names and nodes on a path, read in one statement."""
     return ("path", parent_id, names)

@@ -2,7 +2,7 @@
 itself.
 
 May import `model`. Adding or removing a name costs a copy of one block, however many siblings there are; a change
-elsewhere costs nothing. A change row that does not say enough invalidates the block, and it is read again.
+elsewhere costs nothing. A change row without the needed details invalidates the block, which is then read again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class BlockIndex:
         return len(self._shelves)
 
     def add(self, key: Key[Listing]) -> list[Key[Listing]]:
-        """Register a block. Returns the keys of overlapping blocks, which the caller must forget."""
+        """Register a block. Returns the keys of overlapping blocks, which the caller must remove from the cache."""
         space, after, until = key[1:4], key[4], key[5]
         shelf = self._shelves.setdefault(space, [])
         at = bisect_left(shelf, (after, until))
@@ -102,7 +102,7 @@ class BlockIndex:
 
 
 def names_touched(change: ChangeRow, space: Space) -> list[str] | None:
-    """Return the names of a listing that a change affects, or None if the change row does not tell."""
+    """Return the names of a listing that a change affects, or None if the change row does not contain them."""
     parent_id, name_space, kind = space
     if change.kind is not kind or change.name_space != name_space:
         return []

@@ -1,6 +1,6 @@
 """`StoreView`: cached facts, the known revision of each zone, and a ring of recent changes.
 
-May import `store` and `model`. Knows no policy and no I/O; every method is synchronous. Changes are applied forward
+May import `store` and `model`. Must not know policies or I/O; every method is synchronous. Changes are applied forward
 only. A loaded fact enters only if the ring has every change since its revision and none of them touches it (rule 3).
 """
 
@@ -21,16 +21,16 @@ from limnos.view.listings import BlockIndex, names_touched, patch_block
 
 V = TypeVar("V")
 DerivedValues = dict[object, Any]
-"""Values derived from facts. Each key belongs to the code that derived the value, which alone knows its type."""
+"""Values derived from facts. Each key belongs to the code that derived the value, and only that code knows its type."""
 RING_MAX: Final = 1024
 MEMO_MAX: Final = 100_000
-"""The most entries of a memo. A memo that exceeds it is cleared."""
+"""The maximum number of entries of a memo. A memo that exceeds it is cleared."""
 OFFERED_MAX: Final = 256
-"""The most revisions per zone whose own writes wait until the gate reaches them."""
+"""The maximum number of revisions per zone whose own writes wait until the gate reaches them."""
 
 
 class BrokenFeed(LimnosError):
-    """A zone's clock moved without change rows: a program other than this server wrote to the store."""
+    """Raised if a zone's clock moved without change rows: a program other than this server wrote to the store."""
 
     code = "broken-feed"
 
@@ -96,7 +96,7 @@ class StoreView:
         return {**self._old, **self._young}
 
     def known(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-        """Return pairs of a zone and its known revision, as the gate's statement takes them."""
+        """Return pairs of a zone and its known revision, in the form that the gate's statement takes."""
         states = self.zones
         return tuple([(zone, states[zone].revision if zone in states else UNKNOWN) for zone in zones])
 
@@ -245,7 +245,7 @@ class StoreView:
             self._drop_owned(rows)
 
     def _drop_owned(self, rows: list[ChangeRow]) -> None:
-        """Forget the `owned` facts that changes of nodes touch."""
+        """Remove the `owned` facts that changes of nodes touch."""
         moved = [change for change in rows if change.operation in OWNED_BY and change.zone in self._owned]
         for key in tuple(self._owned.get(moved[0].zone, ())) if moved else ():
             value = self._young.get(key, self._old.get(key, ABSENT))
@@ -283,14 +283,14 @@ class StoreView:
         return True
 
     def _start_afresh(self, clock: ClockRow) -> None:
-        """Forget every fact of every zone and start at the clock's revision: the feed was pruned past the known
+        """Remove every fact of every zone and start at the clock's revision, because the feed was pruned past the known
         revision.
         """
         self.reset(self.epoch)
         self.zones[clock.zone] = ZoneState(clock.revision, clock.access_revision)
 
     def reset(self, epoch: int) -> None:
-        """Forget everything. Called when the store has another epoch, or when the feed was pruned."""
+        """Remove all facts. Called when the store has another epoch, or when the feed was pruned."""
         self.epoch = epoch
         self.generation += 1
         self.zones = {}
@@ -321,8 +321,8 @@ class StoreView:
         return complete
 
     def offer(self, key: Key, value: Value, *, zone: int, revision: int, epoch: int) -> None:
-        """Add a fact that this node wrote: at once if the zone's known revision is that far, else when its gate gets
-        there.
+        """Add a fact that this node wrote: at once if the zone's known revision is not older, else when the gate
+        reaches it.
 
         Args:
             key: The key of the fact.
@@ -374,7 +374,7 @@ class StoreView:
             self._turn_over()
 
     def _turn_over(self) -> None:
-        """Drop the old generation, unless a request with a lease may have facts there."""
+        """Drop the old generation, unless a request with a lease may have facts in it."""
         if self._leases and min(self._leases) < self._turn:
             return
         for key in self._old:

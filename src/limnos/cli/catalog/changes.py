@@ -20,7 +20,7 @@ from limnos.names.display import render
 
 WAIT_S_MAX = 20
 PAUSE_S = 2.0
-"""Seconds between tries of `--follow` while the server does not answer."""
+"""The pause between retries of `--follow` while the server does not respond, in seconds."""
 
 
 def changes(
@@ -36,7 +36,7 @@ def changes(
     """Show the visible committed changes: all that are kept, or those after a position.
 
     With `--follow` it waits for more changes, also while the server restarts. At its end it prints the next position.
-    As JSON, each line is one answer of the server: its changes, and `next`, the position after them.
+    As JSON, each line is one response of the server: its changes, and `next`, the position after them.
     """
     more, is_begun = True, False
     try:
@@ -66,7 +66,7 @@ def _show(page: ChangesPage, *, shape: Format) -> None:
 
 
 def _line(change: ChangeInfo) -> str:
-    """Format a change for people: when, who, what."""
+    """Format a change for people: time, user, operation and object."""
     where = render(change.path) if change.path else "(out of sight)" if change.kind != "role" else ""
     if change.operation == "move":
         where = f"{render(change.old) if change.old else '?'} -> {render(change.new) if change.new else '?'}"

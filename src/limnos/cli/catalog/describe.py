@@ -123,7 +123,7 @@ def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
 
 
 def _protection(client: Client, path: str, *, kind: str) -> dict[str, object]:
-    """Return the object that protects this one from drops. An error of the server leaves the field out."""
+    """Return the object whose protection keeps this one from drops; None also after an error of the server."""
     try:
         protector = client.protection.get(path, kind=kind)
     except (ClientError, ArgumentError):  # objects directly in a catalog have another full name
@@ -239,7 +239,9 @@ def _view(client: Client, path: str) -> dict[str, object]:
 
 
 def _contents(metadata: Json) -> dict[str, object]:
-    """Return rows, bytes and files in the current snapshot's summary, and the last change of the table."""
+    """Return the numbers of rows, bytes and files from the current snapshot's summary, and the time of the table's last
+    change.
+    """
     current = metadata.get("current-snapshot-id")
     snapshot = next((one for one in _items(metadata, "snapshots") if one.get("snapshot-id") == current), {})
     summary = snapshot.get("summary")
@@ -258,7 +260,7 @@ def _number(text: object) -> int | None:
 
 
 def _time(at_ms: object) -> str | None:
-    """Format a time of a metadata file like the server's times; None if it is not a time."""
+    """Format a time of a metadata file in the server's format; None if the value is not a time."""
     if not isinstance(at_ms, int) or not 0 <= at_ms < _TIME_MS_MAX:
         return None
     return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,6 +1,6 @@
-"""`export` and `import`: a metalake to a file and back, on the same or another server.
+"""`export` and `import`: write a metalake to a file, and create one from such a file on the same or another server.
 
-May import `client` values and this room. A file is read and sent in parts, so its size does not matter. An interrupted
+May import `client` values and this room. Files are read and sent in parts, so they may be of any size. An interrupted
 import continues after the records that the server has.
 """
 
@@ -39,7 +39,7 @@ def export(
     ] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Write a metalake to standard output, as of one moment.
+    """Write a consistent export of a metalake to standard output.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def find(
     limit: Annotated[int, Parameter(help="The most objects to show, up to 200.")] = 50,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Search objects of the metalake that you may load, by name, start of a name, path, id or uuid.
+    """Search the objects of the metalake that you may load, by name, prefix of a name, path, id or UUID.
 
     Parameters
     ----------

@@ -26,8 +26,8 @@ def head(
 ) -> None:
     """Show the first rows of an Iceberg table, as you may see them.
 
-    The server reads them, within limits of bytes and time. Row filters and masks that bind you apply. You need the
-    right to read the table's rows, and the audit gets a line.
+    The server reads them, within limits of bytes and time, and applies your row filters and column masks. You need the
+    right to read the table's rows. The read is recorded in the audit.
 
     Parameters
     ----------

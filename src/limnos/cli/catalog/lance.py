@@ -64,7 +64,7 @@ class DirectoryFlags:
 
 
 _PLAIN = DirectoryFlags()
-"""Stands for flags that were not given."""
+"""The default if no flags are given."""
 OutputFlag = Annotated[
     Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told.")
 ]
@@ -104,7 +104,7 @@ def ls(
 
 
 def _without_empty_folders(directory: LanceDirectory, entries: list[DirectoryTable]) -> list[DirectoryTable]:
-    """Leave out folders without a Lance table, if the layout that treats each folder as a table was only guessed."""
+    """Leave out folders without a Lance table, if the layout was only inferred to be one table per folder."""
     rules = import_extra("limnos.formats.lance", extra=_EXTRA)
     if directory.layout is not rules.DirectoryLayout.V0:
         return entries
@@ -306,7 +306,7 @@ def _import_entry(
 
 
 def _existing_row(client: Client, path: Parts, *, row: dict[str, object], error: ConflictError) -> dict[str, object]:
-    """Describe a table whose name is taken: by itself, if it has the same location."""
+    """Describe a table whose name exists already: as imported by itself if its location is the same."""
     try:
         location = client.lance.load(path).location
     except ClientError:

@@ -19,12 +19,9 @@ app = App(name="trash")
 
 @app.command
 def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
-    """List the objects that you may restore, the last dropped first, with the end of their retention and their ids.
+    """List the objects that you may restore, newest drop first, with the end of their retention and their ids.
 
-    Parameters
-    ----------
-    path
-        A catalog, or an object in it: objects dropped there, and the object itself.
+    Parameters ---------- path A catalog, or an object in it: objects dropped there, and the object itself.
     """
     with common.client() as client:
         result = client.trash.list(path)

@@ -1,6 +1,6 @@
 """`ls`, `describe`, `drop`, `mv`: commands on the tree of names; and `whoami`.
 
-May import this room, `client` values and `names`. The server is asked what a path means unless `--kind` says it.
+May import this room, `client` values and `names`. Without `--kind` the server is asked for the kind of an object.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
 
 
 def _catalog_row(name: str, catalog: Catalog | None) -> Row:
-    """Return a catalog's row. If the caller may only use objects in it, only its name is known."""
+    """Return a catalog's row. If the caller may only use objects in it, only its name is shown."""
     row = _row((name,), "catalog")
     return row if catalog is None else {**row, "provider": catalog.provider, "comment": catalog.comment}
 
@@ -259,6 +259,6 @@ def _holds_something(client: Client, kind: str, name: str, common: CommonFlags) 
 
 
 def require(was_there: bool, kind: str, name: str) -> None:  # noqa: FBT001 - the answer of the call it wraps
-    """Raise NotFoundError if the server says that there was nothing to remove."""
+    """Raise NotFoundError if the server reports that there was nothing to remove."""
     if not was_there:
         raise NotFoundError(f"there is no {kind} '{name}'", status=404, code="not-found")

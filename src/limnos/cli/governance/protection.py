@@ -21,7 +21,7 @@ def protect(
     kind: KindFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Protect an object: nobody can drop, purge, unregister or replace it.
+    """Protect an object from being dropped, purged, unregistered or replaced.
 
     Only the owner of an object above it can end that.
 

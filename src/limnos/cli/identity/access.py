@@ -1,4 +1,5 @@
-"""`access explain | holders | reach`: why an action is allowed or refused, who holds access, what a user reaches.
+"""`access explain | holders | reach`: the reasons of an access decision, the users with access to an object, and the
+objects that a user has access to.
 
 May import `client`, `names`, this room and the words of `access`. The server returns the reasons; this module formats
 them.
@@ -44,7 +45,7 @@ def explain(
     ] = False,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    """Say whether an action is allowed, and which roles, owners and denials decide. The action is not performed.
+    """Explain whether an action is allowed: the roles, owners and denials that decide. The action is not performed.
 
     Exit code 0 if it is allowed, 7 if it is refused. `--actions` lists the actions.
 
@@ -78,14 +79,11 @@ def holders(
     kind: Annotated[ExplainedKind | None, Parameter(help="What PATH is, when it is not plain.")] = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """List the users with access to an object: at which levels, and through which role or ownership.
+    """List the users with access to an object: their access levels, and the role or ownership that gives each level.
 
-    The levels are read, write, create, drop and grant. It takes the right to grant on the object.
+    The levels are read, write, create, drop and grant. You need the right to grant on the object.
 
-    Parameters
-    ----------
-    path
-        The object, such as `main.raw.nyc.flights`; by default the metalake.
+    Parameters ---------- path The object, such as `main.raw.nyc.flights`; by default the metalake.
     """
     rows: list[Row] = []
     after: str | None = None

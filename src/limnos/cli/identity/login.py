@@ -101,7 +101,7 @@ def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -
 
 
 def _end_session(ended: Profile, *, timeout_s: float) -> None:
-    """Tell the server or issuer of a session that it has ended."""
+    """Report the end of a session to its server or issuer."""
     if ended.refresh_token is None:
         return
     if ended.outside is not None:

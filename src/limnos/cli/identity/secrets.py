@@ -22,10 +22,8 @@ def create(
 ) -> None:
     """Create a secret of a service account and show it once. Clients use credential=USER:SECRET.
 
-    Parameters
-    ----------
-    user
-        The service account. Two secrets are valid at a time, the current one and its successor.
+    Parameters ---------- user The service account. At most two secrets are valid at a time: the current one and its
+    successor.
     """
     lifetime_s = lifetime_of(expires_in)
     check_free(save)
@@ -54,7 +52,7 @@ def list_secrets(user: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def end(user: str, secret_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """End a secret and all of its tokens, from the next request on.
+    """Revoke a secret and all of its tokens, from the next request on.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`audit`: who did what to which object, by which right.
+"""`audit`: shows and exports audit records.
 
 May import `client`, `names` and this room.
 """
@@ -49,7 +49,7 @@ def audit(
     limit: Annotated[int, Parameter(help="Show at most so many.")] = 50,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Show who did what to which object, by which right, newest first.
+    """Show audit records, newest first: user, action, object, and the right that allowed it.
 
     In your metalakes it shows all actions, elsewhere your own.
     """
@@ -85,7 +85,7 @@ def export(
 
 
 def _lines(client: Client, expected: dict[str, object], *, limit: int) -> Iterator[AuditLine]:
-    """Read page by page until there are enough lines."""
+    """Read page by page until there are enough records."""
     before: int | None = None
     while limit > 0:
         page = client.audit.read(**expected, before=before, limit=min(limit, PAGE))  # type: ignore[arg-type]
@@ -96,7 +96,7 @@ def _lines(client: Client, expected: dict[str, object], *, limit: int) -> Iterat
 
 
 def _row(line: AuditLine, *, whole: bool) -> dict[str, object]:
-    """Format a line: all fields for JSON, those that fit on a terminal line for people."""
+    """Format an audit record: all fields for JSON, those that fit on a terminal line for people."""
     if whole:
         return msgspec.to_builtins(line)  # type: ignore[no-any-return]
     about, right = line.object, line.rights[0] if line.rights else {}
@@ -121,7 +121,7 @@ def _right_sentence(right: object) -> str:
 
 
 def _moment(text: str | None) -> str | None:
-    """Parse a time, or how long ago it was. Raises UsageError."""
+    """Parse a time or an age. Raises UsageError."""
     if text is None:
         return None
     ago = _AGO.fullmatch(text)

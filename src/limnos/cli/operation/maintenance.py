@@ -23,22 +23,18 @@ from limnos.client.paths import parts_of
 
 app = App(name="maintenance")
 PAUSE_S: Final = 2.0
-"""Between two looks at an operation."""
+"""Seconds between two requests for an operation's state."""
 pause = time.sleep
 
 
 @app.command
 def plan(catalog: str, /, *, kind: str | None = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show what the tables of a catalog need, the greatest need first.
+    """Show which maintenance the tables of a catalog need, most urgent first.
 
-    Shows the tables that you may modify. The server looks at what changed every five minutes.
+    Shows the tables that you may modify. The server checks changed tables every five minutes.
 
-    Parameters
-    ----------
-    catalog
-        The catalog, as `main`.
-    kind
-        Only this kind: compact, deletes, manifests, expire, metadata or orphans.
+    Parameters ---------- catalog The catalog, as `main`. kind Only this kind: compact, deletes, manifests, expire,
+    metadata or orphans.
     """
     with common.client() as client:
         plan = client.maintenance.plan(catalog)
@@ -50,7 +46,7 @@ def plan(catalog: str, /, *, kind: str | None = None, common: CommonFlags = DEFA
 
 @app.command
 def explain(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show what a table needs, which policies apply, and what keeps each snapshot.
+    """Show which maintenance a table needs, which policies apply, and why each snapshot is retained.
 
     Parameters
     ----------
@@ -66,7 +62,7 @@ def explain(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 
 def _lines(report: MaintenanceReport) -> Iterator[str]:
-    """Yield the lines of an explanation for people."""
+    """Yield the explanation's lines for people."""
     yield f"{report.data_files or 0} data files, {report.delete_files or 0} delete files, {report.total_bytes or 0} bytes"
     yield f"writer: {report.writer}"
     yield from (f"blocked: {each}" for each in report.blocked)
@@ -107,23 +103,15 @@ def run(
     wait_s: float = 600,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Ask for an operation on a table, in your name; `maintenance status` shows its end.
+    """Request an operation on a table, with your rights; `maintenance status` shows its result.
 
     The server expires snapshots and checks for orphan files within a minute. The other operations rewrite files, and
     wait for an executor.
 
-    Parameters
-    ----------
-    path
-        The table, as `main.raw.trips`.
-    kind
-        The operation: expire removes the snapshots that nothing keeps, orphans checks for orphan files and removes old
-        ones, compact rewrites small files, deletes applies delete files, manifests rewrites manifests, statistics
-        computes statistics.
-    wait
-        Wait until the operation has ended and show its result; the command fails if the operation does.
-    wait_s
-        How long to wait, in seconds.
+    Parameters ---------- path The table, as `main.raw.trips`. kind The operation: expire removes the snapshots that
+    need not be retained, orphans checks for orphan files and removes old ones, compact rewrites small files, deletes
+    applies delete files, manifests rewrites manifests, statistics computes statistics. wait Wait for the operation and
+    show its result; the command fails if the operation does. wait_s The maximum wait in seconds.
     """
     with common.client() as client:
         operation = client.maintenance.run(path, operation=kind)
@@ -145,7 +133,7 @@ def work(
     s3: Annotated[bool, Parameter(negative="", help="Tables lie on S3.")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Carry out operations that rewrite tables, on Spark; run it where your cluster is.
+    """Execute operations that rewrite tables, on Spark; run it near your cluster.
 
     It leases operations of the metalake from the server, for which you must own the metalake or be a service admin.
     Spark starts with the first operation.

@@ -104,7 +104,7 @@ def start(*, flags: ServerFlags = NO_FLAGS) -> int:
 
 @app.command
 def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
-    """Check whether a server could start: settings, address, directory, store. Exit code 1 if something would stop it.
+    """Check whether a server could start: settings, address, directory, store. Exit code 1 if it could not.
 
     Standard error lists what a started server would still lack, such as an archive for SQL++ over data.
     """

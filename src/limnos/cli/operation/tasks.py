@@ -25,7 +25,7 @@ def list_tasks(
     ] = "dead",
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """List background tasks of the server, such as purges: by default those that were given up."""
+    """List background tasks of the server, such as purges; by default the failed ones."""
     with common.client() as client:
         rows = [msgspec.structs.asdict(task) for task in client.tasks.list(state=state)]
     columns = ["id", "kind", "state", "attempts", "created_at", "due_at", "ended_at", "error"]
@@ -47,7 +47,7 @@ def show(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def retry(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Retry a waiting task, or one that was given up, now.
+    """Retry a waiting or failed task now.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def retry(
     ] = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Retry a webhook now, also one that stopped because its next changes are no longer kept.
+    """Retry a webhook now, even if it stopped because its next changes have been deleted.
 
     Parameters
     ----------

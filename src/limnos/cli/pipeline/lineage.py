@@ -1,6 +1,6 @@
 """`lineage up`, `lineage down`: origins of a table, view or column, and objects made from it.
 
-May import `client`, `names` and this room. The server is asked whether the last part of a path is a column.
+May import `client`, `names` and this room. The server decides whether the last part of a path is a column.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Column = Annotated[str | None, Parameter(help="A column of the table, where PATH
 
 @app.command
 def up(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show what PATH was made from.
+    """Show the origins of PATH.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def up(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonF
 
 @app.command
 def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show what was made from PATH.
+    """Show the objects derived from PATH.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: Commo
 
 
 def _find(path: str, column: str | None, *, ask: Callable[[tuple[str, ...], str | None], LineageGraph]) -> LineageGraph:
-    """Load the graph of a table or view; if there is none, of a column of the object above it.
+    """Load the lineage graph of a table or view; if there is none, of a column of the object above it.
 
     If that does not exist either, the error is about the typed path; otherwise about its column.
     """

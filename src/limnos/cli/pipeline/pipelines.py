@@ -21,7 +21,7 @@ app = App(name="pipeline")
 State = Literal["running", "cancelling", "lost", "held", "failed", "cancelled", "discarded", "published"]
 Limit = Annotated[int, Parameter(help="At most so many.")]
 _OWN_NOTES = ("digests", "new", "outputs", "pins")
-"""Options of a run that only its runner needs, for a resume."""
+"""Options of a run that are only needed to resume it."""
 
 
 @app.command(name="list")
@@ -88,7 +88,7 @@ def _for_people(run: Run) -> dict[str, object]:
 
 
 def _tables(run: Run) -> list[str]:
-    """Return the steps' tables and the side tables that exist."""
+    """Return the steps' tables, and the side tables that exist."""
     written = [
         display.render(tuple(map(str, table)))
         for step in run.steps
@@ -134,7 +134,7 @@ def _show_findings(findings: Sequence[RunFindingInfo], *, shape: Literal["table"
 
 @app.command
 def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Ask the process of a run to stop. A run without a process is cancelled at once.
+    """Cancel a run. Its process, if there is one, is asked to stop.
 
     Parameters
     ----------

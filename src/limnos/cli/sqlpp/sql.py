@@ -19,7 +19,7 @@ from limnos.cli.sqlpp.sql_session import SqlSession
 from limnos.names import display
 
 GRACE_S = 30.0
-"""Seconds to wait for an answer after the statements' own timeout."""
+"""Seconds to wait for a response after the statements' own timeout."""
 
 
 def sql(

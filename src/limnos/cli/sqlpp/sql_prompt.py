@@ -1,6 +1,6 @@
 """The SQL++ shell: line editing, history, completion, and commands that begin with a backslash.
 
-May import prompt_toolkit, `client`'s errors, `names`, `sqlpp`'s words and this room. Typing never waits: names for
+May import prompt_toolkit, `client`'s errors, `names`, `sqlpp`'s words and this room. Typing never blocks: names for
 completion are loaded on a separate thread, and the previous ones are offered until then.
 """
 
@@ -63,7 +63,7 @@ class CompletionNames:
         self._reading: threading.Thread | None = None
 
     def offered(self) -> Iterator[str]:
-        """Return all names with their dataverse, and those of the current dataverse also without it."""
+        """Return all names qualified with their dataverse, and those of the current dataverse also unqualified."""
         self.refresh()
         here = self.session.where
         for dataverse, name in self._known:
@@ -72,7 +72,7 @@ class CompletionNames:
                 yield render((name,))
 
     def refresh(self) -> None:
-        """Start to reload the names if they are old."""
+        """Start reloading the names if they are old."""
         old = time.monotonic() - self._read_at > FRESH_S or self.session.names_changed
         if old and self._reading is None:
             self._read_at = time.monotonic()

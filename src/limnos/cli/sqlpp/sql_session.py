@@ -1,7 +1,7 @@
 """A session of the SQL++ shell: sends statements, waits, cancels them on Ctrl-C, and shows results.
 
 May import `client`, `names`, rich (for tables) and this room. Must not know where statements come from. Each text is
-one request; of its effects on the session only the current dataverse is kept.
+one request. Only its current dataverse carries over to the next request.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SqlSession:
 
     @property
     def where(self) -> str:
-        """The current dataverse, as statements write it."""
+        """The current dataverse, as written in statements."""
         return render_path(self.dataverse or DEFAULT)
 
     def run(self, text: str, *, timed: bool = False) -> ExitCode:
@@ -85,7 +85,9 @@ class SqlSession:
     # -- sending and ending --------------------------------------------------------------------------------------
 
     def _answer(self, text: str) -> tuple[StatementResponse | None, StatementFailure | None]:
-        """Send statements and wait. The first Ctrl-C cancels them on the server, the second one stops waiting."""
+        """Send statements and wait for the response. The first Ctrl-C cancels them on the server, the second one stops
+        waiting.
+        """
         own_id = uuid4().hex
         sent = self._send(text, own_id)
         interrupted = False
@@ -127,7 +129,7 @@ class SqlSession:
         return future
 
     def _cancel(self, sent: Future[StatementResponse], own_id: str) -> StatementResponse:
-        """Cancel a statement on the server until it ends. Raises the statement's error, or TimeoutError."""
+        """Cancel a statement on the server and wait until it ends. Raises the statement's error, or TimeoutError."""
         print("cancelling", file=sys.stderr)
         until = time.monotonic() + CANCEL_S
         with self.connect() as client:

@@ -28,7 +28,7 @@ SHOWN_MAX: Final = 120
 
 
 def is_whole(text: str) -> bool:
-    """Return whether a text can be sent: it ends with a semicolon outside of strings and comments."""
+    """Return whether a text is complete: it ends with a semicolon outside of strings and comments."""
     try:
         tokens = TokenizedText(text).tokens
     except SqlppError:
@@ -47,7 +47,7 @@ def _is_open(text: str) -> bool:
 
 
 def takes_words(text: str) -> bool:
-    """Return whether a word typed after a text would be SQL++, not a part of a string or a comment."""
+    """Return whether the cursor after a text is in SQL++ code, not in a string or a comment."""
     try:
         return any(token.image == _PROBE for token in TokenizedText(f"{text} {_PROBE}").tokens[-2:])
     except SqlppError:
@@ -55,7 +55,7 @@ def takes_words(text: str) -> bool:
 
 
 def place_of(message: str) -> TextPosition | None:
-    """Return the position that an error message names."""
+    """Return the position in an error message."""
     for pattern in _PLACES:
         match = pattern.search(message)
         if match:

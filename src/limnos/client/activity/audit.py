@@ -10,7 +10,7 @@ from limnos.client.values import AuditPage
 
 
 class Audit(Resource[S]):
-    """The audit: who did what to which object, by which right."""
+    """The audit: records of actions on objects, with users and rights."""
 
     @verb
     def read(
@@ -21,8 +21,8 @@ class Audit(Resource[S]):
         """Read a page of lines that match all given filters.
 
         Lines come newest first; with `after`, the id of a line, oldest first. `path` is an object's path below the
-        metalake and includes objects that lay below it. `since` and `until` are ISO 8601 times. `action` is an action
-        of an explanation, a kind of change, or an operation. `server`: lines of all metalakes, for service admins.
+        metalake and includes objects below it. `since` and `until` are ISO 8601 times. `action` is an action of an
+        explanation, a kind of change, or an operation. `server`: lines of all metalakes, for service admins.
         """
         query = {
             "user": user, "path": path, "object": object_id, "since": since, "until": until, "action": action,
@@ -34,7 +34,7 @@ class Audit(Resource[S]):
 
     @verb
     def export(self, *, location: str | None = None, since: str | None = None, until: str | None = None) -> Flow[int]:
-        """Export complete days as Parquet files, from `since` until before `until`.
+        """Export complete days as Parquet files, from `since` (inclusive) to `until` (exclusive).
 
         For service admins. Returns the task's id.
         """

@@ -10,7 +10,7 @@ from limnos.client.values import ChangesPage
 
 
 class Changes(Resource[S]):
-    """The change feed of the metalake or of one catalog, as far as the caller may see it."""
+    """The change feed of the metalake or of one catalog, with the changes that the caller may see."""
 
     @verb
     def read(
@@ -21,8 +21,8 @@ class Changes(Resource[S]):
         limit: int | None = None,
         wait_s: int | None = None,
     ) -> Flow[ChangesPage]:
-        """Return the changes after a feed position: `next` of the last page, `now`, or None or `oldest` for all kept
-        changes.
+        """Return the changes after a feed position: `next` of the previous page, `now`, or None or `oldest` for all
+        kept changes.
 
         `wait_s`: seconds, at most 60, for which the server waits for the first change.
         """

@@ -1,6 +1,6 @@
-"""Exports and imports of metalakes (own API): cutting of files into parts, and the calls.
+"""Exports and imports of metalakes (own API): splitting of files into parts, and the calls.
 
-May import `model.frames` and this room. Knows nothing of the records' content, because the client has no Protobuf
+May import `model.frames` and this room. Must not know the content of records, because the client has no Protobuf
 library.
 """
 
@@ -18,7 +18,7 @@ ExportForm = Literal["proto", "json"]
 RECORDS_AT_ONCE: Final = 200
 BYTES_AT_ONCE: Final = 1 << 18
 RECORD_BYTES_MAX: Final = 8 << 20
-"""Maximum size of a part that the server accepts."""
+"""The maximum size of a part that the server accepts, in bytes."""
 _MEDIA: Final = {"proto": "application/x-protobuf", "json": "application/x-ndjson"}
 
 
@@ -41,8 +41,8 @@ def form_of(head: bytes) -> ExportForm:
 
 
 def cut_into_parts(pieces: Iterable[bytes], form: ExportForm) -> Iterator[ExportPart]:
-    """Cut a file into parts of whole records. An incomplete record at the end becomes its own part, which the server
-    refuses.
+    """Split a file into parts with complete records. An incomplete record at the end becomes its own part, which the
+    server refuses.
 
     Raises ArgumentError for a record that is larger than the server accepts.
     """
@@ -97,7 +97,7 @@ class Imports(Resource[S]):
 
     @verb
     def begin(self, name: str, *, format: ExportForm = "proto", ids: str = "map") -> Flow[ImportInfo]:
-        """Begin to import a metalake under a name. `ids` are kept (`keep`) or replaced (`map`)."""
+        """Begin to import a metalake under a name. `ids`: objects keep their ids (`keep`) or get new ones (`map`)."""
         body = {"name": name, "format": format, "ids": ids}
         return call("POST", f"{OWN}/imports", answer=ImportInfo, body=body)
 
@@ -108,7 +108,7 @@ class Imports(Resource[S]):
 
     @verb
     def feed(self, info: ImportInfo, part: ExportPart) -> Flow[ImportInfo]:
-        """Send the records that follow those that the import has."""
+        """Send the next records of an import."""
         url = _url(info.id, "records")
         requested = Request("POST", url, (("after", str(info.records)),), part.data, media_type=_MEDIA[info.format])
         return decode((yield requested), ImportInfo)

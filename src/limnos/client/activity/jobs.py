@@ -93,7 +93,7 @@ class JobTemplates(Resource[S]):
 
     @verb
     def alter(self, name: str, *, job_type: str, fields: Json) -> Flow[JobTemplate]:
-        """Change a template by fields such as `newExecutable` and `newArguments`. Other fields stay unchanged."""
+        """Change a template by fields such as `newExecutable` and `newArguments`. Other fields are not changed."""
         update = {"@type": "updateTemplate", "newTemplate": {"@type": job_type, **fields}}
         url = self.gravitino_url("jobs", "templates", name)
         return call("PUT", url, answer=JobTemplate, field="jobTemplate", body={"updates": [update]})
@@ -115,7 +115,7 @@ class Jobs(Resource[S]):
 
     @verb
     def get(self, job: str) -> Flow[JobInfo]:
-        """Load a job."""
+        """Start a job of a template, with values for its placeholders."""
         return call("GET", self.gravitino_url("jobs", "runs", job), answer=JobInfo, field="job")
 
     @verb
@@ -126,7 +126,7 @@ class Jobs(Resource[S]):
 
     @verb
     def cancel(self, job: str) -> Flow[JobInfo]:
-        """Ask a job to stop. A job that has ended stays unchanged."""
+        """Ask a job to stop. A job that has ended is not changed."""
         url = self.gravitino_url("jobs", "runs", job)
         return call("POST", url, answer=JobInfo, field="job", repeatable=True)
 

@@ -1,6 +1,6 @@
 """Calls on pipelines and their runs (own API), for runners and for observers.
 
-May import this room. A runner's reports are idempotent for the same attempt and step, so they are retried if an answer
+May import this room. A runner's reports are idempotent for the same attempt and step, so they are retried if a response
 was lost.
 """
 
@@ -17,7 +17,7 @@ LIST_MAX = 1000
 
 
 class RunStep(msgspec.Struct, frozen=True):
-    """A step of a run as its runner last reported it. Times are ISO 8601 texts in UTC."""
+    """A step of a run, by its runner's last report. Times are ISO 8601 texts in UTC."""
 
     name: str
     state: str = "waiting"
@@ -36,7 +36,7 @@ class RunStep(msgspec.Struct, frozen=True):
 
 
 class RunFindingInfo(msgspec.Struct, frozen=True):
-    """The finding of an expectation. `run` and its state are set where findings of several runs are listed."""
+    """The finding of an expectation. `run` and its state are set in lists of findings of several runs."""
 
     step: str
     rule: str
@@ -54,7 +54,9 @@ class RunFindingInfo(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A run of a pipeline. `attempt` is the newest. `steps` and `findings` are set if a single run was requested."""
+    """A run of a pipeline. `attempt` is the newest. `steps` and `findings` are set only if a single run was
+    requested.
+    """
 
     id: str
     pipeline: str
@@ -78,7 +80,9 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Pipeline(msgspec.Struct, frozen=True):
-    """A pipeline: version and digest of its declaration; and the declaration, if a single pipeline was requested."""
+    """A pipeline with the version and digest of its declaration; the declaration is set only if a single pipeline was
+    requested.
+    """
 
     name: str
     version: int
@@ -92,7 +96,7 @@ class Pipeline(msgspec.Struct, frozen=True):
 
 
 class RunStanding(msgspec.Struct, frozen=True):
-    """The answer to a heartbeat. If `state` is not `running`, the process must stop."""
+    """The response to a heartbeat. If `state` is not `running`, the process must stop."""
 
     state: str
     attempt: int
@@ -164,7 +168,9 @@ class Runs(Resource[S]):
         parameters: Mapping[str, object] | None = None, options: Mapping[str, object] | None = None,
         version: int | None = None,
     ) -> Flow[Run]:  # fmt: skip
-        """Start a run under an id chosen by the caller, a new UUID. The same id again is the same run."""
+        """Start a run under an id chosen by the caller, a new UUID. A repeated call with the same id returns the same
+        run.
+        """
         body = {
             "id": run_id, "holder": holder, "lease_s": lease_s, "parameters": dict(parameters or {}),
             "options": dict(options or {}), "steps": [dict(step) for step in steps], "version": version,
@@ -173,7 +179,9 @@ class Runs(Resource[S]):
 
     @verb
     def list(self, *, pipeline: str | None = None, state: str | None = None, limit: int = 100) -> Flow[tuple[Run, ...]]:
-        """List the runs that the caller may see, newest first, at most `limit`: of a pipeline, in a state."""
+        """List the runs that the caller may see, newest first, at most `limit`; optionally of a pipeline or in a
+        state.
+        """
         runs: tuple[Run, ...] = ()
         page: str | None = None
         while len(runs) < limit:
@@ -195,7 +203,7 @@ class Runs(Resource[S]):
         self, run_id: str, attempt: int, *, progress: Mapping[str, Mapping[str, object]] | None = None,
         phases_s: Mapping[str, float] | None = None,
     ) -> Flow[RunStanding]:  # fmt: skip
-        """Send a heartbeat with the progress of running steps. The answer says whether the run may continue.
+        """Send a heartbeat with the progress of running steps. The response has the run's state.
 
         `phases_s`, seconds by phase of the attempt, is also accepted after the run's end.
         """
@@ -205,7 +213,7 @@ class Runs(Resource[S]):
 
     @verb
     def resume(self, run_id: str, *, holder: str, lease_s: float = 30.0, after: int | None = None) -> Flow[Run]:
-        """Begin the next attempt. With `after`, the number of the attempt before it, the call is idempotent."""
+        """Begin the next attempt. With `after`, the number of the previous attempt, the call is idempotent."""
         body = {"holder": holder, "lease_s": lease_s, "after": after}
         return call("POST", self._path(run_id, "resume"), answer=Run, body=body, repeatable=after is not None)
 
@@ -216,7 +224,7 @@ class Runs(Resource[S]):
         outputs: Sequence[Mapping[str, object]] | None = None, inputs: Sequence[Mapping[str, object]] | None = None,
         findings: Sequence[Mapping[str, object]] | None = None, phases_s: Mapping[str, float] | None = None,
     ) -> Flow[RunStep]:  # fmt: skip
-        """Report a step. Omitted fields stay unchanged. Times are ISO 8601 with a zone, or milliseconds since 1970."""
+        """Report a step. Omitted fields are not changed. Times are ISO 8601 with a zone, or milliseconds since 1970."""
         body = {
             "attempt": attempt, "state": state, "rows": rows, "bytes": bytes, "started_at": started_at, "ended_at": ended_at,
             "message": message, "outputs": outputs, "inputs": inputs, "findings": findings, "phases_s": phases_s,

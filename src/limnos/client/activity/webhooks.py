@@ -24,7 +24,7 @@ class Webhooks(Resource[S]):
     def create(self, url: str, *, after: str | None = None) -> Flow[NewWebhook]:
         """Create a webhook that starts now, at a feed position, or at the `oldest` change.
 
-        Only this answer has its secret.
+        Only this response has its secret.
         """
         return call("POST", self._path(), answer=NewWebhook, body={"url": url, "after": after})
 
@@ -35,5 +35,5 @@ class Webhooks(Resource[S]):
 
     @verb
     def retry(self, webhook_id: int | str, *, after: str | None = None) -> Flow[None]:
-        """Retry a webhook now, also a stopped one: at its position, or at `oldest`, `now` or a feed position."""
+        """Retry a webhook now, even a stopped one: at its position, or at `oldest`, `now` or a feed position."""
         yield request("POST", self._path(str(webhook_id), "retry"), body={"after": after})

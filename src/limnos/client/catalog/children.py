@@ -27,7 +27,7 @@ class PrincipalInfo(msgspec.Struct, frozen=True):
 class ChildInfo(msgspec.Struct, frozen=True):
     """An object of a namespace or catalog. Times are ISO 8601 texts in UTC.
 
-    If the caller may not load it, or another system holds it, only kind, name and path are known.
+    If the caller may not load it, or it belongs to an external system, only kind, name and path are set.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Children(Resource[S]):
 
     @verb
     def list(self, parent: str | Sequence[str], *, kind: str | None = None) -> Flow[tuple[ChildInfo, ...]]:
-        """List the children of a catalog or namespace that the caller sees, of every kind or of one."""
+        """List the children of a catalog or namespace that the caller sees, of all kinds or of one."""
         infos: tuple[ChildInfo, ...] = ()
         after: str | None = None
         while True:
@@ -68,7 +68,7 @@ class Children(Resource[S]):
     def page(
         self, parent: str | Sequence[str], *, kind: str | None = None, after: str | None = None, limit: int = 100
     ) -> Flow[ChildrenAnswer]:
-        """Return one page of the children, at most `limit`, from the mark `after` of the page before on."""
+        """Return one page of the children, at most `limit`, starting at the mark `after` of the previous page."""
         return (yield from self._page(parent, kind=kind, after=after, limit=str(limit)))
 
     def _page(

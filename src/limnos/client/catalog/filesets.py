@@ -60,7 +60,7 @@ class Filesets(Resource[S]):
         self, path: str | Sequence[str], *, external: bool = False, locations: Mapping[str, str] | None = None,
         comment: str | None = None, properties: Mapping[str, str] | None = None,
     ) -> Flow[Fileset]:  # fmt: skip
-        """Create a fileset, owned by the caller. Without locations its schema or catalog determines them."""
+        """Create a fileset, owned by the caller. If no locations are given, its schema or catalog determines them."""
         catalog, schema, name = parts_of(path, least=3)[:3]
         body = {
             "name": name, "type": "external" if external else "managed", "storageLocations": dict(locations or {}), "comment": comment,
@@ -73,7 +73,7 @@ class Filesets(Resource[S]):
     def delete(self, path: str | Sequence[str]) -> Flow[bool]:
         """Drop a fileset.
 
-        Returns whether it existed. Files of a managed one are deleted when it can no longer be restored.
+        Returns whether it existed. Files of a managed fileset are deleted when it can no longer be restored.
         """
         return call("DELETE", self._url(path), answer=bool, field="dropped")
 

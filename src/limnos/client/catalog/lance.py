@@ -69,7 +69,7 @@ class LanceTables(Resource[S]):
 
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the Lance tables of a catalog or namespace, as full paths, sorted by the server."""
+        """List the Lance tables of a catalog or namespace, as full paths, sorted."""
         result = yield from self._listed(parts_of(namespace), "table/list")
         return result
 
@@ -128,7 +128,7 @@ class LanceTables(Resource[S]):
     ) -> Flow[str]:  # fmt: skip
         """Register an existing table under a name.
 
-        Returns its location as the server spells it. `dry_run`: only check.
+        Returns its location in the server's normal form. `dry_run`: only check.
         """
         body, query = {"location": location, "properties": dict(properties or {})}, _dry_run_query(dry_run)
         parts = parts_of(path, least=2)
@@ -137,7 +137,7 @@ class LanceTables(Resource[S]):
 
     @verb
     def deregister(self, path: str | Sequence[str]) -> Flow[None]:
-        """Remove a table from the catalog; its files stay."""
+        """Remove a table from the catalog; its files are kept."""
         yield lance_request(self.scope.metalake, parts_of(path, least=2), action="deregister")
 
     @verb

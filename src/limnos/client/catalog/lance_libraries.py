@@ -1,8 +1,8 @@
-"""Lance tables opened with Lance's own libraries, under the client's credential.
+"""Lance tables opened with Lance's own libraries, with the client's credential.
 
-May import `names`, `model` for how extras are installed, and this room. Lance's libraries are imported only on use,
-because the base install has none. They read and write a table's files themselves, and ask the server for its location
-at each opening.
+May import `names`, `model` for the advice to install extras, and this room. Lance's libraries are imported only on use,
+because the base install lacks them. They read and write a table's files themselves, and request its location from the
+server at each opening.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ METALAKE = "x-limnos-metalake"
 
 @dataclass(frozen=True, slots=True)
 class LanceConnection:
-    """The connection of Lance's clients: server, metalake and credential."""
+    """The connection settings of Lance's clients: server, metalake and credential."""
 
     uri: str
     metalake: str
@@ -71,9 +71,9 @@ class LanceConnection:
         return opened
 
     def remote(self, catalog: str) -> tuple[str, dict[str, object]]:
-        """Return URI and options that connect LanceDB's remote client to a catalog.
+        """Return the URI and options that connect LanceDB's remote client to a catalog.
 
-        Raises ArgumentError without a credential.
+        Raises ArgumentError if there is no credential.
         """
         if self.authorization is None:
             raise ArgumentError("LanceDB's remote clients need a credential: make the client with a token or a user")
@@ -108,7 +108,7 @@ class Lance(LanceTables[BlockingSender]):
     def dataset(self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None) -> LanceDataset:
         """Open a table as a pylance dataset: the latest version, or one by number or tag.
 
-        If the server manages the table's versions, writes through the dataset are commits at the server.
+        If the server manages the table's versions, writes through the dataset are committed at the server.
         """
         return self._connection.dataset(
             self.load(path, version=version, tag=tag), version=_version_or_tag(version, tag)

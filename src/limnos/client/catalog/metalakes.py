@@ -47,7 +47,7 @@ class Metalakes(Resource[S]):
     def create(
         self, name: str, *, comment: str | None = None, properties: Mapping[str, str] | None = None
     ) -> Flow[Metalake]:
-        """Create a metalake. Only service admins may."""
+        """Create a metalake. Only service admins may do this."""
         body = {"name": name, "comment": comment, "properties": dict(properties or {})}
         return call("POST", f"{API}/metalakes", answer=Metalake, field="metalake", body=body)
 

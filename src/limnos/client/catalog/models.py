@@ -16,7 +16,7 @@ from limnos.client.values import AuditInfo, Parts
 
 
 class Model(msgspec.Struct, frozen=True, rename="camel"):
-    """A model. `latest_version` is the number that its next version gets."""
+    """A model. `latest_version` is the number of its next version."""
 
     name: str
     comment: str | None = None

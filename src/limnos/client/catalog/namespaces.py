@@ -35,7 +35,7 @@ class Namespaces(Resource[S]):
 
     @verb
     def list(self, parent: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the direct child namespaces of a catalog or namespace, as full paths, sorted by the server."""
+        """List the direct child namespaces of a catalog or namespace, as full paths, sorted."""
         catalog, *levels = parts_of(parent)
         url = namespaces_url(self.scope.metalake, catalog)
         result: tuple[Parts, ...] = ()
@@ -66,7 +66,7 @@ class Namespaces(Resource[S]):
         """Create a namespace.
 
         With `parents`, missing parents are created in the same transaction, and names follow Gravitino's stricter rule.
-        Without it, a missing parent raises NotFoundError.
+        If `parents` is false, a missing parent raises NotFoundError.
         """
         parts = parts_of(path, least=2)
         requested = dict(properties or {}) | ({"comment": comment} if comment else {})

@@ -26,7 +26,7 @@ class NamespaceNames(Resource[S]):
     def plan(
         self, catalog: str, *, separator: str | None = None, replacement: str = "_", nested: bool = True
     ) -> Flow[NameChanges]:
-        """Plan the migration of all such names. Changes no name."""
+        """Plan the migration of all such names, without changing any."""
         body: dict[str, object] = {"replacement": replacement, "nested": nested}
         if separator is not None:
             body["separator"] = separator
@@ -53,12 +53,12 @@ class NamespaceNames(Resource[S]):
 
     @verb
     def migrate(self, catalog: str) -> Flow[NameChanges]:
-        """Execute the planned migration to its end. Continues an interrupted one."""
+        """Carry out the planned migration to its end. Continues an interrupted one."""
         return (yield from self._until(catalog, "migrated"))
 
     @verb
     def undo(self, catalog: str) -> Flow[NameChanges]:
-        """Undo the migration: restore names and positions of the namespaces. Continues an interrupted one."""
+        """Undo the migration: restore the former names and paths of the namespaces. Continues an interrupted one."""
         return (yield from self._until(catalog, "undone"))
 
     @verb

@@ -1,6 +1,6 @@
 """Names of objects as one string, and the kind of object that a path names.
 
-May import `names` and this room. Knows that a namespace and a table or view may have the same path.
+May import `names` and this room. A namespace and a table or view may have the same path.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Objects(Resource[S]):
         return names[0]
 
     def _is_lance(self, parts: Parts) -> Flow[bool]:
-        """Return whether the path is a Lance table's, as far as the caller may know."""
+        """Return whether the path is a Lance table that the caller may know."""
         try:
             yield lance_request(self.scope.metalake, parts, action="exists")
         except (NotFoundError, DeniedError):
@@ -82,7 +82,7 @@ class Objects(Resource[S]):
 
 
 def _most_specific(parts: Parts, problems: list[ClientError]) -> ClientError:
-    """Choose the error to raise: a refusal, which has a reason, over several "not found".
+    """Choose the error to raise: a refusal, which has a reason, takes precedence over several "not found".
 
     If all are refused, the last one (the table's) is used: most paths with three or more parts name a table.
     """

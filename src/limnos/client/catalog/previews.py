@@ -25,9 +25,9 @@ class Previews(Resource[S]):
         columns: Sequence[str] = (),
         snapshot_id: int | None = None,
     ) -> Flow[TablePreview]:
-        """Return up to `rows` rows of a table, with the filters and masks that bind the caller applied.
+        """Return up to `rows` rows of a table, after the filters and masks that apply to the caller.
 
-        Without names the first 60 columns. Of the current snapshot, or of one of the table's snapshots.
+        If no columns are named, the first 60. They are of the current snapshot, or of a given one.
         """
         parts = parts_of(path, least=3)
         query = {

@@ -51,7 +51,7 @@ def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
 
 
 class Schemas(Resource[S]):
-    """Objects of external systems, as connector catalogs show them."""
+    """Schemas, tables and topics of external systems, in connector catalogs."""
 
     @verb
     def holding(self, catalog: str) -> Flow[str]:
@@ -92,5 +92,5 @@ class Schemas(Resource[S]):
 
 
 def schema_url(scope: ClientScope, catalog: str, *schema: str) -> str:
-    """Spell the address of a catalog's schemas, or of one."""
+    """Return the URL of a catalog's schemas, or of one of them."""
     return metalake_url(scope.metalake, "catalogs", catalog, "schemas", *schema)

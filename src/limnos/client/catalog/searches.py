@@ -33,8 +33,8 @@ class SearchHit(msgspec.Struct, frozen=True):
 class SearchResult(msgspec.Struct, frozen=True):
     """The hits of a search, best first.
 
-    `more`: there are further ones. `bounded`: the server looked at the first few thousand candidates only.
-    `behind`: how many changes the index of words lacks. `meant`: words with a similar spelling that have hits.
+    `more`: further hits exist. `bounded`: the server examined only the first few thousand candidates. `behind`: the
+    number of changes that are not indexed yet. `meant`: similar words that have hits.
     """
 
     hits: tuple[SearchHit, ...]
@@ -49,8 +49,8 @@ class Searches(Resource[S]):
 
     @verb
     def find(self, question: str, *, limit: int = 50) -> Flow[SearchResult]:
-        """Return the objects that meet a question and that the caller may load, best first, at most `limit`.
+        """Return the objects that match a query and that the caller may load, best first, at most `limit`.
 
-        A question is words and filters, as `flights kind:table tag:pii in:main.raw`.
+        A query consists of words and filters, such as `flights kind:table tag:pii in:main.raw`.
         """
         return call("GET", self.own_url("search"), answer=SearchResult, query={"q": question, "limit": str(limit)})

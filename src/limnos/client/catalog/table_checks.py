@@ -16,7 +16,7 @@ from limnos.names import display
 
 
 class TableChecks(Resource[S]):
-    """Calls that check whether the files that a table names exist."""
+    """Calls that check whether the files in a table's metadata exist."""
 
     @verb
     def check(self, path: str | Sequence[str], *, every: bool = False) -> Flow[TableCheckResult]:

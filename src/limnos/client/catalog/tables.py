@@ -48,7 +48,7 @@ def list_pages(metalake: str, namespace: Parts, *, kind: str) -> Flow[tuple[Part
 
 
 def is_there(url: str) -> Flow[bool]:
-    """Return whether a table or view exists, as far as the caller may know."""
+    """Return whether a table or view exists and the caller may know it."""
     try:
         yield request("HEAD", url)
     except NotFoundError:
@@ -61,7 +61,7 @@ class Tables(Resource[S]):
 
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the tables of a namespace, as full paths, sorted by the server."""
+        """List the tables of a namespace, as full paths, sorted."""
         return list_pages(self.scope.metalake, parts_of(namespace, least=2), kind="table")
 
     @verb
@@ -79,18 +79,18 @@ class Tables(Resource[S]):
 
     @verb
     def exists(self, path: str | Sequence[str]) -> Flow[bool]:
-        """Return whether the table exists, as far as the caller may know."""
+        """Return whether the table exists and the caller may know it."""
         return is_there(self._url(parts_of(path, least=3)))
 
     @verb
     def drop(self, path: str | Sequence[str], *, purge: bool = False) -> Flow[None]:
-        """Drop a table. `purge` also deletes its files, afterwards."""
+        """Drop a table. With `purge`, its files are deleted afterwards."""
         query = {"purgeRequested": "true" if purge else None}
         yield request("DELETE", self._url(parts_of(path, least=3)), query=query)
 
     @verb
     def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
-        """Rename or move a table within its catalog. Its grants and tags stay."""
+        """Rename or move a table within its catalog. Its grants and tags are kept."""
         parts = parts_of(target, least=2)
         return (yield from move(self.scope.metalake, "table", parts_of(source, least=2), parts))
 

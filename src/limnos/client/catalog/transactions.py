@@ -21,7 +21,7 @@ class Transactions(Resource[S]):
         """Execute all operations in order, or none: `{"do": "move-table", "source": ["a", "t"], "target": ["b", "t"]}`.
 
         Paths begin below the catalog. With `key`, a UUID of version 7, the request can safely be repeated after a lost
-        answer, and the client does so.
+        response, and the client does so.
         """
         body = {"operations": [dict(each) for each in operations]}
         url = self.own_url("catalogs", catalog, "transactions")

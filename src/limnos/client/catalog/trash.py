@@ -35,7 +35,7 @@ class Trash(Resource[S]):
     def undrop(
         self, path: str | Sequence[str], *, to: str | Sequence[str] | None = None, contents: bool = False
     ) -> Flow[UndropResult]:
-        """Restore the object of this path that was dropped last. Raises NotFoundError."""
+        """Restore the last dropped object with this path. Raises NotFoundError."""
         parts = parts_of(path, least=2)
         result = yield from self._list(parts, limit=100_000)
         for each in result:
@@ -46,7 +46,7 @@ class Trash(Resource[S]):
 
     @verb
     def forget(self, catalog: str, dropped_id: int) -> Flow[None]:
-        """Remove the object with this id from a catalog's trash; its files stay. Raises NotFoundError."""
+        """Remove the object with this id from a catalog's trash; its files are kept. Raises NotFoundError."""
         yield request("DELETE", f"{self._url(catalog)}{segments(str(dropped_id))}")
 
     @verb

@@ -20,7 +20,7 @@ class Views(Resource[S]):
 
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the views of a namespace, as full paths, sorted by the server."""
+        """List the views of a namespace, as full paths, sorted."""
         return list_pages(self.scope.metalake, parts_of(namespace, least=2), kind="view")
 
     @verb
@@ -32,16 +32,16 @@ class Views(Resource[S]):
 
     @verb
     def exists(self, path: str | Sequence[str]) -> Flow[bool]:
-        """Return whether the view exists, as far as the caller may know."""
+        """Return whether the view exists and the caller may know it."""
         return is_there(view_url(self.scope.metalake, parts_of(path, least=3)))
 
     @verb
     def drop(self, path: str | Sequence[str]) -> Flow[None]:
-        """Drop a view. Its metadata files stay."""
+        """Drop a view. Its metadata files are kept."""
         yield request("DELETE", view_url(self.scope.metalake, parts_of(path, least=3)))
 
     @verb
     def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
-        """Rename or move a view within its catalog. Its grants and tags stay."""
+        """Rename or move a view within its catalog. Its grants and tags are kept."""
         parts = parts_of(target, least=3)
         return (yield from move(self.scope.metalake, "view", parts_of(source, least=3), parts))

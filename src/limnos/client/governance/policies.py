@@ -63,7 +63,7 @@ class Policies(Resource[S]):
 
     @verb
     def objects(self, name: str) -> Flow[tuple[MetadataObject, ...]]:
-        """List the objects that have a policy, as far as the caller may know of them."""
+        """List the objects with a policy that the caller may know."""
         return call("GET", self._url(name, "objects"), answer=tuple[MetadataObject, ...], field="metadataObjects")
 
     @verb

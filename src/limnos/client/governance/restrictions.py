@@ -29,7 +29,7 @@ class Restrictions(Resource[S]):
     ) -> Flow[None]:  # fmt: skip
         """Set a restriction: a row `filter`, and `masks` by column.
 
-        It applies to all users, or to the principals in `to`, but never to those in `unless`.
+        It applies to the principals in `to`, or if that is empty to all users, but never to those in `unless`.
         """
         body = {
             "filter": filter,

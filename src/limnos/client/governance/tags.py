@@ -33,7 +33,7 @@ class Tags(Resource[S]):
     ) -> Flow[Tag]:  # fmt: skip
         """Create a tag, owned by the caller.
 
-        If `allowed_values` is None, the tag may have any value on its objects; if it is empty, none.
+        If `allowed_values` is None, the tag may have any value; if it is empty, it has no values.
         """
         allowed = None if allowed_values is None else [*allowed_values]
         body = {"name": name, "comment": comment, "properties": dict(properties or {}), "allowedValues": allowed}
@@ -46,7 +46,7 @@ class Tags(Resource[S]):
 
     @verb
     def objects(self, name: str, *, value: str | None = None) -> Flow[tuple[MetadataObject, ...]]:
-        """List the objects that have a tag, or a value of it, as far as the caller may know of them."""
+        """List the objects with a tag, or with a value of it, that the caller may know."""
         url = self.gravitino_url("tags", name, "objects")
         return call("GET", url, answer=tuple[MetadataObject, ...], field="metadataObjects", query={"value": value})
 

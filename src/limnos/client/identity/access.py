@@ -1,4 +1,4 @@
-"""Calls that explain access: decisions, holders, a user's reach, and consequences of changes (own API).
+"""Calls for access analysis: decisions, holders, accessible objects of a user, and previews of changes (own API).
 
 May import `names` and this room.
 """
@@ -40,7 +40,9 @@ class AccessHolder(msgspec.Struct, frozen=True):
 
 
 class HoldersPage(msgspec.Struct, frozen=True):
-    """A page of holders. `asked` are the levels or the action; `after` begins the next page, None at the end."""
+    """A page of holders. `asked` are the levels or the action; `after` is the start of the next page, None at the
+    end.
+    """
 
     kind: str
     asked: tuple[str, ...]
@@ -82,7 +84,7 @@ class AccessRules(msgspec.Struct, frozen=True):
 
 
 class ReachedObject(msgspec.Struct, frozen=True):
-    """An object that a user reaches, with the user's levels; `restricted` if read restrictions apply."""
+    """An object that a user may access, with the user's levels; `restricted` if read restrictions apply."""
 
     kind: str
     path: Parts
@@ -91,10 +93,10 @@ class ReachedObject(msgspec.Struct, frozen=True):
 
 
 class AccessReach(msgspec.Struct, frozen=True):
-    """What a user reaches below an object: numbers by level and kind, and a page of objects by path.
+    """The accessible objects of a user below an object: numbers by level and kind, and a page of objects by path.
 
-    The caller may not load `hidden` objects, which are counted only. `bounded`: there are more objects than were
-    looked at.
+    `hidden` objects are only counted, since the caller may not load them. `bounded`: more objects exist that were not
+    examined.
     """
 
     user: str
@@ -108,7 +110,7 @@ class AccessReach(msgspec.Struct, frozen=True):
 
 
 class ConsequenceLine(msgspec.Struct, frozen=True):
-    """How many users gain, or lose, a level on how many objects of a kind."""
+    """How many users gain or lose a level on how many objects of a kind."""
 
     level: str
     kind: str
@@ -130,14 +132,15 @@ class AccessConsequence(msgspec.Struct, frozen=True):
 
 
 class Access(Resource[S]):
-    """Questions about access: decisions, holders, reach, and consequences of changes."""
+    """Access analysis: decisions, holders, accessible objects, and previews of changes."""
 
     @verb
     def explain(
         self, action: str, path: str | Sequence[str] = (), *, user: str | None = None, kind: str | None = None,
         through: Sequence[str | Sequence[str]] = (),
     ) -> Flow[Explanation]:  # fmt: skip
-        """Explain a decision without acting: the caller's own, or another user's with the right to manage grants.
+        """Explain a decision without making the request: for the caller, or for another user with the right to manage
+        grants.
 
         An empty `path` is the metalake. `through` are the views that a table or view is read through, the outermost
         first, each as a path that may begin with the catalog.
@@ -161,7 +164,7 @@ class Access(Resource[S]):
     def rules(
         self, path: str | Sequence[str] = (), *, kind: str | None = None, after: int = 0, limit: int = 100
     ) -> Flow[AccessRules]:
-        """Return the owners and a page of the rules that decide on an object, its own first."""
+        """Return the owners and a page of the rules that decide on an object, the object's own first."""
         query = {**_object_query(path, kind), "after": str(after), "limit": str(limit)}
         return (yield from call("GET", self.own_url("access", "rules"), answer=AccessRules, query=query))
 
@@ -179,7 +182,7 @@ class Access(Resource[S]):
         self, role: str, privileges: Sequence[str], *, path: str | Sequence[str] = (), kind: str, grants: bool = True,
         condition: str = "allow",
     ) -> Flow[AccessConsequence]:  # fmt: skip
-        """Return what granting privileges on an object to a role, or revoking them, would do. It changes nothing."""
+        """Return the effect of granting privileges on an object to a role, or revoking them. Nothing is changed."""
         body = {
             "change": "grant" if grants else "revoke", "role": role, "kind": kind,
             "path": parts_of(path, least=0) if path else (),
@@ -191,7 +194,7 @@ class Access(Resource[S]):
     def what_if_assigned(
         self, roles: Sequence[str], *, user: str | None = None, group: str | None = None, assigns: bool = True
     ) -> Flow[AccessConsequence]:
-        """Return what assigning roles to a user or group, or revoking them, would do. It changes nothing."""
+        """Return the effect of assigning roles to a user or group, or revoking them. Nothing is changed."""
         change = "assign" if assigns else "unassign"
         body = {"change": change, "roles": list(roles), "user": user, "group": group}
         return call("POST", self.own_url("access", "what-if"), answer=AccessConsequence, body=body)

@@ -24,14 +24,14 @@ class Logins(Resource[S]):
 
     @verb
     def console_code(self) -> Flow[ConsoleCode]:
-        """Make a code that opens one session of the console for the caller."""
+        """Create a code that opens one session of the console for the caller."""
         return call("POST", f"{OWN}/console/codes", answer=ConsoleCode)
 
     @verb
     def set_password(self, user: str, password: str, *, old: str | None = None) -> Flow[bool]:
-        """Set a user's password, which ends the sessions of the old one. Returns whether there was one.
+        """Set a user's password, which ends the sessions of the old one. Returns whether a password existed.
 
-        Changing one's own password requires the old one.
+        Users who change their own password must send the old one.
         """
         body = {"password": password, "old": old}
         return call("PUT", f"{OWN}/users{segments(user)}/password", answer=bool, field="replaced", body=body)

@@ -39,7 +39,7 @@ class Roles(Resource[S]):
 
     @verb
     def grant_to_user(self, user: str, roles: Iterable[str]) -> Flow[User]:
-        """Grant roles to a user, in addition to those they have."""
+        """Grant roles to a user, in addition to the current ones."""
         return self._hand(user, "grant", roles, holder=User)
 
     @verb
@@ -49,7 +49,7 @@ class Roles(Resource[S]):
 
     @verb
     def grant_to_group(self, group: str, roles: Iterable[str]) -> Flow[Group]:
-        """Grant roles to a group, in addition to those it has."""
+        """Grant roles to a group, in addition to the current ones."""
         return self._hand(group, "grant", roles, holder=Group)
 
     @verb

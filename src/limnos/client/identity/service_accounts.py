@@ -19,7 +19,7 @@ class ServiceAccounts(Resource[S]):
 
     @verb
     def create_secret(self, user: str, *, expires_in_s: int | None = None) -> Flow[NewSecret]:
-        """Create a secret. Only this answer has its text. Two secrets can be active at a time."""
+        """Create a secret. Only this response has its text. Two secrets can be active at a time."""
         body = {"expires_in_s": expires_in_s}
         return call("POST", f"{OWN}/users{segments(user)}/secrets", answer=NewSecret, body=body)
 

@@ -22,7 +22,7 @@ class Tokens(Resource[S]):
     def create(
         self, *, user: str | None = None, name: str | None = None, expires_in_s: int | None = None
     ) -> Flow[NewToken]:
-        """Create a token. Only this answer has its secret."""
+        """Create a token. Only this response has its secret."""
         body = {"user": user, "name": name, "expires_in_s": expires_in_s}
         return call("POST", f"{OWN}/tokens", answer=NewToken, body=body)
 

@@ -36,14 +36,14 @@ class Maintenance(Resource[S]):
 
     @verb
     def explain(self, path: str | Sequence[str]) -> Flow[MaintenanceReport]:
-        """Return a table's findings, its effective policies, and the reasons that keep its snapshots."""
+        """Return a table's findings, its effective policies, and the reasons why its snapshots are kept."""
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "maintenance", "table")
         return call("GET", url, answer=MaintenanceReport, query={"table": display.render(parts[1:])})
 
     @verb
     def run(self, path: str | Sequence[str], *, operation: str = "expire") -> Flow[int]:
-        """Ask for an operation on a table, which the server carries out soon in your name. Returns its id."""
+        """Request an operation on a table, which the server carries out soon on your behalf. Returns its id."""
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "maintenance", "operations")
         body = {"table": display.render(parts[1:]), "operation": operation}
@@ -51,26 +51,26 @@ class Maintenance(Resource[S]):
 
     @verb
     def status(self, catalog: str, *, before: int | None = None) -> Flow[MaintenanceStatus]:
-        """Return the server's automatic maintenance, and operations, newest first, `before` an id."""
+        """Return which maintenance the server does automatically, and operations, newest first, `before` an id."""
         url = self.own_url("catalogs", catalog, "maintenance", "operations")
         return call("GET", url, answer=MaintenanceStatus, query={"before": None if before is None else str(before)})
 
     @verb
     def lease(self, holder: str, *, limit: int) -> Flow[LeasedOperations]:
-        """Lease operations that rewrite tables, for an executor that calls itself `holder`."""
+        """Lease operations that rewrite tables, for an executor named `holder`."""
         url = self.own_url("maintenance", "leases")
         return call("POST", url, answer=LeasedOperations, body={"holder": holder, "limit": limit})
 
     @verb
     def renew(self, holder: str, operations: Sequence[int]) -> Flow[tuple[int, ...]]:
-        """Renew leases of an executor. Returns the operations that it has lost, which it must stop."""
+        """Renew leases of an executor. Returns the operations whose leases it has lost, which it must stop."""
         url = self.own_url("maintenance", "leases")
         body = {"holder": holder, "operations": list(operations)}
         return call("PUT", url, answer=tuple[int, ...], field="lost", body=body)
 
     @verb
     def report(self, holder: str, operation: int, *, outcome: str, text: str) -> Flow[bool]:
-        """Report how a leased operation ended: `done`, `failed`, or `yielded` to a writer.
+        """Report the result of a leased operation: `done`, `failed`, or `yielded` to a writer.
 
         Returns whether its lease was valid.
         """

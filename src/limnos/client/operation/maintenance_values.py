@@ -11,7 +11,7 @@ from limnos.client.values import Json
 
 
 class MaintenanceFinding(msgspec.Struct, frozen=True):
-    """Maintenance that a table needs: the path below the catalog, kind, reason and figures."""
+    """Maintenance that a table needs: its path below the catalog, kind, reason and figures."""
 
     table: str
     kind: str
@@ -43,7 +43,7 @@ class MaintenanceOperation(msgspec.Struct, frozen=True):
 
 
 class MaintenanceStatus(msgspec.Struct, frozen=True):
-    """The maintenance that the server does by itself, and the operations, newest first."""
+    """The maintenance that the server does automatically, and the operations, newest first."""
 
     assess: bool
     operations: tuple[MaintenanceOperation, ...]
@@ -69,7 +69,7 @@ class AppliedPolicy(msgspec.Struct, frozen=True):
 
 
 class SnapshotHistory(msgspec.Struct, frozen=True):
-    """A snapshot, and what keeps it; no reason if an expiry may remove it."""
+    """A snapshot, and the reason why it is kept; None if an expiry may remove it."""
 
     snapshot_id: int
     at: str
@@ -87,7 +87,7 @@ class OrphanFile(msgspec.Struct, frozen=True):
 
 
 class OrphanFiles(msgspec.Struct, frozen=True):
-    """The orphan files of a table by its last check, whether they are removed, and why not."""
+    """The orphan files of a table by its last check, whether they are removed, and the reason if not."""
 
     removal: str
     files: tuple[OrphanFile, ...] = ()
@@ -118,7 +118,7 @@ class MaintenanceReport(msgspec.Struct, frozen=True):
 
 
 class LeasedOperation(msgspec.Struct, frozen=True):
-    """An operation that an executor may carry out now, with a token that opens its table alone."""
+    """An operation that an executor may carry out now, with a token that is valid only for its table."""
 
     operation: int
     kind: str
@@ -128,12 +128,12 @@ class LeasedOperation(msgspec.Struct, frozen=True):
     options: dict[str, str] = {}
 
     def __repr__(self) -> str:
-        """Return the operation without its token."""
+        """Return a representation without the token."""
         return f"LeasedOperation({self.operation}, {self.kind!r}, {self.catalog!r}, {self.path!r})"
 
 
 class LeasedOperations(msgspec.Struct, frozen=True):
-    """Leased operations, and how many seconds a lease lasts after each sign of life."""
+    """Leased operations, and the duration of a lease after each heartbeat, in seconds."""
 
     lease_s: int
     operations: tuple[LeasedOperation, ...]

@@ -1,6 +1,6 @@
 """Calls of SQL++: run and cancel statements.
 
-May import `names` and this room. Rows stay the JSON that was received, so that numbers keep their spelling. A dataverse
+May import `names` and this room. Rows are returned as the received JSON, so that numbers are not changed. A dataverse
 is given by its parts, or as text in display form (`sales.east`, with back quotes where needed).
 """
 
@@ -33,7 +33,7 @@ class Statements(Resource[S]):
         client_context_id: str | None = None,
         timeout_s: float | None = None,
     ) -> Flow[StatementResponse]:
-        """Run statements. `dataverse` acts like a USE before them; `parameters` are the values of `$name`.
+        """Run statements. `dataverse` has the effect of a USE before them; `parameters` are the values of `$name`.
 
         An error before the first row is raised, with the code of the language (`ASX1077`). A later error, or a timeout,
         is in `errors` of the response, which also has the rows.
@@ -49,7 +49,7 @@ class Statements(Resource[S]):
 
     @verb
     def cancel(self, client_context_id: str) -> Flow[bool]:
-        """Cancel the caller's request with this id. Returns False if the answering node runs no such request."""
+        """Cancel the caller's request with this id. Returns False if no such request is running."""
         try:
             yield request("DELETE", RUNNING, query={"client_context_id": client_context_id})
         except NotFoundError:

@@ -14,7 +14,7 @@ class Storage(Resource[S]):
 
     @verb
     def check(self, catalog: str) -> Flow[StorageCheckResult]:
-        """Check a catalog's storage: write, list, read and delete in its warehouse, and vended credentials."""
+        """Check a catalog's storage: write, list, read and delete in its warehouse, and vend credentials."""
         url = self.own_url("catalogs", catalog, "storage", "check")
         return call("POST", url, answer=StorageCheckResult)
 
@@ -25,5 +25,7 @@ class Storage(Resource[S]):
 
     @verb
     def rotate_key(self) -> Flow[SecretKeys]:
-        """Seal all catalogs' secrets with the newest key, a new one if the server creates keys. For service admins."""
+        """Seal all catalogs' secrets under the newest key, a new one if the server manages its keys. For service
+        admins.
+        """
         return call("POST", f"{OWN}/storage/keys/rotate", answer=SecretKeys)

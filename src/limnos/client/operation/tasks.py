@@ -10,11 +10,11 @@ from limnos.client.values import TaskInfo
 
 
 class Tasks(Resource[S]):
-    """The server's background tasks: waiting, given up, or completed."""
+    """The server's background tasks: waiting, failed, or completed."""
 
     @verb
     def list(self, *, state: str = "dead", after: int = 0) -> Flow[tuple[TaskInfo, ...]]:
-        """List tasks that are `dead` (given up), `waiting`, or `done` with a result; at most a thousand."""
+        """List tasks that are `dead` (failed), `waiting`, or `done` with a result; at most a thousand."""
         query = {"state": state, "after": str(after) if after else None}
         return call("GET", f"{OWN}/tasks", answer=tuple[TaskInfo, ...], field="tasks", query=query)
 
@@ -25,5 +25,5 @@ class Tasks(Resource[S]):
 
     @verb
     def retry(self, task_id: int | str) -> Flow[None]:
-        """Make a waiting task, or one that was given up, due now."""
+        """Make a waiting or failed task due now."""
         yield request("POST", f"{OWN}/tasks{segments(str(task_id), 'retry')}")

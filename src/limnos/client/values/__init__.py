@@ -1,6 +1,6 @@
-"""Values of the client's answers: frozen structs that decode the server's JSON.
+"""Values of the server's responses: frozen structs that decode the server's JSON.
 
-May import msgspec. Knows no HTTP. Unknown fields of a newer server are ignored; optional fields have defaults.
+May import msgspec. Must not know HTTP. Unknown fields of a newer server are ignored; optional fields have defaults.
 """
 
 from limnos.client.values.activity import (

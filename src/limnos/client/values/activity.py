@@ -1,6 +1,6 @@
-"""Values of the client's answers about the audit, changes, webhooks, lineage, reports and imports.
+"""Values of the server's responses about the audit, changes, webhooks, lineage, reports and imports.
 
-May import msgspec. Knows no HTTP.
+May import msgspec. Must not know HTTP.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ReportInfo(msgspec.Struct, frozen=True):
 
 
 class AuditObject(msgspec.Struct, frozen=True):
-    """The object of an audit line. `path` is its path at that time, below the metalake."""
+    """The object of an audit line. `path` is its path at the time of the action, below the metalake."""
 
     id: int
     kind: str
@@ -32,7 +32,7 @@ class AuditObject(msgspec.Struct, frozen=True):
 class AuditLine(msgspec.Struct, frozen=True):
     """A line of the audit.
 
-    `change` is None for actions that changed nothing. `rights` are worded like an explanation.
+    `change` is None for actions that changed nothing. `rights` have the form of an access explanation.
     """
 
     id: int
@@ -58,7 +58,7 @@ class AuditLine(msgspec.Struct, frozen=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """A page of audit lines. `next` is the line to continue before or after; `more` says whether there are more now."""
+    """A page of audit lines. `next` is the line to continue before or after; `more` is whether more lines exist now."""
 
     lines: tuple[AuditLine, ...]
     next: int | None
@@ -66,7 +66,7 @@ class AuditPage(msgspec.Struct, frozen=True):
 
 
 class ImportInfo(msgspec.Struct, frozen=True):
-    """An unfinished import of a metalake, with the number of its records. Times are as the server sends them."""
+    """An unfinished import of a metalake, with the number of its records. Times are in the server's format."""
 
     id: int
     name: str
@@ -81,7 +81,7 @@ class ImportInfo(msgspec.Struct, frozen=True):
 
 
 class MetalakeImportResult(msgspec.Struct, frozen=True):
-    """An imported metalake. `masked` are catalog properties that its file left out as secrets."""
+    """An imported metalake. `masked` are catalog properties that are missing in its file because they are secret."""
 
     metalake: str
     records: int
@@ -91,7 +91,7 @@ class MetalakeImportResult(msgspec.Struct, frozen=True):
 class ChangeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """A committed change. `path` is the object's current path, or its last one if it was dropped.
 
-    `old` and `new` are the paths before and after a move. What the caller may not see is None.
+    `old` and `new` are the paths before and after a move. A path that the caller may not see is None.
     """
 
     zone: int
@@ -117,7 +117,7 @@ class ChangesPage(msgspec.Struct, frozen=True):
 
 
 class WebhookInfo(msgspec.Struct, frozen=True):
-    """A webhook, as its creator may see it. `behind` is the number of revisions not delivered yet."""
+    """A webhook that the caller may see. `behind` is the number of undelivered revisions."""
 
     id: int | str
     url: str
@@ -155,14 +155,14 @@ class LineageNode(msgspec.Struct, frozen=True):
 
 
 class LineageJob(msgspec.Struct, frozen=True):
-    """The name of a job, as its producer spells it."""
+    """The name of a job in its producer's events."""
 
     namespace: str
     name: str
 
 
 class LineageAssertion(msgspec.Struct, frozen=True):
-    """A statement of an edge: by which job and run, when, in whose name, and the column lineage."""
+    """A report of an edge: the job, the run, the time, the user, and the column lineage."""
 
     job: LineageJob
     at: str
@@ -185,7 +185,7 @@ class LineageEdge(msgspec.Struct, frozen=True):
 
 
 class LineageGraph(msgspec.Struct, frozen=True):
-    """Origins of an object, or objects made from it. `complete` is false if the graph was cut at its size limit."""
+    """The sources or results of an object. `complete` is false if the graph was cut at its size limit."""
 
     root: str
     nodes: tuple[LineageNode, ...]
@@ -197,7 +197,7 @@ class LineageGraph(msgspec.Struct, frozen=True):
 
 
 class SkippedDatasetInfo(msgspec.Struct, frozen=True):
-    """A dataset of an event that was skipped, and why."""
+    """A dataset of an event that was skipped, and the reason."""
 
     namespace: str
     name: str

@@ -1,6 +1,6 @@
-"""Values of the client's answers about objects of the tree, the trash, names and transactions.
+"""Values of the server's responses about objects of the tree, the trash, names and transactions.
 
-May import msgspec. Knows no HTTP.
+May import msgspec. Must not know HTTP.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class TrashItem(msgspec.Struct, frozen=True):
 
 
 class UndropResult(msgspec.Struct, frozen=True):
-    """A restored object and its path now; the number of its `contents` restored with it, and `left` in the trash."""
+    """A restored object and its current path; the number of its `contents` restored with it, and of those `left` in the
+    trash.
+    """
 
     kind: str
     path: Parts
@@ -81,8 +83,8 @@ class NameCheck(msgspec.Struct, frozen=True):
 class NameChanges(msgspec.Struct, frozen=True):
     """The state of a migration of names.
 
-    Of `total` names, `renamed` have another name, `nested` are at their path, and `left` were skipped because others
-    had changed them.
+    Of `total` names, `renamed` have another name, `nested` are at their path, and `left` were skipped because other
+    requests had changed them.
     """
 
     state: str
@@ -117,7 +119,7 @@ class IcebergTableInfo(msgspec.Struct, frozen=True):
 
 
 class SourceTable(msgspec.Struct, frozen=True):
-    """A table of an external system, as Gravitino REST describes it. `path` starts with the catalog."""
+    """A table of an external system, with Gravitino REST's fields. `path` starts with the catalog."""
 
     path: Parts
     table: Json
@@ -126,7 +128,7 @@ class SourceTable(msgspec.Struct, frozen=True):
 class LanceTable(msgspec.Struct, frozen=True):
     """A Lance table: its location, and its version and schema if it has data. `path` starts with the catalog.
 
-    `storage_options` are what Lance needs to reach the location. If the table is `managed`, the server keeps its
+    `storage_options` are Lance's options for access to the location. If the table is `managed`, the server manages its
     versions.
     """
 
@@ -176,9 +178,9 @@ class TableFinding(msgspec.Struct, frozen=True):
     """A file that differs from the table's metadata, with advice (`told`)."""
 
     kind: str
-    """`metadata`, `manifest list`, `manifest`, `file`, `statistics`."""
+    """The kind: `metadata`, `manifest list`, `manifest`, `file`, `statistics`."""
     problem: str
-    """`missing`, `size` (differs), `unreadable`, `outside` (not checked)."""
+    """The problem: `missing`, `size` (differs), `unreadable`, `outside` (not checked)."""
     file: str
     snapshot_id: int | None = None
     size_told: int | None = None
@@ -195,7 +197,7 @@ class TableCheckResult(msgspec.Struct, frozen=True):
 
 
 class PreviewColumn(msgspec.Struct, frozen=True):
-    """A column of a preview; `type` is as in the table's schema."""
+    """A column of a preview; `type` is the type in the table's schema."""
 
     name: str
     type: object = ""
@@ -203,7 +205,7 @@ class PreviewColumn(msgspec.Struct, frozen=True):
 
 
 class TablePreview(msgspec.Struct, frozen=True):
-    """The first rows of a table. `complete` says that the caller may see no others."""
+    """The first rows of a table. `complete` is true if these are all rows that the caller may see."""
 
     columns: tuple[PreviewColumn, ...]
     rows: tuple[tuple[object, ...], ...]

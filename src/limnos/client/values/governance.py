@@ -1,6 +1,6 @@
-"""Values of the client's answers about tags, protection and read restrictions.
+"""Values of the server's responses about tags, protection and read restrictions.
 
-May import msgspec. Knows no HTTP.
+May import msgspec. Must not know HTTP.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ class Tag(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class MetadataObject(msgspec.Struct, frozen=True, rename="camel"):
-    """An object of the tree, in Gravitino's spelling."""
+    """An object of the tree, with Gravitino's names."""
 
     full_name: str
     type: str
 
 
 class Protector(msgspec.Struct, frozen=True):
-    """What protects an object: itself or, with `below`, an ancestor. `set_at` is an ISO 8601 text in UTC."""
+    """The protected object that protects the requested one: itself or, with `below`, an ancestor. `set_at` is an ISO
+    8601 text in UTC.
+    """
 
     by: ObjectName
     below: bool
@@ -51,7 +53,7 @@ class NamedPrincipals(msgspec.Struct, frozen=True):
 class ReadRestriction(msgspec.Struct, frozen=True, rename={"unless": "except"}):
     """A restriction of a table or namespace: a row filter as an Iceberg REST expression, and masks by column.
 
-    It applies to the principals in `to`, or to all if that is empty, but not to those in `unless`.
+    It applies to the principals in `to`, or if that is empty to all users, but not to those in `unless`.
     """
 
     name: str

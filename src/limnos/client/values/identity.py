@@ -1,6 +1,6 @@
-"""Values of the client's answers about users, groups, roles, tokens, sign-in and explanations of decisions.
+"""Values of the server's responses about users, groups, roles, tokens, sign-in and explanations of decisions.
 
-May import msgspec. Knows no HTTP.
+May import msgspec. Must not know HTTP.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Privilege(msgspec.Struct, frozen=True):
 
 
 class SecurableObject(msgspec.Struct, frozen=True, rename="camel"):
-    """An object in a role, in Gravitino's spelling, with the role's privileges on it."""
+    """An object in a role, with Gravitino's names, and the role's privileges on it."""
 
     full_name: str
     type: str
@@ -47,7 +47,7 @@ class SecurableObject(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Role(msgspec.Struct, frozen=True, rename="camel"):
-    """A role and everything it grants."""
+    """A role and all of its privileges."""
 
     name: str
     securable_objects: tuple[SecurableObject, ...] = ()
@@ -63,7 +63,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class TokenInfo(msgspec.Struct, frozen=True):
-    """An API token without its secret. Times are as the server sends them."""
+    """An API token without its secret. Times are in the server's format."""
 
     id: int | str
     user: str
@@ -130,7 +130,7 @@ class NewSecret(msgspec.Struct, frozen=True):
 
 
 class Factor(msgspec.Struct, frozen=True):
-    """A reason of a decision: its kind, the privilege and object, and the role or group that gives it."""
+    """A reason of a decision: its kind, the privilege and object, and the role or group that grants it."""
 
     kind: str = ""
     privilege: str | None = None

@@ -1,6 +1,6 @@
-"""Values of the client's answers about storage, background tasks and statements of SQL++.
+"""Values of the server's responses about storage, background tasks and statements of SQL++.
 
-May import msgspec. Knows no HTTP.
+May import msgspec. Must not know HTTP.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from limnos.client.values.shared import Json
 
 
 class StorageStep(msgspec.Struct, frozen=True):
-    """A step of a storage check: `passed`, `failed` or `not tried`, and the policy statement that is missing."""
+    """A step of a storage check: `passed`, `failed` or `not tried`, and the missing policy statement."""
 
     name: str
     outcome: str
@@ -44,11 +44,11 @@ class SecretKeys(msgspec.Struct, frozen=True):
     plain: int
     made_here: bool
     sealed: int | None = None
-    """Number of catalogs and webhooks that a rotation has sealed."""
+    """The number of catalogs and webhooks that a rotation has sealed."""
 
 
 class TaskInfo(msgspec.Struct, frozen=True):
-    """A background task of the server. Times are as the server sends them."""
+    """A background task of the server. Times are in the server's format."""
 
     id: int | str
     kind: str

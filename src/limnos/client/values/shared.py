@@ -1,6 +1,6 @@
-"""Values that several areas of the client share: creation and change of an object, its name, JSON documents.
+"""Common values of several areas of the client: creation and change of an object, its name, JSON documents.
 
-May import msgspec. Knows no HTTP.
+May import msgspec. Must not know HTTP.
 """
 
 from __future__ import annotations

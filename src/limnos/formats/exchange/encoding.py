@@ -22,7 +22,7 @@ FORMS: Final[tuple[Form, ...]] = ("proto", "json")
 
 
 def encode_records(records: Iterable[ExportRecord], form: Form) -> bytes:
-    """Encode records for a file: with their lengths as Protobuf, or one line of JSON each."""
+    """Encode records for a file: Protobuf with length prefixes, or one line of JSON each."""
     if form == "proto":
         return b"".join([frame_message(record.SerializeToString(deterministic=True)) for record in records])
     return b"".join([_line(record) for record in records])
@@ -36,7 +36,7 @@ def _line(record: ExportRecord) -> bytes:
 def decode_records(data: bytes, form: Form, *, first: int) -> list[ExportRecord]:
     """Decode records. `first` is the number of the first one, for messages.
 
-    Raises BadRequest with the number of a bad one.
+    Raises BadRequest, which names the number of an invalid one.
     """
     records = _from_lines(data, first) if form == "json" else _from_frames(data, first)
     for number, record in enumerate(records, first):

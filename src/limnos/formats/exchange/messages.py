@@ -1,6 +1,6 @@
 """Builds the records of an export from stored values.
 
-May import Protobuf and `model`. Must not know which objects are exported, nor in which order. Pure: each function takes
+May import Protobuf and `model`. Must not know the selection and order of exported objects. Pure: each function takes
 values and returns a message.
 """
 
@@ -39,7 +39,7 @@ _ENTITY = "entity."
 RESTS: Final[Mapping[Kind, str]] = {
     kind: row.export.removeprefix(_ENTITY) for kind, row in KIND_TABLE.items() if row.export and row.export.startswith(_ENTITY)
 }  # fmt: skip
-"""For each kind, the field of an entity that holds its stored record."""
+"""For each kind, the field of an entity that contains its stored record."""
 
 
 def version() -> schema_pb2.SchemaVersion:
@@ -58,7 +58,7 @@ def millis(at: Timestamp) -> int:
 
 
 def audit(result: tuple[str, int], changed: tuple[str | None, int | None]) -> schema_pb2.AuditInfo:
-    """The audit information: who created an object and who changed it last, with times in milliseconds."""
+    """The audit information: the creator and the last modifier of an object, with times in milliseconds."""
     info = schema_pb2.AuditInfo(creator=result[0], create_time=stamp(result[1]))
     if changed[0] is not None:
         info.last_modifier = changed[0]
@@ -214,7 +214,7 @@ def _column(field: _IcebergField) -> schema_pb2.Column:
 def role(
     role_id: int, name: str, *, record: bytes, audit_info: schema_pb2.AuditInfo, owner_id: int | None
 ) -> ExportRecord:
-    """Encode a role for an export. Its grants and members are records of their own."""
+    """Encode a role for an export. Its grants and members are separate records."""
     rest = records_pb2.RoleRecord.FromString(record)
     message = export_pb2.Role(id=role_id, name=name, audit_info=audit_info, version=version(), rest=rest)
     return ExportRecord(role=message, owner_id=owner_id or 0)

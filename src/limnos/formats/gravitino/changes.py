@@ -1,8 +1,8 @@
 """Applies Gravitino's column changes to an Iceberg schema: field ids are kept, new fields get new ids (reference
 section 2.3).
 
-May import `formats.iceberg` for its typed JSON and `model`. Must not know tables. Pure. Only what Iceberg's schema
-evolution allows is done: types are widened and columns become optional.
+May import `formats.iceberg` for its typed JSON and `model`. Must not know tables. Pure. Only changes that Iceberg's
+schema evolution allows are made: types are widened and columns become optional.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SchemaDraft:
         self._put(fields, len(fields) - 1, position=position)
 
     def rename(self, path: Sequence[str], new_name: str) -> None:
-        """Rename a column. Its id stays, with everything that refers to the id."""
+        """Rename a column. Its id, and all references to it, stay the same."""
         if not new_name:
             raise BadRequest(f"Column {_dotted(path)} needs a name: the new one is empty")
         place = self._find(path)
@@ -117,7 +117,7 @@ class SchemaDraft:
             field["doc"] = comment
 
     def nullability(self, path: Sequence[str], *, nullable: bool) -> None:
-        """Make a column nullable. The reverse is refused, because existing rows may hold nulls."""
+        """Make a column nullable. The reverse is refused, because existing rows may contain nulls."""
         field = self._find(path).field
         if not nullable and field.get("required") is not True:
             raise BadRequest(f"Column {_dotted(path)} is nullable and may hold nulls: it cannot become required")
@@ -142,7 +142,7 @@ class SchemaDraft:
         self._put(place.fields, place.position, position=position)
 
     def delete(self, path: Sequence[str], *, if_exists: bool, used: Mapping[object, str]) -> None:
-        """Delete a column. `used` names the users of a field by its id, which prevent that."""
+        """Delete a column. `used` maps field ids to their uses, such as partitioning, which prevent the deletion."""
         try:
             place = self._find(path)
         except BadRequest:
@@ -200,7 +200,7 @@ class SchemaDraft:
             raise BadRequest(f"The table has a column {preview_value(name)} already")
 
     def _put(self, fields: list[Json], index: int, *, position: object) -> None:
-        """Move a field to a position: first, after another field, or where it is."""
+        """Move a field to a position: first, after another field, or unchanged."""
         if isinstance(position, str) and position.lower() == "first":
             fields.insert(0, fields.pop(index))
         elif isinstance(position, dict) and isinstance(position.get("after"), str):
@@ -246,7 +246,7 @@ def indexes_of(schema: Json) -> list[Json]:
 
 
 def _within(value: object, name: str) -> object:
-    """The type of a part of a struct, list or map. A list's item is named `element`, a map's `key` and `value`."""
+    """The type of a part of a struct, list or map. A list's item is called `element`, a map's `key` and `value`."""
     if not isinstance(value, dict):
         return None
     if value["type"] == "struct":

@@ -1,8 +1,8 @@
 """Columns: Gravitino's JSON types to Iceberg's schemas and back (JsonUtils of 1.3; reference section 2.1).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Must not know tables. Pure. A type without an Iceberg name
-of its own (`varchar(20)`) becomes a type that holds its values. Its original name is stored by field id, and returned
-as long as the field has that type. Types that neither knows are refused on input and returned as `external` on output.
+May import `formats.iceberg` for its typed JSON, and `model`. Must not know tables. Pure. A type that Iceberg lacks
+(`varchar(20)`) becomes an Iceberg type that can hold its values. Its original name is stored by field id, and returned
+as long as the field has that type. Types unknown to both are refused on input and returned as `external` on output.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from limnos.formats.iceberg.types import parse_primitive
 from limnos.model.errors import BadRequest, UnsupportedOperation
 
 ORIGINAL_TYPES: Final = "gravitino.types"
-"""Property of an Iceberg table with the original types: JSON, by field id."""
+"""The property of an Iceberg table with the original types: JSON, by field id."""
 _INTO = {
     "boolean": "boolean", "integer": "int", "long": "long", "float": "float", "double": "double", "date": "date",
     "time": "time", "timestamp": "timestamp", "timestamp_tz": "timestamptz", "string": "string", "binary": "binary",
@@ -34,7 +34,7 @@ _HELD_BY = {
     "long unsigned": "decimal(20, 0)", "timestamp(7)": "timestamp_ns", "timestamp(8)": "timestamp_ns",
     "timestamp_tz(7)": "timestamptz_ns", "timestamp_tz(8)": "timestamptz_ns",
 }  # fmt: skip
-"""Iceberg types that hold the values of types which Iceberg lacks."""
+"""Iceberg types that can hold the values of types that Iceberg lacks."""
 _SIZED = re.compile(r"(time|timestamp|timestamp_tz|fixed|char|varchar)\(\s*(\d{1,9})\s*\)")
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _SPATIAL = re.compile(r"(geometry|geography)(\(.*\))?")
@@ -45,7 +45,7 @@ _NUMBERS: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 class PlainType(NamedTuple):
-    """A type without parts: Iceberg's name, and Gravitino's if that cannot be derived from it."""
+    """A type without parts: Iceberg's name, and Gravitino's name if that cannot be derived from it."""
 
     iceberg: str
     word: str | None = None

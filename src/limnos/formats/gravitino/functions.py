@@ -1,7 +1,7 @@
 """Registered functions: checks of definitions, and changes applied to them (reference section 2.3).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know engines: types are stored as they
-came. Definitions that the same call could match are refused.
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know engines: types are stored unchanged.
+Definitions that the same call could match are refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _FunctionPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class FunctionParameter(_FunctionPart, frozen=True):
-    """A parameter. One with a default value may be omitted in a call, together with all after it."""
+    """A parameter. If it has a default value, it may be omitted in a call, together with all after it."""
 
     name: str
     data_type: object
@@ -89,7 +89,7 @@ class _FunctionEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class AddDefinition(_FunctionEdit, frozen=True, tag="addDefinition"):
-    """Add a definition, that is a signature with its implementations, to a function."""
+    """Add a definition, which is a signature with its implementations, to a function."""
 
     definition: FunctionDefinition
 
@@ -136,7 +136,7 @@ def function_read(text: str) -> Function:
 
 
 def function_json(function: Function) -> Json:
-    """Return a function as Gravitino's JSON: all given fields, and always parameters and implementations."""
+    """Return a function as Gravitino's JSON: all fields with values, and always parameters and implementations."""
     definitions = []
     for each in function.definitions:
         bare: Json = {"parameters": [], "impls": []}
@@ -303,7 +303,7 @@ def _refuse_ambiguous(definitions: Sequence[FunctionDefinition]) -> None:
 
 
 def _calls(definition: FunctionDefinition) -> Iterator[tuple[str, ...]]:
-    """Yield the argument types of possible calls. Parameters with default values may be omitted at the end."""
+    """Yield the argument types of possible calls. Trailing parameters with default values may be omitted."""
     parameters = definition.parameters or []
     kinds = [_type_text(each.data_type) for each in parameters]
     needed = sum(each.default_value is None for each in parameters)

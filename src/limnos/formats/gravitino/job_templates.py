@@ -1,7 +1,7 @@
 r"""Job templates: the program or Spark application that a job runs, with placeholders for the job's values.
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know who may run a job, nor what a server
-allows. A placeholder is `{{name}}`, or `{{name:-default}}`; `\{{` stands for two braces.
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know rights or a server's limits. A
+placeholder is `{{name}}`, or `{{name:-default}}`; `\{{` stands for two braces.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHELL: Final = "shell"
 SPARK: Final = "spark"
 TYPES: Final = (SHELL, SPARK)
 CONTENT_MAX: Final = 32 << 10
-"""Longest content of a template as JSON, in characters: lists of templates contain all of it."""
+"""The maximum length of a template's content as JSON, in characters: lists of templates contain all of it."""
 _PLACE = re.compile(r"\\\{\{|\{\{([\w.-]+)(?::-([^{}]*))?\}\}")
 _BROKEN = re.compile(r"(?<!\\)\{\{([\w.-]+):-(?![^{}]*\}\})")
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*")
@@ -55,14 +55,14 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def type_of(word: str) -> str:
-    """Return a template's type from its name in any case. Raises BadRequest."""
+    """Return a template's type from its name, ignoring case. Raises BadRequest."""
     if word.lower() not in TYPES:
         raise BadRequest(f"Field jobType is shell or spark, not {preview_value(word)}")
     return word.lower()
 
 
 def content_of(job_type: str, fields: Mapping[str, object]) -> TemplateContent:
-    """Check and convert the content of a template; null fields are left out. Raises BadRequest."""
+    """Check and convert the content of a template; null fields are omitted. Raises BadRequest."""
     _refuse_others(job_type, fields)
     try:
         content = msgspec.convert({name: each for name, each in fields.items() if each is not None}, TemplateContent)
@@ -148,7 +148,7 @@ def _note(results: dict[str, str | None], name: str, *, otherwise: str | None) -
 def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> TemplateContent:
     """Replace a template's placeholders by values. Placeholders inside values are not replaced.
 
-    Raises BadRequest for a missing value, and for a result that no process can be started with.
+    Raises BadRequest for a missing value, and for a result with which no process can be started.
     """
     known = placeholders(content)
     missing = sorted(name for name, otherwise in known.items() if otherwise is None and name not in values)

@@ -1,7 +1,7 @@
 """Columns of Lance tables in Gravitino's JSON types (JsonUtils of 1.3; reference section 2.1).
 
-May import msgspec. Pure. The input are fields with Lance's logical type names. A type that Gravitino lacks is
-`external`, with Lance's own name.
+May import msgspec. Pure. The input are fields with Lance's logical type names. A type that Gravitino lacks becomes
+`external` with Lance's own name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Partitioning and sort orders of Iceberg tables as Gravitino's expressions, and back (reference section 2.2).
 
 May import `formats.iceberg` for its typed JSON, and `model`. Must not know tables. Pure. A transform that Gravitino
-lacks becomes a function of its own name; one that Iceberg lacks is refused.
+lacks becomes a function with its name; a transform that Iceberg lacks is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SUFFIXES: Final = {
     "bucket": "_bucket",
     "truncate": "_trunc",
 }
-"""The suffix that Iceberg's own builder appends to the column's name for a partition field."""
+"""The suffix that Iceberg's own builder appends to the column's name, for each transform."""
 _DIRECTIONS: Final = ("asc", "desc")
 _NULLS: Final = {"nulls_first": "nulls-first", "nulls_last": "nulls-last"}
 _MODES: Final = ("none", "hash", "range")
@@ -79,7 +79,7 @@ def _field(path: list[str]) -> Json:
 
 
 def paths_of(schema: Json) -> dict[object, list[str]]:
-    """Return the path of each field in a schema's structs, by field id."""
+    """Return the path of each field by its id; only fields within structs are included."""
     results: dict[object, list[str]] = {}
     for field in objects_at(schema, "fields", where="Schema"):
         own = [str(field.get("name"))]
@@ -179,7 +179,9 @@ def _term_of(term: Json) -> tuple[str, list[str]]:
 
 
 def mode_of(distribution: Json) -> str | None:
-    """Return Iceberg's write.distribution-mode for a distribution; None for none. Raises UnsupportedOperation."""
+    """Return Iceberg's write.distribution-mode for a distribution; None for a distribution of none. Raises
+    UnsupportedOperation.
+    """
     strategy = text_at(distribution, "strategy", where="distribution").lower()
     if strategy not in _MODES:
         raise UnsupportedOperation(f"Iceberg does not distribute by {preview_value(strategy)}: use {', '.join(_MODES)}")

@@ -1,6 +1,6 @@
-"""Contents of policies: custom rules, or how Iceberg tables are maintained (content classes of Gravitino).
+"""Contents of policies: custom rules, or settings for the maintenance of Iceberg tables (content classes of Gravitino).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know who carries a policy out.
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know how policies are applied.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TABLE_MAINTENANCE: Final = "system_iceberg_table_maintenance"
 MAINTENANCE_TYPES: Final = (COMPACTION, SNAPSHOT_EXPIRATION, ORPHAN_FILE_REMOVAL, TABLE_MAINTENANCE)
 """Types of policies about Iceberg tables, for catalogs, schemas and tables."""
 ORPHAN_DAYS_MIN: Final = 3
-"""The least age of files that a policy may have removed, in days: writers may hold files for long."""
+"""The minimum age of orphan files in a policy, in days: writers may need uncommitted files for long."""
 _NUMBER_MAX: Final = 1_000_000_000
 _FILE_BYTES_MAX: Final = 8 << 30
 OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION", "COLUMN")
@@ -56,7 +56,7 @@ class SnapshotExpirationContent(
     older_than_days: int | None = None
     retain_last: int | None = None
     stream_results: bool | None = None
-    """For executors on Spark; the server itself holds no list of files."""
+    """An option for executors on Spark; the server itself ignores it."""
     min_snapshot_count: int | None = None
 
 
@@ -74,10 +74,10 @@ class OrphanFileRemovalContent(
 class TableMaintenanceContent(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
 ):
-    """The content of a policy for all of a table's maintenance that deletes no file: which kinds are on."""
+    """The content of a policy for the maintenance of a table that deletes no files: the enabled kinds."""
 
     compact: bool = True
-    """Small files and position deletes."""
+    """Whether to compact small files and position deletes."""
     manifests: bool = True
     target_file_size_bytes: int | None = None
     min_delete_file_number: int | None = None

@@ -41,7 +41,7 @@ RESERVED: Final = frozenset(
         "identifier-fields",
     }
 )
-"""Properties that nobody may set: other fields of a request or the table's own state determine them."""
+"""Properties that clients may not set: other fields of a request or the table's own state determine them."""
 _FILES: Final = frozenset({"parquet", "orc", "avro"})
 
 
@@ -157,7 +157,7 @@ TableChange = SetTableProperty | RemoveTableProperty | UpdateTableComment | Colu
 
 
 class IcebergTableMetadata(msgspec.Struct, rename="kebab"):
-    """The fields of an Iceberg table's metadata that are read here."""
+    """The decoded fields of an Iceberg table's metadata."""
 
     format_version: int
     location: str

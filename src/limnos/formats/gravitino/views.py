@@ -36,7 +36,7 @@ class IcebergViewCreate(NamedTuple):
 
 
 class GravitinoView(NamedTuple):
-    """A view as Gravitino describes it."""
+    """A view in Gravitino's representation."""
 
     comment: str | None
     columns: list[Json]
@@ -55,7 +55,7 @@ class _StoredVersion(msgspec.Struct, rename="kebab"):
 
 
 class _StoredView(msgspec.Struct, rename="kebab"):
-    """The fields of a view's metadata that are read here."""
+    """The decoded fields of a view's metadata."""
 
     current_version_id: int
     versions: list[_StoredVersion]
@@ -95,7 +95,7 @@ def version_of(
 
 
 def text_updates(columns: Sequence[Json], *, version: Json, comment: str | None) -> list[object]:
-    """Build the Iceberg updates that give a view new texts, columns and a comment."""
+    """Build the Iceberg updates that set new texts, columns and a comment of a view."""
     fields: Json = (
         {"action": "remove-properties", "removals": [COMMENT]}
         if comment is None

@@ -1,4 +1,4 @@
-"""Checks times from clients against the server's clock.
+"""Checks timestamps from clients against the server's clock.
 
 May import the standard library and `limnos.model.errors`. Must not know documents.
 """
@@ -10,7 +10,7 @@ from typing import Final
 from limnos.model.errors import BadRequest
 
 AHEAD_MS: Final = 30_000
-"""How far a client's clock may be ahead of the server's, unless a setting says otherwise.
+"""How far a client's clock may be ahead of the server's by default, in milliseconds.
 
 Iceberg's Java library tolerates a minute between two times; half of it is left for the next client, whose clock may be
 behind.
@@ -22,12 +22,12 @@ def check_time(
 ) -> None:
     """Check that a time is not after the latest allowed one.
 
-    Otherwise no client with a right clock could commit until then.
+    Otherwise no client with a correct clock could commit until then.
 
     Args:
         at_ms: The client's time in milliseconds since 1970.
         latest_ms: The latest allowed time.
-        what: Names the time in the message.
+        what: The name of the timestamp in the message.
         next_step: The advice at the end of the message.
 
     Raises:

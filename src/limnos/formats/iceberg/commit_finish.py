@@ -15,7 +15,9 @@ from limnos.formats.iceberg.metadata import current_snapshot_id, previous_versio
 from limnos.model.errors import BadRequest
 
 CLOCK_SKEW_MS = 60_000
-"""How far a new time may lie before the table's last snapshot. Iceberg's Java readers enforce it."""
+"""How far a new timestamp may lie before the table's last snapshot, in milliseconds. Iceberg's Java readers enforce
+it.
+"""
 
 _LAYOUT = ("schemas", "current-schema-id", "partition-specs", "default-spec-id", "sort-orders", "default-sort-order-id")
 
@@ -48,8 +50,8 @@ def _correct_snapshot_log(draft: MetadataDraft) -> None:
     """Correct the snapshot log for time travel.
 
     Snapshots that were added and replaced as current within this request were never visible: their entries are removed.
-    An entry whose snapshot was removed is removed with all entries before it. Otherwise the one before it would seem to
-    have lasted longer.
+    An entry whose snapshot was removed is removed with all entries before it. Otherwise the previous snapshot would
+    seem to have been current for longer.
     """
     current = current_snapshot_id(draft.doc)
     added = draft.added_snapshots
@@ -110,7 +112,7 @@ def _correct_future(draft: MetadataDraft) -> None:
     """Set log entries with a time in the future to now.
 
     An older release accepted such times from clients whose clock was ahead. Iceberg's Java library refuses every change
-    before them, so the table could not be changed any more.
+    until then, so the table could not be changed.
     """
     latest_ms = draft.now_ms + draft.ahead_ms
     for key in ("snapshot-log", "metadata-log"):
@@ -123,7 +125,7 @@ def _correct_future(draft: MetadataDraft) -> None:
 
 
 def _settle_times(draft: MetadataDraft) -> None:
-    """Set the time of the change: the server's time, but not before the last one, unless that is in the future.
+    """Set the time of the change: the server's time, but not before the previous one, unless that is in the future.
 
     Readers check that snapshots follow each other within the skew, and that the last change is not before them.
     """

@@ -31,7 +31,7 @@ def new_table(
     """Return the metadata of a new table.
 
     All ids are assigned anew: columns from 1, partition fields from 1000, the sort order 1 if it sorts. The property
-    `format-version` chooses the version (2 by default). Like every reserved property it is not stored.
+    `format-version` selects the version (2 by default). Like all reserved properties it is not stored.
 
     Args:
         uuid: The table's uuid.

@@ -1,6 +1,6 @@
 """Descriptions: the comment, the time of the last change and the columns of a table or view, from its metadata.
 
-May import msgspec alone. Must not know commits. Pure. Decodes only the needed parts of a document, so a long history of
+May import only msgspec. Must not know commits. Pure. Decodes only the needed parts of a document, so a long history of
 snapshots costs little. Source: Iceberg specification, "Table Metadata Fields" and "View Metadata".
 """
 
@@ -14,13 +14,13 @@ import msgspec
 from limnos.formats.iceberg.field_ids import schema_of
 
 DEPTH_MAX: Final = 20
-"""Deepest level of nesting whose columns are read."""
+"""The maximum nesting depth of columns that are read."""
 COLUMNS_MAX: Final = 20_000
-"""The most columns that are read of one schema."""
+"""The maximum number of columns that are read of one schema."""
 
 
 class DocumentSummary(NamedTuple):
-    """The comment, and the time of the last change in milliseconds since 1970; None where the metadata has none."""
+    """The comment, and the time of the last change in milliseconds since 1970; None if the metadata lacks them."""
 
     comment: str | None
     changed_at: int | None
@@ -65,10 +65,10 @@ def summary_of(body: bytes) -> DocumentSummary:
 
 
 def columns_of(body: bytes) -> list[ColumnDescription]:
-    """Return the columns of the current schema at every depth, at most `COLUMNS_MAX`; none for malformed metadata.
+    """Return the columns of the current schema at every depth, at most `COLUMNS_MAX`; empty for malformed metadata.
 
-    A field of a struct is named after its parents, as `address.city`. Elements of lists, keys and values of maps are
-    named `element`, `key` and `value`, and appear only where they hold fields.
+    The name of a struct's field begins with its parents' names, as in `address.city`. Elements of lists, keys and
+    values of maps are named `element`, `key` and `value`, and are included only if they contain fields.
     """
     descriptions: list[ColumnDescription] = []
     for column in _fields_of(schema_of(body), "", depth=0):

@@ -1,6 +1,6 @@
 """A table's metadata during a commit: copy on write, and the state that the request's updates share.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know the meaning of single updates.
+May import the standard library, `limnos.model.errors` and this package. Must not know single updates.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ID_KEYS = {
     "partition-statistics": "snapshot-id",
     "encryption-keys": "key-id",
 }
-"""The lists whose rows have ids, and the key of the id."""
+"""The lists whose rows have ids, with the key of the id."""
 
 
 @dataclass(slots=True)
@@ -42,11 +42,11 @@ class MetadataDraft:
     origin: Json | None
     now_ms: int
     ahead_ms: int = AHEAD_MS
-    """How far clients' times may be ahead of `now_ms`."""
+    """How far clients' times may be ahead of `now_ms`, in milliseconds."""
     updated_ms: int | None = None
     """The time of the next snapshot log entry, once an update of this request has set it."""
     schemas_asked: int = 0
-    """The number of schemas that this request has added so far."""
+    """The number of schemas in this request so far."""
     added_schema_id: int | None = None
     added_spec_id: int | None = None
     added_order_id: int | None = None
@@ -120,7 +120,7 @@ class MetadataDraft:
         return copied
 
     def refs_to(self) -> dict[object, set[str]]:
-        """The names of references by their snapshot. `put_ref` keeps this up to date."""
+        """The names of references by snapshot. `put_ref` updates it."""
         if self._refs_to is None:
             self._refs_to = {}
             for name, ref in references(self.doc).items():
@@ -141,14 +141,14 @@ class MetadataDraft:
             self._refs_to.setdefault(ref.get("snapshot-id"), set()).add(name)
 
     def field_ids(self) -> dict[object, object]:
-        """The ids of partition fields by source and transform. Whoever adds a spec must add its fields."""
+        """The ids of partition fields by source and transform. Code that adds a spec must add its fields."""
         if self._field_ids is None:
             specs = map(stored_fields, self.rows("partition-specs"))
             self._field_ids = {key_of(one): one.get("field-id") for fields in specs for one in fields}
         return self._field_ids
 
     def current_schema(self) -> Json | None:
-        """The current schema; the last added one while a new table has no current schema."""
+        """The current schema; for a new table without one, the schema that was added last."""
         fields = self.rows("schemas").find(self.integer("current-schema-id"))
         if fields is None and self.added_schema_id is not None:
             fields = self.rows("schemas").find(self.added_schema_id)
@@ -175,16 +175,18 @@ class MetadataDraft:
 
     @property
     def latest_ms(self) -> int:
-        """The latest time that a client may send. A later stored time came from a wrong clock."""
+        """The latest allowed time from a client, in milliseconds. A later stored time came from a wrong clock."""
         return self.now_ms + self.ahead_ms
 
     def plausible(self, time_ms: int) -> int:
-        """A stored time, or now if it is in the future: a log with that time would refuse every snapshot until then."""
+        """Return a stored time, or now if it is in the future: a log with a future time would make all new snapshots
+        invalid until then.
+        """
         return time_ms if time_ms <= self.now_ms + self.ahead_ms else self.now_ms
 
     def stamp(self) -> int:
-        """The time of this commit in the snapshot log, in ms: of its snapshot if it adds one, else now; never before
-        the last entry.
+        """The time of this commit in the snapshot log, in ms: that of its snapshot if it adds one, else now; never
+        before the last entry.
         """
         if self.updated_ms is None:
             log = self.log("snapshot-log")
@@ -218,9 +220,9 @@ def empty_history(version: int) -> Json:
 
 
 def added_or(chosen: int, added: int | None, *, what: str, update: str) -> int:
-    """The id that an update means: -1 stands for the last added one of the request.
+    """Return the id in an update: -1 means the last object that the request added.
 
-    Raises BadRequest if none was added.
+    Raises BadRequest if it added none.
     """
     if chosen != -1:
         return chosen

@@ -1,7 +1,7 @@
 """Reads the ids of a stored table's columns, by name, without decoding the rest of its metadata.
 
-May import msgspec alone. Must not know commits. Pure. Only top-level columns are included, not nested fields. A column
-keeps its id for ever.
+May import only msgspec. Must not know commits. Pure. Only top-level columns are included, not nested fields. A column's
+id never changes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WHOLE = msgspec.json.Decoder(_WholeSchemas)
 
 
 def schema_of(body: bytes) -> dict[str, object]:
-    """Return the current schema; one without columns for malformed metadata."""
+    """Return the current schema; an empty one for malformed metadata."""
     try:
         schemas = _WHOLE.decode(body)
     except msgspec.DecodeError:

@@ -1,6 +1,6 @@
 """Field ids by name and names by field id, over all schemas in a table's or view's metadata.
 
-May import msgspec alone. Must not know commits. Source: Iceberg specification, "Schemas and Data Types". Decodes only
+May import only msgspec. Must not know commits. Source: Iceberg specification, "Schemas and Data Types". Decodes only
 the needed parts of a document, so a long history of snapshots costs little.
 """
 
@@ -11,9 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 DEPTH_MAX = 20
-"""Deepest level of nesting whose fields are named."""
+"""The maximum nesting depth of fields that are read."""
 BYTES_MAX = 8 << 20
-"""Largest document that is read; larger ones count as having no names."""
+"""The maximum size of a document that is read, in bytes; larger ones are treated as having no fields."""
 
 
 class _SnapshotSchema(msgspec.Struct, frozen=True, rename="kebab"):
@@ -44,7 +44,7 @@ class FieldNames(NamedTuple):
         return next(iter(self.schemas.values()), {})
 
     def id_of(self, name: str, *, snapshot: int | None = None) -> int | None:
-        """Return the id of a name: in the schema of a snapshot if given, else in the current or the newest schema that
+        """Return the id of a name: in the schema of the given snapshot, else in the current or the newest schema that
         has it.
         """
         schema = None if snapshot is None else self.by_snapshot.get(snapshot)

@@ -1,4 +1,4 @@
-"""Files that an Iceberg table references: manifests of a manifest list, files of a manifest, and additions of a commit.
+"""Files that an Iceberg table references: manifests in a manifest list, files in a manifest, and additions of a commit.
 
 May import `limnos.formats.avro` for bounded reading, `limnos.model.errors`, msgspec and this package. Must not read
 files: bytes are passed in.
@@ -25,7 +25,7 @@ class ListedManifest(msgspec.Struct, frozen=True, array_like=True):
 
     path: str
     size: int | None
-    """Its length in bytes as the list states; None if it does not."""
+    """Its length in bytes according to the list; None if the list lacks it."""
     snapshot_id: int | None
     """The snapshot that added it."""
 
@@ -35,11 +35,11 @@ class ListedFile(msgspec.Struct, frozen=True, array_like=True):
 
     path: str
     size: int | None
-    """Its length in bytes as the manifest states; None if it does not."""
+    """Its length in bytes according to the manifest; None if the manifest lacks it."""
 
 
 class FilePage(msgspec.Struct, frozen=True, array_like=True):
-    """Some files of a manifest, and whether there are more."""
+    """Some files of a manifest, and whether more follow."""
 
     files: tuple[ListedFile, ...]
     has_more: bool
@@ -55,7 +55,7 @@ class SnapshotFiles(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AddedSnapshots(msgspec.Struct, frozen=True, array_like=True):
-    """The snapshots that a commit adds, and new locations that it sets, where the table may have files from then on."""
+    """The snapshots that a commit adds, and the new locations that it allows for the table's files."""
 
     snapshots: tuple[SnapshotFiles, ...]
     new_places: tuple[str, ...]
@@ -77,7 +77,7 @@ def read_manifest(data: bytes, *, only_added: bool, skip: int = 0, limit: int) -
         data: The manifest.
         only_added: Whether to return only files that the manifest adds, instead of all live files.
         skip: The number of files to skip.
-        limit: The largest number of files to return.
+        limit: The maximum number of files to return.
 
     Raises:
         InvalidTable: The manifest is malformed.
@@ -168,19 +168,21 @@ def page_request(*, only_added: bool, skip: int, limit: int) -> bytes:
 
 
 def offloaded_manifests(data: bytes) -> list[bytes]:
-    """Read a manifest list: its bytes in, JSON of `ListedManifest`s out."""
+    """Read a manifest list: takes its bytes, returns JSON of `ListedManifest`s."""
     return [msgspec.json.encode(read_manifest_list(data))]
 
 
 def offloaded_files(data: bytes, requested: bytes) -> list[bytes]:
-    """Read some files of a manifest: its bytes and a page request in, JSON of a `FilePage` out."""
+    """Read some files of a manifest: takes its bytes and a page request, returns JSON of a `FilePage`."""
     request = msgspec.json.decode(requested, type=_PageRequest)
     page = read_manifest(data, only_added=request.only_added, skip=request.skip, limit=request.limit)
     return [msgspec.json.encode(page)]
 
 
 def offloaded_added(request: bytes) -> list[bytes]:
-    """Read the snapshots that a commit adds: the request's body in, JSON of `AddedSnapshots` out. Raises BadRequest."""
+    """Read the snapshots that a commit adds: takes the request's body, returns JSON of `AddedSnapshots`. Raises
+    BadRequest.
+    """
     try:
         updates = msgspec.json.decode(request, type=_CommitUpdates).updates
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """Typed access to JSON documents: a wrong type in a client's document raises `BadRequest` with the name of the field.
 
-May import the standard library and `limnos.model.errors`. Must not know what the documents mean. Every commit calls
-this many times, so messages are only built for errors.
+May import the standard library and `limnos.model.errors`. Must not know the meaning of documents. Every commit calls
+these functions many times, so messages are built only for errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LONG_MAX = 2**63 - 1
 
 
 def json_kind(value: object) -> str:
-    """The JSON name of a value's type, with its article, for messages."""
+    """The JSON name of a value's type with its article, such as `an object`, for messages."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -66,7 +66,7 @@ def as_string(value: object, what: str) -> str:
 
 
 def as_integer(value: object, what: str, *, low: int = -LONG_MAX - 1, high: int = LONG_MAX) -> int:
-    """The value as an integer between `low` and `high`, both included. Booleans and fractions are refused."""
+    """The value as an integer between `low` and `high`, both inclusive. Booleans and fractions are refused."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type_error(what, "an integer", value)
     if not low <= value <= high:

@@ -1,4 +1,4 @@
-"""The table metadata document as a whole: encoding, file names, its properties, reduced forms, checks.
+"""The table metadata document as a whole: encoding, file names, properties, reduced forms, checks.
 
 May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know commits. Source: Iceberg
 specification, "Table Metadata"; seed documents on the Iceberg REST protocol.
@@ -46,7 +46,7 @@ PREVIOUS_VERSIONS_MAX_DEFAULT = 100
 DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
 METADATA_PATH = "write.metadata.path"
 DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
-"""Properties that send writers of data files to another location than the table's."""
+"""The properties that set another location than the table's for data files."""
 _DATA_PATHS = frozenset(DATA_PATHS)
 METADATA_CODEC = "write.metadata.compression-codec"
 
@@ -67,7 +67,7 @@ def decode(data: bytes) -> Json:
 
 
 def is_packed(data: bytes) -> bool:
-    """Whether a metadata file is compressed; its size then says nothing about its content."""
+    """Whether a metadata file is compressed, so that its size does not show the size of its content."""
     return data.startswith(_GZIP_MAGIC)
 
 
@@ -85,7 +85,7 @@ def _unpack(data: bytes) -> bytes:
 
 
 def pack(data: bytes) -> bytes:
-    """Compress a metadata file. The result depends on the bytes alone."""
+    """Compress a metadata file. The result is a deterministic function of the bytes."""
     return gzip.compress(data, mtime=0)
 
 
@@ -95,7 +95,7 @@ def encode(metadata: Json) -> bytes:
 
 
 def file_name(version: int, *, uuid: str, gzip: bool) -> str:
-    """The name of a metadata file: five digits, a uuid, and the suffix by which readers recognise compression."""
+    """The name of a metadata file: five digits, a uuid, and the suffix that shows readers whether it is compressed."""
     return f"{version:05d}-{uuid}{'.gz' if gzip else ''}.metadata.json"
 
 
@@ -109,7 +109,7 @@ def version_of(location: str | None) -> int:
 
 
 def strip_slash(location: str) -> str:
-    """A location without trailing slashes; the two of a bare `scheme://` stay."""
+    """A location without trailing slashes; those of a bare `scheme://` are kept."""
     if not location.endswith("/"):
         return location
     bare = location.rstrip("/")  # in one step: a location may have megabytes of slashes
@@ -134,7 +134,7 @@ def property_of(metadata: Json, key: str) -> str | None:
 
 
 def whole_number(text: str) -> int | None:
-    """The integer in a property's text; None if it is no integer of at most 9 digits."""
+    """The integer in a property's text; None unless it is an integer of at most 9 digits."""
     return int(text) if _WHOLE_NUMBER.fullmatch(text.strip()) else None
 
 
@@ -158,9 +158,9 @@ def stated_path(metadata: Json) -> str | None:
 
 
 def outside_paths(metadata: Json) -> dict[str, str]:
-    """Return the locations outside of the table's own to which properties send writers, by property.
+    """Return the locations outside of the table's own that properties set for its files, by property.
 
-    Compared as text.
+    Locations are compared as text.
     """
     properties = metadata.get("properties")
     if not properties or (isinstance(properties, dict) and _DATA_PATHS.isdisjoint(properties)):
@@ -197,7 +197,7 @@ def rows(metadata: Json, key: str) -> list[Json]:
 
 
 def references(metadata: Json) -> dict[str, Json]:
-    """Branches and tags by name. Documents without references have only `main`, at the current snapshot."""
+    """The branches and tags by name. A document without references has only `main`, at the current snapshot."""
     result = metadata.get("refs")
     if result is None:
         current = current_snapshot_id(metadata)
@@ -222,14 +222,14 @@ def current_schema(metadata: Json) -> Json:
 
 
 def no_snapshot(version: int) -> int | None:
-    """The value of `current-snapshot-id` for no snapshot, by format version."""
+    """The value of `current-snapshot-id` for a table without snapshots, by format version."""
     return None if version >= 3 else -1
 
 
 def refs_only(metadata: Json) -> Json:
     """Return the document with only the snapshots that references point to (`snapshots=refs`).
 
-    Statistics of the other snapshots are removed, too; logs, location and times stay. The given document is not
+    Statistics of the other snapshots are removed, too; logs, location and times are kept. The given document is not
     changed.
     """
     entries = {ref.get("snapshot-id") for ref in references(metadata).values()}
@@ -286,20 +286,20 @@ def _number_fields(fields: list[Json]) -> list[Json]:
 def with_uuid(metadata: Json, uuid: str) -> Json:
     """Return the document with this uuid unless it has one.
 
-    Version 1 files may lack it, and clients assert the one that they see.
+    Version 1 files may lack it, and clients assert the uuid that they have read.
     """
     return metadata if metadata.get("table-uuid") is not None else {**metadata, "table-uuid": uuid}
 
 
 def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
-    """Check that this is complete table metadata of format version 1 to 3 that can be served and committed to.
+    """Check that a document is complete table metadata of format version 1 to 3 that can be served and committed to.
 
     Args:
         metadata: The document.
         latest_ms: The latest allowed time of its last change, in milliseconds since 1970; None for any.
 
     Raises:
-        BadRequest: The document is no such metadata.
+        BadRequest: The document is not valid metadata.
     """
     if "view-uuid" in metadata:
         raise BadRequest("This is the metadata of a view; register it as a view")
@@ -327,7 +327,7 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
 
 
 def _check_times(metadata: Json, latest_ms: int) -> None:
-    """Refuse a table to which no client with a right clock could commit: logs are ordered by time."""
+    """Refuse a table to which no client with a correct clock could commit: logs are ordered by time."""
     times = [integer_at(metadata, "last-updated-ms", where=_HERE)]
     for key in ("snapshot-log", "metadata-log"):
         times += [integer_at(entry, "timestamp-ms", where=_HERE) for entry in rows(metadata, key)[-1:]]

@@ -1,8 +1,8 @@
 """Heavy work on metadata as pure functions from bytes to bytes, for worker processes that can be killed.
 
-May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know who runs it. Decoding,
-building and encoding happen together here, so that the server never decodes a large request or document. It receives an
-outline (the few fields that it uses) and the document's bytes.
+May import the standard library, msgspec, `limnos.model.errors` and this package. Decoding, building and encoding are
+done together here, so that the server never decodes a large request or document. The server receives an outline (the
+few fields that it uses) and the document's bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OUTLINE = (
 
 
 class CommitBody(msgspec.Struct):
-    """The JSON body of a commit request, as a worker process decodes it."""
+    """The JSON body of a commit request, for a worker process."""
 
     requirements: list[object] = []
     updates: list[object] = []
@@ -70,7 +70,7 @@ class CommitTerms(msgspec.Struct):
     uuid: str
     now_ms: int
     previous_location: str | None
-    """The document's metadata file; None if the same request built the document."""
+    """The document's metadata file; None if the same request created the document."""
     ahead_ms: int = AHEAD_MS
 
 
@@ -101,7 +101,9 @@ def _outline(metadata: Json) -> bytes:
 
 
 def _whole(metadata: Json) -> list[bytes]:
-    """The outline, the document's bytes, and the compressed bytes if the table wants compression, else empty."""
+    """The outline, the document's bytes, and the compressed bytes if the table's properties require compression, else
+    empty.
+    """
     body = iceberg_metadata.encode(metadata)
     return [_outline(metadata), body, iceberg_metadata.pack(body) if iceberg_metadata.wants_gzip(metadata) else b""]
 
@@ -109,7 +111,7 @@ def _whole(metadata: Json) -> list[bytes]:
 def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
     """Apply a commit to a document.
 
-    Returns nothing if nothing changes; else the old outline, the new outline, the bytes and the compressed bytes.
+    Returns nothing if nothing changes; otherwise the old outline, the new outline, the bytes and the compressed bytes.
     """
     commit_body, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), known.uuid)
@@ -122,7 +124,7 @@ def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
 def commit_create(request: bytes, times: bytes) -> list[bytes]:
     """Build the table of a staged create. Returns outline, bytes, compressed bytes.
 
-    `times`: now, and how far clients' clocks may be ahead, in milliseconds, separated by a space.
+    `times`: the current time, and how far clients' clocks may be ahead, in milliseconds, separated by a space.
     """
     now_ms, ahead_ms = map(int, times.split())
     body = _read(request, CommitBody)
@@ -213,7 +215,7 @@ def restrict(body: bytes, bound: bytes) -> list[bytes]:
 
 
 def reading_shape(body: bytes) -> list[bytes]:
-    """Reduce a document to the parts with which its files are read."""
+    """Reduce a document to the parts that are needed to read its files."""
     return [msgspec.json.encode(read_restrictions.reading_shape(iceberg_metadata.decode(body)))]
 
 
@@ -236,4 +238,4 @@ OFFLOADED_WORK: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-added": file_lists.offloaded_added,
     "iceberg-snapshots": file_lists.offloaded_snapshots,
 }
-"""The functions that a worker process offers, by name. All arguments and results are bytes."""
+"""The functions that a worker process can run, by name. All arguments and results are bytes."""

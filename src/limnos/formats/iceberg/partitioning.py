@@ -85,7 +85,7 @@ def key_of(one: Json) -> tuple[object, object]:
 
 
 def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
-    """Sources, transforms and names of fields: equal for two specs that agree, whatever their field ids."""
+    """A key for the sources, transforms and names of fields: equal for two equal specs, whatever their field ids."""
     return tuple((*key_of(one), hashable(one.get("name"))) for one in fields)
 
 
@@ -95,7 +95,7 @@ def with_field_ids(fields: list[Json], next_id: Callable[[Json], int]) -> list[J
 
 
 def highest_field_id(fields: Iterable[Json]) -> int:
-    """The highest field id; 999 without fields."""
+    """The highest field id; 999 if there are no fields."""
     return max((integer_at(one, "field-id", where=_SPEC) for one in fields), default=FIRST_FIELD_ID - 1)
 
 

@@ -1,8 +1,8 @@
 """Read restrictions of one table: binding them to its columns, combining them, and the metadata that a restricted user
 may see.
 
-May import the standard library, msgspec, `limnos.model` and this package. Must not know users nor where files are. Wire
-form and actions: Iceberg REST specification, read restrictions. Combination and visibility: decision record 0093.
+May import the standard library, msgspec, `limnos.model` and this package. Must not know users or storage. Wire form and
+actions: Iceberg REST specification, read restrictions. Combination and visibility: decision record 0093.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ FITS: Final[Mapping[str, frozenset[str] | None]] = {
     NULL: None, FIXED: _PLAIN, "mask-alphanum": _TEXTS, "show-first-4": _TEXTS, "show-last-4": _TEXTS, "truncate-to-year": _MOMENTS,
     "truncate-to-month": _MOMENTS, "sha-256-global": _HASHED, QUERY_LOCAL: _HASHED,
 }  # fmt: skip
-"""The nine mask actions, and the type families of each; None: every type."""
+"""The nine mask actions with the type families to which each applies; None for every type."""
 _REPEATABLE: Final = frozenset((NULL, FIXED, "show-first-4", "show-last-4", "truncate-to-year", "truncate-to-month"))
-"""Idempotent actions."""
+"""The idempotent mask actions."""
 _HIDES_MORE: Final = {
     frozenset(("truncate-to-year", "truncate-to-month")): "truncate-to-year",
     frozenset(("sha-256-global", QUERY_LOCAL)): QUERY_LOCAL,
@@ -47,8 +47,8 @@ _HERE: Final = "Table metadata"
 
 
 class BoundRestrictions(msgspec.Struct, frozen=True):
-    """The restrictions that apply to one user of one table: a filter over field ids (None: all rows), and an action for
-    each masked field.
+    """The restrictions that apply to one user of one table: a filter over field ids (None for all rows), and an action
+    for each masked field.
     """
 
     row_filter: Json | None
@@ -56,7 +56,7 @@ class BoundRestrictions(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """A hash: users with equal digests see the same."""
+        """A hash: users with equal digests see the same rows and values."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:32]
 
     @property
@@ -66,7 +66,7 @@ class BoundRestrictions(msgspec.Struct, frozen=True):
 
 
 class TopField(msgspec.Struct, frozen=True):
-    """A top-level column. `kind` is its type as Iceberg writes it, or struct, list or map."""
+    """A top-level column. `kind` is its type in Iceberg's notation, or struct, list or map."""
 
     id: int
     name: str
@@ -111,7 +111,8 @@ def strictest(one: str, other: str) -> str:
 
 
 def terms_bound(terms: RestrictionTerms, schema: Json) -> RestrictionTerms:
-    """Bind the terms of a restriction to a table's columns: fields get ids, values their types.
+    """Bind the terms of a restriction to a table's columns: replace names by field ids and convert values to the
+    columns' types.
 
     Raises BadRequest if they do not fit.
     """
@@ -161,7 +162,7 @@ def _filter_text(text: str, fields: Iterable[TopField]) -> str:
 def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json) -> BoundRestrictions:
     """Combine the restrictions that apply: filters by AND, and the strictest of several masks on a column.
 
-    Raises PermissionDenied if a restriction no longer fits the table: the table is then closed.
+    Raises PermissionDenied if a restriction no longer fits the table: the table is then inaccessible to them.
 
     Args:
         applying: The name and terms of each restriction.
@@ -182,7 +183,7 @@ def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json) -> 
 
 
 def _masked_fields(mask: ColumnMask, fields: Iterable[TopField], *, name: str) -> list[TopField]:
-    """Return the columns of a mask. A namespace's mask applies to columns of its name, in any case."""
+    """Return the columns of a mask. A namespace's mask applies to columns with its name, ignoring case."""
     if not mask.field_id:
         return [each for each in fields if each.name.casefold() == mask.column.casefold()]
     results = [each for each in fields if each.id == mask.field_id]
@@ -219,10 +220,10 @@ def _broken_restriction(name: str, why: str) -> PermissionDenied:
 
 
 def restrictions_json(bound: BoundRestrictions) -> Json:
-    """Return the restrictions for a load result, as far as they change nothing in files that are already restricted.
+    """Return the restrictions for a load result, without those that would change files that are already restricted.
 
-    A filter on a masked column, and a mask that is not idempotent, would change them: the client would apply what the
-    server has applied already.
+    A filter on a masked column, and a mask that is not idempotent, would change them: the client would apply again what
+    the server has already applied.
     """
     fields: Json = {}
     if bound.row_filter is not None and not bound.masks.keys() & {
@@ -240,9 +241,9 @@ def restrictions_json(bound: BoundRestrictions) -> Json:
 
 
 def nowhere_of(metadata: Json) -> str:
-    """Return the location that restricted users get for every file of a table.
+    """Return the fictitious location that restricted users get for every file of a table.
 
-    No file exists there, and the path's name tells the reason.
+    No file exists there, and the path's name states the reason.
     """
     scheme, sign, rest = text_at(metadata, "location", where=_HERE).partition("://")
     root = f"{scheme}://{rest.partition('/')[0]}" if sign else "file://"
@@ -250,10 +251,10 @@ def nowhere_of(metadata: Json) -> str:
 
 
 def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
-    """Return what a restricted user may know of a table: its current columns, and ids, times and kinds of its
+    """Return the metadata of a table for a restricted user: its current columns, and ids, times and kinds of its
     snapshots.
 
-    The result is built from fields known to reveal no value, so later additions to the metadata are not revealed. All
+    The result is built from fields known to reveal no values, so later additions to the metadata are not revealed. All
     locations are fictitious, and there are no partitions or sort orders.
     """
     shaped = iceberg_metadata.with_current_shape(metadata)
@@ -287,7 +288,7 @@ def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
 
 
 def reading_shape(metadata: Json) -> Json:
-    """Return the parts of a table's metadata with which the server reads its files.
+    """Return the parts of a table's metadata that the server needs to read its files.
 
     They are the current columns, the partition specs, and the name mapping. A commit of rows does not change them, so
     restricted files can be reused.
@@ -316,7 +317,7 @@ def reading_shape(metadata: Json) -> Json:
 
 
 def _is_kept(key: str) -> bool:
-    """Return whether a property is about how files are read and written, not where they are."""
+    """Return whether a property concerns the reading and writing of files, not their locations."""
     return key == "comment" or (key.startswith(_KEPT) and "path" not in key)
 
 

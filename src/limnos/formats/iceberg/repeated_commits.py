@@ -1,4 +1,4 @@
-"""Repeated commits: a client sends a commit again after its answer was lost.
+"""Repeated commits: a client repeats a commit after its response was lost.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. Snapshot ids are
 random, so an equal snapshot with the same id comes from the same commit. Refusing the repetition would make the client
@@ -38,7 +38,10 @@ def build(
 
 
 def check_unless_applied(base: Json, requirements: list[object], updates: list[object]) -> None:
-    """Check the requirements of a commit unless it was applied before. Raises as `requirements.check` does."""
+    """Check the requirements of a commit, unless the commit was already applied.
+
+    Raises as `requirements.check` does.
+    """
     try:
         iceberg_requirements.check(base, requirements)
     except CommitConflict:
@@ -47,10 +50,10 @@ def check_unless_applied(base: Json, requirements: list[object], updates: list[o
 
 
 def is_applied(base: Json, requirements: list[object], updates: list[object]) -> bool:
-    """Return whether a refused commit was applied before: it adds snapshots, and everything in it holds already.
+    """Return whether a refused commit was already applied: it adds snapshots, and all of its effects exist.
 
-    It may contain snapshots and references only. Each snapshot exists with equal content. Each reference points to its
-    snapshot or to a later descendant. Every requirement holds, except those about references.
+    It may contain only snapshots and references. Each snapshot exists with equal content. Each reference points to its
+    snapshot or to a later descendant. Every requirement is met, except those about references.
     """
     known = {one.get("snapshot-id"): one for one in rows(base, "snapshots")}
     added: set[object] = set()

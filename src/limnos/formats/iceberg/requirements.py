@@ -1,7 +1,7 @@
-"""Requirements of a commit: conditions on the table that the client has built upon.
+"""Requirements of a commit: conditions on the table's state that the client has assumed.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know updates, files or stores. Source:
-Iceberg REST specification, schema TableRequirement. Messages begin as the reference implementation's do, because
+Iceberg REST specification, schema TableRequirement. Messages begin like those of the reference implementation, because
 clients and its compatibility kit search for them.
 """
 
@@ -24,7 +24,7 @@ from limnos.model.errors import BadRequest, CommitConflict
 
 _CREATE = "assert-create"
 REQUIREMENTS_MAX = 10_000
-"""Enough for one per branch or tag, and a few more."""
+"""The maximum number of requirements: one per branch or tag, and a few more."""
 
 
 def is_create(requirements: list[object]) -> bool:
@@ -43,7 +43,7 @@ def _is_create(requested: list[Json]) -> bool:
 def check(base: Json | None, requirements: list[object]) -> None:
     """Check all requirements against the table's metadata; `base` None means that there is no table.
 
-    Raises CommitConflict for the first one that does not hold, with its type in the context; BadRequest for unknown or
+    Raises CommitConflict for the first one that is not met, with its type in the context; BadRequest for unknown or
     malformed ones.
     """
     requested = as_objects(requirements, "Field 'requirements'")
@@ -106,7 +106,7 @@ def _ref(base: Json, requirement: Json) -> None:
 
 
 def _same_id(field: str, stored: str, what: str) -> Callable[[Json, Json], None]:
-    """A check that one id of the table is still the one that the client has seen."""
+    """Return a check that an id of the table is the one in the requirement."""
 
     def check_id(base: Json, requirement: Json) -> None:
         integer = integer_at(requirement, field, where=f"assert-{field}", low=-1, high=INT_MAX)

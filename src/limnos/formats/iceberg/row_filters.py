@@ -1,9 +1,9 @@
-"""Row filters of read restrictions: parsed from every spelling in Iceberg's REST specification to one normal form.
+"""Row filters of read restrictions: parsed from every notation in Iceberg's REST specification to one normal form.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know users nor rows. The normal form
-is JSON. `and` and `or` have `left` and `right`; `not` has `child`. A comparison has a reference as `left` and a literal
-as `right`. Any other condition has its reference as `child`, and `in` has `values`. A reference is `{"type":
-"reference", "name": …}`; on a table it also has the field's `id`, which takes precedence over the name.
+May import the standard library, `limnos.model.errors` and this package. Must not know users or rows. The normal form is
+JSON. `and` and `or` have `left` and `right`; `not` has `child`. A comparison has a reference as `left` and a literal as
+`right`. Any other condition has its reference as `child`, and `in` has `values`. A reference is `{"type": "reference",
+"name": …}`; on a table it also has the field's `id`, which takes precedence over the name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from limnos.model.errors import BadRequest
 CONDITIONS_MAX: Final = 200
 DEPTH_MAX: Final = 100
 VALUES_MAX: Final = 1_000
-"""Most values of one `in`."""
+"""The maximum number of values of one `in`."""
 TRUE: Final[Json] = {"type": "true"}
 _FIXED: Final = ("true", "false")
 _JOINED: Final = ("and", "or")
@@ -32,7 +32,7 @@ _HERE: Final = "Row filter"
 
 
 class ConditionBudget:
-    """The number of conditions that a filter may still have."""
+    """The remaining number of conditions that a filter may have."""
 
     __slots__ = ("left",)
 
@@ -47,7 +47,7 @@ class ConditionBudget:
 
 
 def filter_read(value: object) -> Json:
-    """Return a filter in normal form, with columns by name or id as given. Raises BadRequest."""
+    """Return a filter in normal form; columns keep their names or ids. Raises BadRequest."""
     return _read(value, ConditionBudget(), depth=1)
 
 
@@ -98,7 +98,7 @@ def _reference(value: object) -> Json:
 
 
 def _value(value: object) -> object:
-    """Return a literal's bare value."""
+    """Return the plain value of a literal."""
     if isinstance(value, dict) and value.get("type") == "literal":
         value = value.get("value")
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,8 +1,8 @@
 """An indexed copy-on-write list of JSON objects, for a commit: finds, adds, replaces and removes rows by id.
 
-May import the standard library and this package's JSON types. Must not know what the rows mean. A commit may have
-thousands of updates for a list of thousands. So after a few linear searches by id, an index replaces them. `same` finds
-a row by its content. The first change copies the list; the given list is never changed.
+May import the standard library and this package's JSON types. Must not know the meaning of rows. A commit may have
+thousands of updates for a list of thousands of rows. So after a few linear searches by id, an index is built. `same`
+finds a row by its content. The first change copies the list; the given list is never changed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from limnos.formats.iceberg.json_types import Json
 
 SCANS_MAX = 4
-"""Number of linear searches before an index is built. Most commits look for one row."""
+"""The number of linear searches before an index is built. Most commits look for one row."""
 
 
 class DocumentRows:
@@ -83,7 +83,7 @@ class DocumentRows:
         return bool(places)
 
     def next_id(self, first: int) -> int:
-        """An integer id greater than all that the list has, or had in this commit; `first` for an empty list."""
+        """An integer id greater than all ids in the list, now or earlier in this commit; `first` for an empty list."""
         if self._highest is None:
             numbers = [row.get(self._id_key) for row in self]
             self._highest = max((one for one in numbers if isinstance(one, int)), default=first - 1)

@@ -1,4 +1,4 @@
-"""Reads where a table's scans are to be planned, from a property of its metadata, without decoding the rest.
+"""Reads the scan planning mode from a property of a table's metadata, without decoding the other parts.
 
 May import msgspec. Must not know requests. Source: Iceberg's OpenAPI, `LoadTableResult`, `scan-planning-mode`.
 """
@@ -19,7 +19,9 @@ class _TableProperties(msgspec.Struct):
 
 
 def scan_mode(body: bytes) -> list[bytes]:
-    """Return the mode in a document as one part: one of `SCAN_MODES`, or empty. Runs in a worker process."""
+    """Return the mode in a document as a list with one part: one of `SCAN_MODES`, or empty. Runs in a worker
+    process.
+    """
     try:
         result = msgspec.json.decode(body, type=_TableProperties).properties.get(SCAN_MODE, "")
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -29,14 +29,14 @@ from limnos.formats.iceberg.types import NESTED, PrimitiveType, parse_primitive,
 from limnos.model.errors import BadRequest
 
 DEPTH_MAX = 100
-"""Deepest nesting; deeper documents are refused before they exhaust the stack."""
+"""The maximum nesting depth; deeper documents are refused before they exhaust the stack."""
 COLUMNS_MAX = 50_000
-"""Most fields, at all levels together."""
+"""The maximum number of fields, at all levels together."""
 NAME_MAX = 4_000
-"""Longest dotted name of a nested field's parent, in characters: each field below repeats it."""
+"""The maximum length of the dotted name of a nested field's parent, in characters: each field below repeats it."""
 
 PROBLEMS_MAX = 10
-"""Most problems that an error message lists."""
+"""The maximum number of problems that an error message lists."""
 
 _NO_DEFAULT = frozenset(("unknown", "variant", "geometry", "geography"))
 
@@ -50,7 +50,7 @@ class SchemaColumn(msgspec.Struct, frozen=True, gc=False):
     required: bool
     parent: int | None
     by_struct: bool
-    """Whether it is reached through structs only, not through a list or map."""
+    """Whether its ancestors are all structs, not lists or maps."""
     has_default: bool = False
 
 
@@ -64,7 +64,7 @@ class SchemaColumns(msgspec.Struct, frozen=True):
 
     @property
     def highest_id(self) -> int:
-        """The highest field id; 0 without columns."""
+        """The highest field id; 0 if there are no columns."""
         return max(self.by_id, default=0)
 
 
@@ -176,7 +176,7 @@ def _add_type(
 
 @dataclass(frozen=True, slots=True)
 class _PartKeys:
-    """The keys of a field's attributes: in an object of its own, or in that of the list or map it belongs to."""
+    """The keys of a field's attributes: in its own object, or in the object of the list or map that contains it."""
 
     holds: str
     id: str
@@ -224,7 +224,7 @@ def _check_type(value: object, name: str) -> PrimitiveType | None:
 
 
 def _check_extras(holder: Json, parsed: PrimitiveType | None, name: str) -> bool:
-    """Check the further attributes of a struct's field. Returns whether it has a default."""
+    """Check the optional attributes of a struct's field. Returns whether it has a default."""
     if not isinstance(holder.get("doc"), (str, NoneType)):
         raise BadRequest(f"{_where(name)}: field 'doc' must be a string, not {json_kind(holder['doc'])}")
     if holder.get("initial-default") is None and holder.get("write-default") is None:
@@ -264,7 +264,9 @@ _VALUES: dict[str, Callable[[object], bool]] = {
 
 
 def _fits(value: object, parsed: PrimitiveType | None, type_value: object) -> bool:
-    """Whether a default has the JSON form of its type (specification, Appendix D); the other primitives are strings."""
+    """Whether a default has the JSON form of its type (specification, Appendix D); other primitive types have
+    strings.
+    """
     if parsed is not None:
         return _VALUES.get(parsed.family, _is_text)(value)
     nested = as_object(type_value, "type")["type"]
@@ -316,7 +318,7 @@ def same_schema(one: Json, other: Json) -> bool:
 def content_of(schema: Json) -> bytes:
     """A text that is equal for checked schemas with equal fields and identifier fields, whatever their schema ids.
 
-    Types are normalized, and null entries are left out.
+    Types are normalized, and null entries are omitted.
     """
     ids = schema.get("identifier-field-ids")
     chosen = sorted({str(one) for one in ids}) if isinstance(ids, list) else []
@@ -347,7 +349,7 @@ def _comparable(value: object) -> object:
 
 
 def _spelling(text: str) -> str:
-    """The canonical form of a type; another text is returned unchanged."""
+    """The canonical form of a type; other text is returned unchanged."""
     try:
         return parse_primitive(text).text
     except BadRequest:

@@ -66,7 +66,7 @@ def check_binding(fields: Iterable[Json], columns: SchemaColumns) -> None:
 
 
 def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
-    """A key for the fields of a sort order: equal for two that sort alike; order ids are ignored."""
+    """A key for the fields of a sort order: equal for orders that sort in the same way; order ids are ignored."""
     return tuple(
         (
             hashable(one.get("source-id")),

@@ -1,4 +1,4 @@
-"""Iceberg's primitive types: names, canonical spelling, and the format version that each needs.
+"""Iceberg's primitive types: names, canonical form, and the format version that each needs.
 
 May import the standard library, msgspec and `limnos.model.errors`. Must not know schemas or tables. Source: Iceberg
 specification, "Primitive Types" and Appendix C.
@@ -68,7 +68,7 @@ def parse_primitive(text: str) -> PrimitiveType:
 
 @lru_cache(maxsize=4096)
 def plain_primitive(text: str) -> PrimitiveType | None:
-    """A primitive type that every format version has; None for another text."""
+    """The primitive type for a text, if every format version has it; None for other text."""
     try:
         primitive_type = parse_primitive(text)
     except BadRequest:

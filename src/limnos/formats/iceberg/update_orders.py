@@ -19,7 +19,7 @@ from limnos.model.errors import BadRequest
 
 
 def add_sort_order(draft: MetadataDraft, update: Json) -> None:
-    """Add a sort order, or find an existing one that sorts alike. Afterwards -1 stands for it.
+    """Add a sort order, or find an existing one that sorts in the same way. After that, -1 refers to it.
 
     The unsorted order always has id 0; others count from 1.
     """

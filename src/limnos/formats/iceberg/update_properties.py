@@ -1,4 +1,5 @@
-"""Updates of table properties: set and remove. Reserved properties are instructions or ignored, and never stored.
+"""Updates of table properties: set and remove. Reserved properties are instructions or are ignored; they are never
+stored.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
 """

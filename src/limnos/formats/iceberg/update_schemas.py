@@ -13,7 +13,7 @@ from limnos.model.errors import BadRequest
 
 
 def add_schema(draft: MetadataDraft, update: Json) -> None:
-    """Add a schema, or find an equal one. Afterwards -1 stands for it.
+    """Add a schema, or find an equal one. After that, -1 refers to it.
 
     The schema id and `last-column-id` in the request are ignored: the next free id is assigned, and the highest field
     id is computed.

@@ -24,7 +24,7 @@ from limnos.model.errors import BadRequest
 
 
 def add_spec(draft: MetadataDraft, update: Json) -> None:
-    """Add a partition spec, or find an existing one with the same fields. Afterwards -1 stands for it."""
+    """Add a partition spec, or find an existing one with the same fields. After that, -1 refers to it."""
     spec = object_at(update, "spec", where="add-spec")
     fields = spec_fields(spec)
     specs, content = draft.rows("partition-specs"), content_of(fields)
@@ -42,8 +42,8 @@ def add_spec(draft: MetadataDraft, update: Json) -> None:
 
 
 def _field_ids(draft: MetadataDraft, fields: list[Json]) -> Callable[[Json], int]:
-    """A function that assigns ids to fields without one: that of the same source and transform in an older spec, else
-    the next free id.
+    """Return a function that assigns an id to a field without one: the id of a field with the same source and transform
+    in an older spec, else the next free id.
 
     In version 1 ids count from 1000 within each spec instead.
     """

@@ -28,7 +28,7 @@ def assign_uuid(draft: MetadataDraft, update: Json) -> None:
 
 
 def upgrade_format_version(draft: MetadataDraft, update: Json) -> None:
-    """Raise the format version. No-op for the same one; a lower one raises BadRequest."""
+    """Raise the format version. No-op for the same one. Raises BadRequest for a lower one."""
     upgrade_to(draft, integer_at(update, "format-version", where="upgrade-format-version"))
 
 

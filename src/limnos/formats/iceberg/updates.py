@@ -27,7 +27,9 @@ from limnos.formats.iceberg.metadata import DEFAULT_VERSION, VERSIONS, VERSIONS_
 from limnos.model.errors import BadRequest
 
 UPDATES_MAX = 20_000
-"""Old clients send one for each snapshot that they expire. So many take a fraction of a second."""
+"""The maximum number of updates. Old clients send one for each snapshot that they expire, and this number takes a
+fraction of a second.
+"""
 
 ACTIONS: dict[str, Callable[[MetadataDraft, Json], None]] = {
     "assign-uuid": update_table.assign_uuid,
@@ -69,7 +71,7 @@ def apply(
         updates: The updates of the request.
         now_ms: The time in milliseconds since 1970.
         previous_location: The metadata file of `base`, for the metadata log.
-        ahead_ms: How far a snapshot may be dated after `now_ms`.
+        ahead_ms: How far a snapshot's time may be after `now_ms`, in milliseconds.
 
     Raises:
         CommitConflict: A snapshot is behind the table; the client must rebuild its commit.

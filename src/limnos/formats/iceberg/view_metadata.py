@@ -33,12 +33,15 @@ HISTORY_DEFAULT = 10
 HISTORY_MAX = 1000
 DROP_DIALECT = "replace.drop-dialect.allowed"
 SQL_BYTES_MAX = 4 << 20
-"""Longest SQL text in bytes. Programs write views, too, but each version stores its own text."""
+"""The maximum length of a SQL text in bytes. Programs may generate views, and each version stores its own text."""
 HERE = "View metadata"
 
 
 def history_size(metadata: Json) -> int:
-    """The number of versions that a view keeps. Raises BadRequest if the property is no number from 1 to the limit."""
+    """The number of versions that a view keeps.
+
+    Raises BadRequest unless the property is a number from 1 to the limit.
+    """
     text = property_of(metadata, HISTORY)
     if text is None:
         return HISTORY_DEFAULT
@@ -56,7 +59,7 @@ def may_drop_dialect(metadata: Json) -> bool:
 
 
 def check_version(version: Json) -> None:
-    """Check that this is a complete view version with one text per dialect, compared without case.
+    """Check that a view version is complete and has one text per dialect, ignoring case.
 
     Raises BadRequest.
     """
@@ -103,14 +106,14 @@ def current_version(metadata: Json) -> Json:
 
 
 def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
-    """Check that this is complete view metadata of a format version that can be served and replaced.
+    """Check that a document is complete view metadata of a format version that can be served and replaced.
 
     Args:
         metadata: The document.
         latest_ms: The latest allowed time in its log, in milliseconds since 1970; None for any.
 
     Raises:
-        BadRequest: The document is no such metadata.
+        BadRequest: The document is not valid metadata.
     """
     if "table-uuid" in metadata or "partition-specs" in metadata:
         raise BadRequest("This is the metadata of a table; register it as a table")

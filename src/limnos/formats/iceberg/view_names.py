@@ -1,8 +1,8 @@
-"""Finds the tables and views that a view's text reads by name, as far as possible without its engine.
+"""Finds the tables and views that a view's text names, as far as possible without its engine.
 
 May import the standard library, msgspec and this package's JSON types. Must not know rights. It may miss names, but
-reports none wrongly: a reported name stands where a relation stands, outside of comments, strings, column names and the
-text's own WITH. An unknown syntax is not recognised and grants nothing.
+reports none wrongly: a reported name is in the position of a relation, outside of comments, strings, column names and
+the text's own WITH. Unknown syntax is not recognised and grants nothing.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 TEXT_CHARS_MAX = 64 << 10
-"""Most characters that are scanned, of one text and of all texts of a request, because scanning blocks the event
-loop.
+"""The maximum number of characters that are scanned, of one text and of all texts of a request, because scanning blocks
+the event loop.
 """
 
 _BACKSLASHED = frozenset(("spark", "hive", "databricks", "impala", "bigquery", "mysql"))
-"""Dialects with backslash escapes, in which double quotes delimit strings and back-quotes names."""
+"""Dialects with backslash escapes, in which double quotes delimit strings and back quotes delimit names."""
 _SPACE = r"\s++|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
 _PLAIN = re.compile(
     rf"""(?:{_SPACE})|(?P<string>'(?:[^']|'')*+'?)|(?P<name>"(?:[^"]|"")*+"?)|(?P<word>[\w$]++)|(?P<sign>.)""",
@@ -74,12 +74,12 @@ class _SqlToken(msgspec.Struct):
 
 @dataclass(slots=True)
 class _BracketFrame:
-    """The state between two brackets."""
+    """The scanning state of an open bracket."""
 
     has_select: bool = False
     in_from: bool = False
     wants: bool = False
-    """A relation may come next."""
+    """Whether a relation may come next."""
     opened: int = 0
 
 
@@ -91,7 +91,7 @@ class _SqlReader:
     frames: list[_BracketFrame] = field(default_factory=lambda: [_BracketFrame()])
     found: list[tuple[str, ...]] = field(default_factory=list)
     own: set[str] = field(default_factory=set)
-    """Names of the text's own queries (WITH)."""
+    """The names of the text's own queries (WITH)."""
 
 
 def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: TextBudget | None = None) -> bool:
@@ -101,7 +101,7 @@ def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: TextBud
         document: The view's metadata.
         path: The object's path below the catalog.
         catalog: The catalog's name.
-        room: The remaining budget of text for this and other views; a text that exceeds it names nothing.
+        room: The remaining budget of text for this and other views; a text that exceeds it is not scanned.
     """
     view = msgspec.json.decode(document, type=_ViewMetadata)
     version = next((one for one in view.versions if one.version_id == view.current_version_id), None)
@@ -125,7 +125,7 @@ class TextBudget:
         self.chars = TEXT_CHARS_MAX
 
     def takes(self, sql: str) -> bool:
-        """Return whether a text fits into the rest of the budget, and subtract the text's length."""
+        """Return whether a text fits into the remaining budget, and subtract the text's length."""
         if len(sql) > self.chars:
             return False
         self.chars -= len(sql)
@@ -133,7 +133,7 @@ class TextBudget:
 
 
 def _may_name(sql: str, name: str) -> bool:
-    """Whether a text could contain a name at all; names with quotes may be written in several ways."""
+    """Whether a text could contain a name at all; a name with quotes may have several notations."""
     return '"' in name or "`" in name or name in sql or name in sql.lower()
 
 
@@ -221,8 +221,8 @@ def _name(reading: _SqlReader, frame: _BracketFrame, at: int) -> int:
 
 
 def _means(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str], is_near: bool) -> bool:
-    """Whether a name may denote the object at a path: relative to the catalog, after its name, or in the default
-    namespace.
+    """Whether a name may refer to the object at a path: relative to the catalog, after the catalog's name, or in the
+    default namespace.
 
     `is_near`: the path is in the default namespace.
     """
@@ -236,7 +236,7 @@ def _means(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str],
 
 
 def _is_namespace(levels: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
-    """Whether levels denote a namespace. Engines with flat schemas write a nested one as a single part with dots."""
+    """Whether levels refer to a namespace. Engines with flat schemas write a nested one as a single part with dots."""
     if len(levels) > len(namespace):
         return False
     if len(levels) < len(namespace):
@@ -245,5 +245,5 @@ def _is_namespace(levels: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
 
 
 def _is_spelled(text: str, called: str) -> bool:
-    """Whether two names are equal. Case-insensitive engines use names in lower case."""
+    """Whether two names are equal. Case-insensitive engines convert names to lower case."""
     return called in (text, text.lower())

@@ -2,7 +2,7 @@
 
 May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. Source: Iceberg
 REST specification, schemas ViewUpdate and ViewRequirement. Ids, trimming of versions and dialects follow the reference
-implementation, and messages do where its compatibility kit searches for them.
+implementation, and so do messages that its compatibility kit searches for.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ViewDraft:
 def new_view(
     *, uuid: str, location: str, schema: Json, version: Json, properties: object, now_ms: int, ahead_ms: int = AHEAD_MS
 ) -> Json:  # fmt: skip
-    """Return the metadata of a new view. Its first version has id 1 and its schema id 0, whatever the request says.
+    """Return the metadata of a new view. Its first version has id 1 and its schema id 0, whatever ids the request has.
 
     Field ids are kept, because no file refers to them. `now_ms` is milliseconds since 1970. Raises BadRequest.
     """
@@ -75,7 +75,7 @@ def new_view(
 
 
 def check(base: Json, requirements: list[object]) -> None:
-    """Check all requirements. Raises CommitConflict if one does not hold, BadRequest for unknown ones."""
+    """Check all requirements. Raises CommitConflict if one is not met, BadRequest for unknown ones."""
     for one in as_objects(requirements, "Field 'requirements'"):
         kind = string_at(one, "type", where="Requirement")
         if kind != "assert-view-uuid":
@@ -101,7 +101,7 @@ def apply(base: Json, updates: list[object], *, now_ms: int, ahead_ms: int = AHE
 
 
 def writes_text(updates: list[object]) -> bool:
-    """Whether updates set the view's text, even to the one that it has."""
+    """Whether updates set the view's text, even to its current text."""
     return any(one.get("action") in _TEXTUAL for one in as_objects(updates, "Field 'updates'"))
 
 
@@ -244,7 +244,7 @@ def _keep_dialects(before: Json, after: Json) -> None:
 
 
 def _trim(doc: Json, count: int) -> None:
-    """Expire old versions of a view: keep `count`, the current one always and otherwise the newest.
+    """Expire old versions of a view: keep the current one and the newest, `count` in total.
 
     The version log loses all entries up to the last one that names an expired version.
     """

@@ -1,4 +1,5 @@
-"""Table maintenance as pure functions: what a table's metadata says about its health, and what may be removed from it.
+"""Table maintenance as pure functions: the assessment of a table by its metadata, and the selection of what may be
+removed from it.
 
-May import `formats.iceberg`, `formats.avro` and msgspec. Must not read files, nor know who carries out an operation.
+May import `formats.iceberg`, `formats.avro` and msgspec. Must not read files or know how operations are carried out.
 """

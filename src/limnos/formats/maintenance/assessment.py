@@ -1,7 +1,7 @@
-"""Assessment of tables: what a table's metadata, and where it is worth it its manifests, say about needed maintenance.
+"""Assessment of tables: finds needed maintenance from a table's metadata, and from its manifests if that is worthwhile.
 
-May import this package, `formats.avro`, `formats.iceberg` and `model`. Must not read files. Summaries of snapshots
-come from clients and may be wrong: they steer effort and reports, and never what is deleted.
+May import this package, `formats.avro`, `formats.iceberg` and `model`. Must not read files. Summaries of snapshots come
+from clients and may be wrong: they influence effort and reports, but never deletions.
 """
 
 from __future__ import annotations
@@ -28,43 +28,47 @@ KINDS: Final = (COMPACT, DELETES, MANIFESTS, EXPIRE, METADATA)
 TARGET_FILE_SIZE: Final = "write.target-file-size-bytes"
 TARGET_BYTES_DEFAULT: Final = 128 << 20
 SMALL_SHARE: Final = 0.75
-"""A file below this share of the target size is small."""
+"""The share of the target size below which a file is small."""
 EXCESS_FILES_MIN: Final = 5
 INPUT_FILES_MIN: Final = 5
-"""How many small files a partition needs before rewriting it is worth it."""
+"""The minimum number of small files in a partition for which rewriting is worthwhile."""
 MANIFESTS_MIN: Final = 100
 MANIFEST_ENTRIES_MIN: Final = 50
 DOCUMENT_BYTES_MAX: Final = 256 << 10
 OLD_FILES_MIN: Final = 100
 READERS_MAX: Final = 100
 INPUTS: Final = "limnos.inputs"
-"""Summary key of the checkpoint of an incremental pipeline step: JSON of the snapshots that it has read, by table."""
+"""The summary key of the checkpoint of an incremental pipeline step: JSON of the snapshots that it has read, by
+table.
+"""
 
 
 class AssessmentRules(msgspec.Struct, frozen=True):
-    """The thresholds for one table: of its effective policies, else the defaults."""
+    """The thresholds for one table: those of its effective policies, else the defaults."""
 
     older_than_ms: int | None = None
     retain_last: int | None = None
     snapshots_min: int = 10
     delete_files_min: int | None = None
-    """None for one delete file for eight data files."""
+    """The threshold of delete files; None for one delete file per eight data files."""
     data_file_mse_min: int | None = None
-    """The mean square of how far sizes of files are from the target, in bytes squared; None for the default rule."""
+    """The threshold of the mean squared difference between file sizes and the target, in bytes squared; None for the
+    default rule.
+    """
 
 
 class AssessmentFinding(msgspec.Struct, frozen=True, array_like=True):
-    """Maintenance that a table needs: its kind, how much it would help, the reason, and figures."""
+    """Maintenance that a table needs: its kind, its benefit, the reason, and figures."""
 
     kind: str
     score: int
-    """How many files or snapshots the operation would remove, about."""
+    """The approximate number of files or snapshots that the operation would remove."""
     reason: str
     figures: dict[str, int]
 
 
 class ReadCheckpoint(msgspec.Struct, frozen=True, array_like=True):
-    """A table that this table's writer reads incrementally, and the snapshot that it has read last."""
+    """A table that this table's writer reads incrementally, and the last snapshot that it has read."""
 
     source: str
     snapshot_id: int
@@ -76,7 +80,7 @@ class Assessment(msgspec.Struct, frozen=True, array_like=True):
 
     findings: tuple[AssessmentFinding, ...]
     manifest_list: str | None = None
-    """The manifest list to read, if its manifests are worth it."""
+    """The manifest list to read, if reading its manifests is worthwhile."""
     target_bytes: int = TARGET_BYTES_DEFAULT
     checkpoints: tuple[ReadCheckpoint, ...] = ()
     snapshot_id: int | None = None
@@ -84,7 +88,7 @@ class Assessment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ManifestFigures(msgspec.Struct, frozen=True, array_like=True):
-    """Figures from manifests: their files, and the small data files in partitions that have enough of them."""
+    """Figures from manifests: the number of files, and of small data files in partitions that have enough of them."""
 
     files: int
     small_files: int
@@ -106,11 +110,11 @@ def target_of(metadata: TableMetadata) -> int:
 
 
 def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: int) -> Assessment:
-    """Assess a table by its metadata alone.
+    """Assess a table by its metadata only.
 
     Args:
         body: The metadata.
-        location: The location of its metadata file, whose name has the number of commits.
+        location: The location of its metadata file, whose name contains the number of commits.
         rules: The thresholds.
         now_ms: The store's time.
     """
@@ -138,7 +142,7 @@ def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: 
 
 
 def _is_fragmented(files: int | None, size: int | None, *, target: int, rules: AssessmentRules) -> bool:
-    """Return whether the totals say that a table has many more files than its size needs."""
+    """Return whether by its totals a table has many more files than its size needs."""
     if not files or size is None:
         return False
     if rules.data_file_mse_min is not None:
@@ -183,7 +187,7 @@ def _metadata_files(metadata: TableMetadata, size: int, *, version: int) -> list
 
 
 def _read_checkpoints(metadata: TableMetadata) -> tuple[ReadCheckpoint, ...]:
-    """Return the sources' snapshots that incremental steps have read, from the newest checkpoint on `main`."""
+    """Return the snapshots of sources that incremental steps have read, from the newest checkpoint on `main`."""
     if metadata.current is None:
         return ()
     for each in metadata.ancestors(metadata.current.snapshot_id):
@@ -273,7 +277,7 @@ def manifest_findings(
 
 
 def size_text(size: int) -> str:
-    """Return a number of bytes for people."""
+    """Return a number of bytes as text with a unit."""
     for unit, step in (("GB", 30), ("MB", 20), ("KB", 10)):
         if size >= 1 << step:
             return f"{size / (1 << step):.1f} {unit}"

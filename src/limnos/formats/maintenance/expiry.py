@@ -1,7 +1,7 @@
 """Expiry of snapshots: which snapshots and references of a table may be removed, as one pure function with all guards.
 
-May import this package. Must not know the store, nor who asks. Iceberg specification, "Snapshot Retention Policy".
-Where several rules say how long a snapshot is kept, the one that keeps it longest wins.
+May import this package. Must not know the store. Source: Iceberg specification, "Snapshot Retention Policy". If several
+rules apply to a snapshot, it is kept for the longest of their times.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ MIN_SNAPSHOTS: Final = "history.expire.min-snapshots-to-keep"
 MAX_REF_AGE: Final = "history.expire.max-ref-age-ms"
 GC_ENABLED: Final = "gc.enabled"
 AGE_MS_DEFAULT: Final = 5 * 86_400_000
-"""The age of Iceberg's own default: five days."""
+"""The maximum snapshot age by Iceberg's own default, in milliseconds: five days."""
 CHECKPOINT_PREFIXES: Final = (
     "limnos.", "sqlpp.", "spark.sql.streaming.", "flink.", "kafka.connect.", "iceberg.catalog.",
 )  # fmt: skip
-"""Prefixes of summary keys in which writers keep checkpoints: where an incremental or streaming writer goes on."""
+"""Prefixes of summary keys for checkpoints: the position from which an incremental or streaming writer continues."""
 
 
 class ExpiryRules(NamedTuple):
@@ -30,28 +30,30 @@ class ExpiryRules(NamedTuple):
     older_than_ms: int | None = None
     retain_last: int | None = None
     recent_ms: int = 3_600_000
-    """A snapshot that was current within this time is kept, since a reader may have begun with it."""
+    """The time in milliseconds for which a snapshot is kept after it was last current, since a reader may have begun
+    with it.
+    """
     checkpoint_ms: int = 30 * 86_400_000
-    """A checkpoint of the table's own writers is kept for this time."""
+    """The time in milliseconds for which a checkpoint of the table's own writers is kept."""
 
 
 class ExpiryGuards(NamedTuple):
     """Snapshots that must not expire at any age, each with the reason to report."""
 
     pinned: Mapping[int, str] = {}
-    """By runs and scan plans."""
+    """Snapshots that runs and scan plans need."""
     checkpoints: Mapping[int, str] = {}
-    """Read last by incremental readers of the table."""
+    """The last snapshots that incremental readers of the table have read."""
 
 
 class ExpiryPlan(NamedTuple):
-    """The result: snapshots and references to remove, and why each of the others stays."""
+    """The result: snapshots and references to remove, and the reason why each other snapshot is kept."""
 
     removed: tuple[int, ...]
     refs: tuple[str, ...]
     retained: Mapping[int, str]
     blocked: str | None = None
-    """Why nothing may be removed at all."""
+    """The reason why nothing may be removed at all; None if something may."""
 
 
 def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGuards, now_ms: int) -> ExpiryPlan:
@@ -64,7 +66,7 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
         now_ms: The store's time.
 
     Returns:
-        The plan. Snapshots of which nothing is known to be safe stay.
+        The plan. A snapshot is removed only if that is known to be safe.
     """
     snapshots = metadata.snapshots or []
     if metadata.is_off(GC_ENABLED):
@@ -104,21 +106,21 @@ def expiry_updates(plan: ExpiryPlan) -> list[dict[str, object]]:
 
 
 def _age_ms(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef | None) -> int:
-    """Return the longest age that a rule, the table's properties or the reference states, else Iceberg's default."""
+    """Return the longest age of the rule, the table's properties and the reference, else Iceberg's default."""
     stated = (rules.older_than_ms, metadata.number(MAX_SNAPSHOT_AGE), None if ref is None else ref.max_snapshot_age_ms)
     return max((each for each in stated if each is not None and each >= 0), default=AGE_MS_DEFAULT)
 
 
 def _least(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef) -> int:
-    """Return how many snapshots of a branch stay whatever their age; the head always does."""
+    """Return the number of snapshots of a branch that are kept whatever their age; the head is always kept."""
     stated = (rules.retain_last, metadata.number(MIN_SNAPSHOTS), ref.min_snapshots_to_keep)
     return max([1, *[each for each in stated if each is not None]])
 
 
 def _old_refs(metadata: TableMetadata, *, guards: ExpiryGuards, now_ms: int) -> tuple[str, ...]:
-    """Return the references other than `main` that are past their own age.
+    """Return the references other than `main` that have exceeded their own maximum age.
 
-    A reference at a snapshot that somebody needs stays.
+    A reference at a needed snapshot is kept.
     """
     times = {each.snapshot_id: each.timestamp_ms for each in metadata.snapshots or ()}
     general, old_refs = metadata.number(MAX_REF_AGE), []
@@ -135,7 +137,7 @@ def _old_refs(metadata: TableMetadata, *, guards: ExpiryGuards, now_ms: int) -> 
 def _keep_ref(
     reasons: dict[int, str], metadata: TableMetadata, *, rules: ExpiryRules, name: str, ref: SnapshotRef, now_ms: int
 ) -> None:
-    """Add the snapshots that a reference keeps. A kind of reference that is not known keeps all its ancestors."""
+    """Add the snapshots that a reference keeps. A reference of an unknown kind keeps all its ancestors."""
     if ref.type == "tag":
         reasons.setdefault(ref.snapshot_id, f"tag {name} names it")
         return
@@ -150,7 +152,7 @@ def _keep_ref(
 
 
 def _recent(metadata: TableMetadata, *, since_ms: int) -> Iterable[int]:
-    """Yield the snapshots that were current after a time: each until the next one became current."""
+    """Yield the snapshots that were current after a time: each was current until the next one."""
     log = metadata.snapshot_log or []
     for entry, after in pairwise(log):
         if after.timestamp_ms >= since_ms:
@@ -161,9 +163,9 @@ def _recent(metadata: TableMetadata, *, since_ms: int) -> Iterable[int]:
 
 
 def _path(metadata: TableMetadata, snapshot_id: int) -> list[int]:
-    """Return the snapshots from the head of `main` back to one; none if the table no longer has them all.
+    """Return the snapshots from the head of `main` back to a given one; empty if the table no longer has all of them.
 
-    An incremental reader walks along them, and takes the whole table if one is missing.
+    An incremental reader follows this path, and reads the whole table if one is missing.
     """
     main = metadata.references.get(MAIN)
     walked: list[int] = []
@@ -175,7 +177,7 @@ def _path(metadata: TableMetadata, snapshot_id: int) -> list[int]:
 
 
 def _own_checkpoints(metadata: TableMetadata, *, since_ms: int) -> Iterable[tuple[int, str]]:
-    """Yield pairs of a snapshot id and the checkpoint key for which that snapshot must stay.
+    """Yield pairs of a snapshot id and the checkpoint key for which that snapshot must be kept.
 
     For each reference and key these are the newest snapshot with the key, and the snapshots from it to the head.
     Writers find their checkpoint by walking back from the head, so no snapshot in between may be missing.

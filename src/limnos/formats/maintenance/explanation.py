@@ -1,6 +1,6 @@
-"""Explanation of one table: its figures, and for each snapshot whether it may be removed or what keeps it.
+"""Explanation of one table: its figures, and for each snapshot whether it may be removed or the reason why it is kept.
 
-May import this package. Must not know the store. The lists are cut at a stated length, so that an answer stays small.
+May import this package. Must not know the store. The lists are cut at a limit, so that a response stays small.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WRITES_LOOKED_AT: Final = 50
 
 
 class ExplanationTerms(msgspec.Struct, array_like=True):
-    """The arguments beside a document: the time, the rules, and snapshots that others need with the reason."""
+    """The arguments in addition to a document: the time, the rules, and snapshots that others need with the reason."""
 
     now_ms: int
     rules: AssessmentRules
@@ -30,7 +30,7 @@ class ExplanationTerms(msgspec.Struct, array_like=True):
 
 
 class SnapshotFate(msgspec.Struct, frozen=True):
-    """A snapshot, and the reason that keeps it; no reason if it may be removed."""
+    """A snapshot, and the reason why it is kept; None if it may be removed."""
 
     snapshot_id: int
     timestamp_ms: int
@@ -38,7 +38,7 @@ class SnapshotFate(msgspec.Struct, frozen=True):
 
 
 class TableExplanation(msgspec.Struct, frozen=True):
-    """The facts in a table's metadata that decide on its maintenance."""
+    """The facts in a table's metadata that determine its maintenance."""
 
     snapshots: int
     removable: int
@@ -46,7 +46,9 @@ class TableExplanation(msgspec.Struct, frozen=True):
     fates: tuple[SnapshotFate, ...]
     """The newest snapshots, at most `SHOWN_MAX`."""
     writer: str
-    """`appends` if its last snapshots only appended or rewrote files, else `row-level`; `none` without a snapshot."""
+    """The kind of writer: `appends` if the last snapshots only appended or rewrote files, else `row-level`; `none`
+    without a snapshot.
+    """
     data_files: int | None
     delete_files: int | None
     total_bytes: int | None
@@ -54,7 +56,7 @@ class TableExplanation(msgspec.Struct, frozen=True):
 
 
 def expiry_plan_of(metadata: TableMetadata, terms: ExplanationTerms) -> ExpiryPlan:
-    """Plan an expiry by the terms."""
+    """Plan an expiry with the given terms."""
     rules = ExpiryRules(terms.rules.older_than_ms, terms.rules.retain_last, terms.recent_ms)
     return plan_expiry(metadata, rules, guards=ExpiryGuards(terms.pinned, terms.checkpoints), now_ms=terms.now_ms)
 
@@ -84,13 +86,15 @@ def _writer(metadata: TableMetadata) -> str:
 
 
 def offloaded_explain(terms: bytes, body: bytes) -> list[bytes]:
-    """Explain a table: terms and its document in, JSON of a `TableExplanation` out. Raises InvalidTable."""
+    """Explain a table: takes terms and its document, returns JSON of a `TableExplanation`. Raises InvalidTable."""
     return [msgspec.json.encode(explain_table(body, msgspec.json.decode(terms, type=ExplanationTerms)))]
 
 
 def offloaded_expiry(terms: bytes, body: bytes) -> list[bytes]:
-    """Plan an expiry: terms and a document in, JSON of removed snapshots, references, why nothing may go, and the
-    number of snapshots out. Raises InvalidTable.
+    """Plan an expiry: takes terms and a document. Returns JSON of removed snapshots, references, the reason if nothing
+    may be removed, and the number of snapshots.
+
+    Raises InvalidTable.
     """
     metadata = metadata_of(body)
     plan = expiry_plan_of(metadata, msgspec.json.decode(terms, type=ExplanationTerms))

@@ -1,6 +1,6 @@
 """Assessment of tables as functions from bytes to bytes, for worker processes.
 
-May import this package and msgspec. Must not know who runs it.
+May import this package and msgspec. Must not know worker processes.
 """
 
 from __future__ import annotations
@@ -28,21 +28,23 @@ from limnos.formats.maintenance.rewrites import RewriteTerms, check_rewrite, rea
 
 
 class AssessmentTerms(msgspec.Struct, array_like=True):
-    """The arguments beside a batch of documents: the time, and for each table its metadata file and its rules."""
+    """The arguments in addition to a batch of documents: the time, and for each table its metadata file and its
+    rules.
+    """
 
     now_ms: int
     tables: list[tuple[str, AssessmentRules]]
 
 
 class ManifestTerms(msgspec.Struct, array_like=True):
-    """The arguments beside a table's manifests: all rows of its manifest list, and the target size of files."""
+    """The arguments in addition to a table's manifests: all rows of its manifest list, and the target size of files."""
 
     rows: list[ManifestRow]
     target_bytes: int
 
 
 def offloaded_assess(terms: bytes, *bodies: bytes) -> list[bytes]:
-    """Assess tables by their documents: terms and documents in, JSON of `Assessment`s out."""
+    """Assess tables by their documents: takes terms and documents, returns JSON of `Assessment`s."""
     assessment_terms = msgspec.json.decode(terms, type=AssessmentTerms)
     assessments = [
         assess_table(body, location, rules=rules, now_ms=assessment_terms.now_ms)
@@ -52,12 +54,12 @@ def offloaded_assess(terms: bytes, *bodies: bytes) -> list[bytes]:
 
 
 def offloaded_manifest_rows(data: bytes) -> list[bytes]:
-    """Read a manifest list: its bytes in, JSON of `ManifestRow`s out. Raises InvalidTable."""
+    """Read a manifest list: takes its bytes, returns JSON of `ManifestRow`s. Raises InvalidTable."""
     return [msgspec.json.encode(read_manifest_rows(data))]
 
 
 def offloaded_manifest_findings(terms: bytes, *manifests: bytes) -> list[bytes]:
-    """Assess a table by its manifests: terms and manifests in, JSON of `AssessmentFinding`s out. Raises
+    """Assess a table by its manifests: takes terms and manifests, returns JSON of `AssessmentFinding`s. Raises
     InvalidTable.
     """
     manifest_terms = msgspec.json.decode(terms, type=ManifestTerms)
@@ -68,12 +70,12 @@ def offloaded_manifest_findings(terms: bytes, *manifests: bytes) -> list[bytes]:
 
 
 def offloaded_manifest_entries(data: bytes) -> list[bytes]:
-    """Read a manifest list: its bytes in, JSON of `ManifestEntry`s out. Raises InvalidTable."""
+    """Read a manifest list: takes its bytes, returns JSON of `ManifestEntry`s. Raises InvalidTable."""
     return [msgspec.json.encode(read_manifest_entries(data))]
 
 
 def offloaded_rewrite(terms: bytes, *manifests: bytes) -> list[bytes]:
-    """Check a rewrite: terms and manifests in, JSON of `RewriteFigures` out. Raises BadRequest, InvalidTable."""
+    """Check a rewrite: takes terms and manifests, returns JSON of `RewriteFigures`. Raises BadRequest, InvalidTable."""
     return [msgspec.json.encode(check_rewrite(msgspec.json.decode(terms, type=RewriteTerms), manifests))]
 
 
@@ -89,4 +91,4 @@ OFFLOADED_WORK: Final[Mapping[str, Callable[..., list[bytes]]]] = {
     "maintenance-manifest-paths": offloaded_manifest_paths,
     "maintenance-referenced-files": offloaded_referenced_files,
 }
-"""The functions that a worker process offers, by name."""
+"""The functions that a worker process can run, by name."""

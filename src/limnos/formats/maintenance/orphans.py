@@ -1,8 +1,8 @@
-"""Orphan files: which files a table's metadata names, and which of the listed files may be removed. Pure.
+"""Orphan files: reads the files that a table's metadata names, and selects the listed files that may be removed. Pure.
 
 May import this package, `formats.avro`, `formats.iceberg`, `model` and msgspec. Must not know a storage: files are
-compared by keys that the caller computes. All snapshots count, whatever reference leads to them, and so do statistics.
-Entries of status DELETED name no file that any reader opens.
+compared by keys that the caller computes. All snapshots count, on any branch or tag, and so do statistics. Entries of
+status DELETED do not count, since no reader opens their files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from limnos.model.errors import InvalidTable
 
 Key = TypeVar("Key")
 DIRECTORIES: Final = ("data/", "metadata/")
-"""Below a table's location, files are removed in these directories alone."""
+"""The directories below a table's location from which files are removed."""
 _DELETED: Final = 2
 _WRITTEN_BY_ICEBERG: Final = re.compile(r"[^/]+\.(?:parquet|orc|avro|puffin|stats)")
 _SIDECAR: Final = re.compile(r"\.([^/]+)\.crc")
@@ -38,7 +38,7 @@ class TableReferences(msgspec.Struct, frozen=True):
     """Statistics files, which must exist."""
     metadata_log: tuple[str, ...]
     keeps_files: bool
-    """Whether `gc.enabled` is false: then the table shares its files with others."""
+    """Whether `gc.enabled` is false: the table may then share its files with others."""
     snapshots: tuple[int, ...]
 
 
@@ -57,7 +57,7 @@ class OrphanSearch(NamedTuple):
     missing: tuple[str, ...]
     """Files that the metadata names below the table's location, and that were not listed."""
     elsewhere: tuple[str, ...]
-    """Files that the metadata names and that lie elsewhere."""
+    """Files outside of the table's location that the metadata names."""
 
 
 def references_of(body: bytes) -> TableReferences:
@@ -94,9 +94,9 @@ def referenced_files(data: bytes) -> list[str]:
 
 
 def is_removable_name(name: str) -> bool:
-    """Return whether a file has a name as Iceberg's writers give it, in a directory in which they write.
+    """Return whether a file has a name that Iceberg's writers give, in a directory in which they write.
 
-    Metadata files never are: they have a rule of their own.
+    Metadata files are excluded: they have a rule of their own.
     """
     if not name.startswith(DIRECTORIES):
         return False
@@ -106,14 +106,16 @@ def is_removable_name(name: str) -> bool:
 
 
 def main_file_of(name: str) -> str:
-    """Return the file to which a checksum file belongs; the name itself for any other file."""
+    """Return the file to which a checksum file belongs; the given name for any other file."""
     directory, _, last = name.rpartition("/")
     sidecar = _SIDECAR.fullmatch(last)
     return name if sidecar is None else f"{directory}/{sidecar[1]}"
 
 
 def newer_metadata_files(names: Iterable[str], current: str) -> list[str]:
-    """Return metadata files of a later version than the current one: another catalog may write to the table."""
+    """Return metadata files of a later version than the current one, which mean that another catalog may write to the
+    table.
+    """
     version = iceberg_metadata.version_of(current.rpartition("/")[2])
     newer = []
     for name in names:
@@ -138,7 +140,7 @@ def search_orphans(
         listing: The listed files by key.
         references: The locations of the files that the metadata names, and that must exist.
         key_of: Returns the key of a location.
-        target_of: Returns the key of the file to which a link at a location leads, or None.
+        target_of: Returns the key of the target of a symbolic link at a location, or None.
         is_own: Returns whether a location lies below the table's location.
         name_key: Returns the key of a file by its name below the table's location.
     """
@@ -166,15 +168,18 @@ def search_orphans(
 
 
 def offloaded_references(body: bytes) -> list[bytes]:
-    """Read a document's references: its bytes in, JSON of `TableReferences` out. Raises InvalidTable."""
+    """Read a document's references: takes its bytes, returns JSON of `TableReferences`. Raises InvalidTable."""
     return [msgspec.json.encode(references_of(body))]
 
 
 def offloaded_manifest_paths(*lists: bytes) -> list[bytes]:
-    """Read manifest lists: their bytes in, JSON of the manifests' locations out, each once. Raises InvalidTable."""
+    """Read manifest lists: takes their bytes, returns JSON of the distinct locations of manifests.
+
+    Raises InvalidTable.
+    """
     return [msgspec.json.encode(list(dict.fromkeys([path for data in lists for path in manifest_paths(data)])))]
 
 
 def offloaded_referenced_files(*manifests: bytes) -> list[bytes]:
-    """Read manifests: their bytes in, JSON of the files' locations out, each once. Raises InvalidTable."""
+    """Read manifests: takes their bytes, returns JSON of the distinct locations of files. Raises InvalidTable."""
     return [msgspec.json.encode(list(dict.fromkeys([path for data in manifests for path in referenced_files(data)])))]

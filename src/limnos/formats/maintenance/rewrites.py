@@ -1,8 +1,8 @@
-"""Rewrites of a table's files: what a commit of a maintenance operation may contain, and whether it keeps the rows.
+"""Rewrites of a table's files: checks the content of a maintenance operation's commit, and that it keeps the rows.
 
-May import this package, `formats.avro` and `model`. Must not read files, nor know leases. The server believes no
-summary and no executor: it compares the manifests of the new snapshot with those of the snapshot before. Which rows a
-data file has is not read, only how many.
+May import this package, `formats.avro` and `model`. Must not read files or know leases. The server trusts neither
+summaries nor executors: it compares the manifests of the new snapshot with those of the previous one. Only the numbers
+of rows in data files are compared, not the rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from limnos.formats.maintenance.table_metadata import MAIN, SnapshotRef, TableMe
 from limnos.model.errors import BadRequest, InvalidTable
 
 OPERATION: Final = "limnos.operation"
-"""Summary key of a snapshot that a maintenance operation made: the operation's id."""
+"""The summary key for the id of the maintenance operation that created a snapshot."""
 _NOT_CARRIED: Final = frozenset({OPERATION, "limnos.run", "limnos.step"})
 _STATISTICS: Final = frozenset(
     {"set-statistics", "remove-statistics", "set-partition-statistics", "remove-partition-statistics"}
@@ -29,7 +29,9 @@ _DELETED: Final = 2
 
 
 class ManifestEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A manifest in a manifest list; `sequence` is what its entries inherit, `least` the least of their own."""
+    """A manifest in a manifest list; `sequence` is the number that its entries inherit, `least` the least of their
+    own.
+    """
 
     path: str
     has_deletes: bool
@@ -38,7 +40,7 @@ class ManifestEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CheckedManifest(msgspec.Struct, frozen=True, array_like=True):
-    """A manifest to compare: in which of the two snapshots it is, and what its entries inherit."""
+    """A manifest to compare: the snapshots that contain it, and the values that its entries inherit."""
 
     before: bool
     after: bool
@@ -53,7 +55,7 @@ class RewriteTerms(msgspec.Struct, frozen=True):
 
 
 class RewriteFigures(msgspec.Struct, frozen=True):
-    """What a rewrite did: numbers of files, the bytes that it wrote, and the files that it added."""
+    """The figures of a rewrite: numbers of files, the bytes that it wrote, and the files that it added."""
 
     removed: int
     added: int
@@ -62,7 +64,7 @@ class RewriteFigures(msgspec.Struct, frozen=True):
 
 
 class RewriteRequest(NamedTuple):
-    """A commit of an operation: its new snapshot, None if it changes statistics alone, and paths of statistics."""
+    """A commit of an operation: its new snapshot (None if it changes only statistics), and paths of statistics."""
 
     snapshot: Mapping[str, object] | None
     statistics: tuple[str, ...]
@@ -76,11 +78,11 @@ class LiveFile(NamedTuple):
     sequence: int
     size: int
     about: str | None
-    """The data file that a delete file is about, if it says so."""
+    """The only data file to which a delete file applies, if it states one."""
 
 
 def rewrite_request(updates: Sequence[object], metadata: TableMetadata) -> RewriteRequest:
-    """Build the commit request of an operation. Raises BadRequest if an operation may not do that."""
+    """Build the commit request of an operation. Raises BadRequest if operations may not make such a change."""
     snapshot: Mapping[str, object] | None = None
     statistics: list[str] = []
     for each in updates:
@@ -139,9 +141,9 @@ def _statistics_paths(update: Mapping[str, object]) -> list[str]:
 
 
 def carried_summary(metadata: TableMetadata, operation_id: int) -> dict[str, str]:
-    """Return what the server adds to the summary of a rewrite: its operation, and each newest checkpoint.
+    """Return the server's entries in the summary of a rewrite: its operation, and each newest checkpoint.
 
-    Readers and writers find their checkpoint by walking back from the head of `main`. With it at the head, older
+    Readers and writers find their checkpoint by walking back from the head of `main`. If it is at the head, older
     snapshots may expire.
     """
     carried = {OPERATION: str(operation_id)}
@@ -170,14 +172,14 @@ def read_manifest_entries(data: bytes) -> list[ManifestEntry]:
 
 
 def check_rewrite(terms: RewriteTerms, manifests: Sequence[bytes]) -> RewriteFigures:
-    """Check that a snapshot has the rows of the one before, as far as numbers of records show.
+    """Check by the numbers of records that a snapshot has the same rows as the previous one.
 
     Args:
         terms: The manifests that only one of the two snapshots has, and all manifests of delete files.
         manifests: Their bytes.
 
     Raises:
-        BadRequest: It is no true rewrite; the message says why.
+        BadRequest: The commit does not only rewrite files; the message has the reason.
         InvalidTable: A manifest cannot be read.
     """
     before: dict[tuple[str, int], LiveFile] = {}
@@ -202,7 +204,9 @@ def check_rewrite(terms: RewriteTerms, manifests: Sequence[bytes]) -> RewriteFig
 
 
 def _check_data(removed: Iterable[LiveFile], added: Iterable[LiveFile], *, before: Iterable[LiveFile]) -> None:
-    """Check numbers of records: equal without delete files, else at most so many fewer as these delete."""
+    """Check the numbers of records: equal if there are no delete files, otherwise reduced by at most the number of
+    deletes.
+    """
     lost = _records(removed, _DATA) - _records(added, _DATA)
     if lost < 0:
         raise BadRequest(f"The new snapshot has {-lost} records more than the files that it replaces: no true rewrite")
@@ -219,7 +223,7 @@ def _check_data(removed: Iterable[LiveFile], added: Iterable[LiveFile], *, befor
 def _check_deletes(
     removed: Mapping[tuple[str, int], LiveFile], added: Mapping[tuple[str, int], LiveFile], *, least_after: int
 ) -> None:
-    """Check that no delete file goes which still deletes rows, and that only position deletes are written anew."""
+    """Check that no delete file is removed that still deletes rows, and that only position deletes are rewritten."""
     new = [file for file in added.values() if file.content]
     dropped_files = [(path, file) for (path, _), file in removed.items() if file.content]
     if new:
@@ -271,8 +275,8 @@ def pause_for_writers(metadata: TableMetadata, *, now_ms: int) -> int:
     """Return how long a rewrite should wait for the writers of a table, in milliseconds.
 
     Appends never conflict with a rewrite. A statement that overwrites or deletes fails if a rewrite commits first, so
-    the table must have been quiet for 20 times the usual gap between its commits: ten minutes at least, an hour at
-    most.
+    the rewrite waits until there was no commit for 20 times the usual gap between commits: at least ten minutes, at
+    most an hour.
     """
     if metadata.current is None:
         return 0

@@ -1,7 +1,7 @@
 """The part of Iceberg table metadata that maintenance reads, decoded into typed values.
 
-May import msgspec and `model`. Must not know rules of maintenance. A document comes from any client, so that fields of
-a wrong type make the whole document unreadable for maintenance, and nothing is done to its table.
+May import msgspec and `model`. Must not know rules of maintenance. A document comes from any client, so if a field has
+a wrong type, the document counts as unreadable, and its table is not maintained.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Snapshot(msgspec.Struct, rename="kebab", frozen=True):
     summary: dict[str, str] | None = None
 
     def count(self, key: str) -> int | None:
-        """Return a number of the summary; None if it is missing or no number."""
+        """Return a number in the summary; None if it is missing or no number."""
         text = (self.summary or {}).get(key, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
@@ -67,7 +67,7 @@ class StatisticsFile(msgspec.Struct, rename="kebab", frozen=True):
 
 
 class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
-    """A table's metadata, as far as maintenance reads it."""
+    """The parts of a table's metadata that maintenance reads."""
 
     location: str
     table_uuid: str | None = None
@@ -89,7 +89,7 @@ class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
 
     @property
     def references(self) -> Mapping[str, SnapshotRef]:
-        """Branches and tags by name. A document without references has `main` alone, at the current snapshot."""
+        """Branches and tags by name. A document without references has only `main`, at the current snapshot."""
         if self.refs is not None and (MAIN in self.refs or self.current is None):
             return self.refs
         main = {} if self.current is None else {MAIN: SnapshotRef(self.current.snapshot_id)}
@@ -109,7 +109,7 @@ class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
         return (self.text(name) or "").strip().lower() == "false"
 
     def ancestors(self, snapshot_id: int) -> Iterator[Snapshot]:
-        """Yield a snapshot and its ancestors, newest first, as far as the table still has them."""
+        """Yield a snapshot and its ancestors, newest first, while the table still has them."""
         known = {each.snapshot_id: each for each in self.snapshots or ()}
         at = known.pop(snapshot_id, None)
         while at is not None:

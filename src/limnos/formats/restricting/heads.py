@@ -1,7 +1,7 @@
 """The first live rows of a data file, with filter and masks applied, as values for JSON.
 
 May import pyarrow, this package and `limnos.model.errors`. Must not know users or stores: files are opened by a
-function of the caller. Of a large file only the beginning is decoded, and of any file only the columns that are needed.
+function of the caller. Only the beginning of a large file is decoded, and only the needed columns of any file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from limnos.model.errors import UnsupportedOperation
 
 Json = dict[str, Any]
 WHOLE_BYTES_MAX: Final = 4 << 20
-"""Files up to this size are read whole."""
+"""The size in bytes up to which files are read completely."""
 ROWS_LOOKED_AT: Final = 10_000
-"""How many rows of a large file are looked at for those that a filter or deletes leave."""
+"""The number of rows of a large file that are examined for rows that pass filter and deletes."""
 DECODED_BYTES_MAX: Final = 32 << 20
-"""About how many bytes of a large file's rows are decoded."""
+"""The approximate number of bytes of a large file's rows that are decoded."""
 CELL_CHARACTERS_MAX: Final = 512
 _BUFFER_BYTES: Final = 64 << 10
 _ROWS_AT_ONCE: Final = 200
@@ -45,7 +45,7 @@ class OpenedFile(Protocol):
 
 
 class FileHead(NamedTuple):
-    """The first rows of a file. `is_whole` says whether the file has no others."""
+    """The first rows of a file. `is_whole` is true if these are all rows."""
 
     rows: list[list[object]]
     is_whole: bool
@@ -57,7 +57,7 @@ class HeadRequest(msgspec.Struct, frozen=True):
     - `shape`: how to read the table's files, with the restrictions of the reader.
     - `task`, `deletes`: the scan task of the file and its delete files.
     - `columns`: the field ids of the columns to return, in order.
-    - `rows_max`, `bytes_max`: the most rows, and the most bytes of them as JSON.
+    - `rows_max`, `bytes_max`: the maximum number of rows, and of their bytes as JSON.
     """
 
     shape: ReadShape
@@ -71,7 +71,7 @@ class HeadRequest(msgspec.Struct, frozen=True):
 def file_head(request: HeadRequest, *, open_file: Callable[[str], OpenedFile]) -> FileHead:
     """Return the first rows of a data file, after its deletes, the filter and the masks of `request.shape`.
 
-    Raises UnsupportedOperation for other formats than Parquet, and what `open_file` raises.
+    Raises UnsupportedOperation for other formats than Parquet, and the errors of `open_file`.
     """
     file = request.task["data-file"]
     if file["file-format"] != "parquet":
@@ -111,9 +111,10 @@ def _filter_ids(filter_: Json | None) -> Iterator[int]:
 
 
 def _beginning(source: OpenedFile, *, columns: Collection[int], rows: int) -> tuple[bytes, bool]:
-    """Return a Parquet file with the first rows of one, and whether these are all of it. A small file stays as it is.
+    """Return a Parquet file with the first rows of another, and whether these are all rows. A small file is returned
+    unchanged.
 
-    Positions in the result are those of the original, so position deletes fit.
+    Positions in the result equal those in the original, so that position deletes apply.
     """
     if source.size() <= WHOLE_BYTES_MAX:
         return source.read(), True
@@ -132,7 +133,7 @@ def _beginning(source: OpenedFile, *, columns: Collection[int], rows: int) -> tu
 
 
 def _needed_schema(schema: pa.Schema, columns: Collection[int]) -> pa.Schema:
-    """Return the columns of a file that are needed, by field id; all of a file without ids, or with dots in names."""
+    """Return the needed columns of a file, by field id; all columns of a file without ids, or with dots in names."""
     ids = [(field.metadata or {}).get(_FIELD_ID) for field in schema]
     if None in ids or any("." in name for name in schema.names):
         return schema
@@ -149,7 +150,7 @@ def _rows_of(table: pa.Table) -> Iterator[list[object]]:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column whose values Python can hold: nanoseconds become texts."""
+    """Return a column with values that Python can represent: nanoseconds become texts."""
     kind = column.type
     is_nano = (pa.types.is_timestamp(kind) or pa.types.is_time(kind)) and kind.unit == "ns"
     return column.cast(pa.string()) if is_nano else column

@@ -1,8 +1,8 @@
 """The nine mask actions of Iceberg's read restrictions on Arrow columns, and the evaluation of row filters.
 
 May import pyarrow and the standard library. Must not know tables. Pure. Conditions have three values, as in SQL: a
-condition on a null is unknown, and rows with an unknown result are left out. An unknown action or condition raises an
-error, so that it reveals nothing.
+condition on a null is unknown, and rows with an unknown result are excluded. An unknown action or condition raises an
+error, so that nothing is revealed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 Json = dict[str, Any]
 SHOWN: Final = 4
-"""Number of characters of a text that show-first-4 and show-last-4 reveal."""
+"""The number of characters of a text that show-first-4 and show-last-4 reveal."""
 _TEXT: Final = "XXXXXXXX"
 
 
@@ -36,7 +36,7 @@ def _fixed(values: pa.Array, _: bytes) -> pa.Array:
 
 
 def _fixed_value(kind: pa.DataType) -> object:
-    """Return the fixed value of a type. Raises ValueError for a type without one."""
+    """Return the fixed value of a type. Raises ValueError for a type that has none."""
     if pa.types.is_boolean(kind):
         return False
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
@@ -74,7 +74,7 @@ def _last(values: pa.Array, _: bytes) -> pa.Array:
 
 
 def _of_long(values: pa.Array, *, first: pa.Array, rest: pa.Array) -> pa.Array:
-    """Join two parts of texts longer than `SHOWN`; shorter texts are masked completely."""
+    """Join two parts of texts longer than `SHOWN`; mask shorter texts completely."""
     empty = pa.scalar("", values.type)
     joined = pc.binary_join_element_wise(first, rest, empty)
     return pc.if_else(pc.greater(pc.utf8_length(values), SHOWN), joined, _crossed(values))
@@ -105,7 +105,9 @@ _ACTIONS: Final[Mapping[str, Callable[[pa.Array, bytes], pa.Array]]] = {
 
 
 def evaluate_filter(filter_: Json, *, rows: int, column: Callable[[int], pa.Array]) -> pa.Array:
-    """Evaluate a filter in normal form for each row: true, false or null. `column` gives a field's values by its id."""
+    """Evaluate a filter in normal form for each row: true, false or null. `column` returns a field's values by its
+    id.
+    """
     word = filter_["type"]
     if word in ("true", "false"):
         return pa.repeat(pa.scalar(word == "true"), rows)

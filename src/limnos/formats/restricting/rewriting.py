@@ -1,7 +1,7 @@
 """Rewrites a table's data file, with its deletes, to a restricted file.
 
 May import pyarrow, pyiceberg, this package and `limnos.model.errors`. Must not know users or stores. Pure: takes and
-returns bytes. The result has the table's current columns, by field id; other columns of the file are left out. Errors
+returns bytes. The result has the table's current columns, by field id; other columns of the file are omitted. Errors
 reveal neither content nor the file's name, which may contain values.
 """
 
@@ -47,7 +47,9 @@ _FAILED: Final = (
 
 
 class ReadShape(msgspec.Struct, frozen=True):
-    """The parts of a table with which a file is read (names, ids, partitions), and the restrictions of the user."""
+    """The parts of a table that are needed to read a file (names, ids, partitions), and the restrictions of the
+    user.
+    """
 
     metadata: Json
     row_filter: Json | None
@@ -56,7 +58,7 @@ class ReadShape(msgspec.Struct, frozen=True):
 
 
 class RewrittenFile(NamedTuple):
-    """A restricted file, with its rows, counts and bounds by field id. No bytes if no row is left."""
+    """A restricted file, with its rows, counts and bounds by field id. It has no bytes if no row remains."""
 
     data: bytes
     file_entry: Json
@@ -66,7 +68,7 @@ def rewrite_file(shape: ReadShape, task: Json, *, deletes: list[Json], files: Ma
     """Return the restricted form of a data file. Raises UnsupportedOperation.
 
     Args:
-        shape: How to read it, and the restrictions.
+        shape: The table's parts for reading it, and the restrictions.
         task: The scan task of the file.
         deletes: The delete files of the task.
         files: The bytes of the data file and its delete files, by path.
@@ -105,7 +107,7 @@ def hide_error_details() -> Iterator[None]:
 
 
 class ReadTable:
-    """A table for reading its files: all columns, or `only` those of these field ids."""
+    """A table for reading its files: all columns, or only those with the field ids in `only`."""
 
     def __init__(self, shape: ReadShape, *, only: frozenset[int] | None = None) -> None:
         self._shape = shape
@@ -180,7 +182,7 @@ class ReadTable:
         return pa.table(columns, names=[field.name for field in self._schema.fields]).cast(self.target)
 
     def statistics(self, sink: io.BytesIO) -> Json:
-        """Return sizes, counts and bounds of the written file, which reveal nothing hidden."""
+        """Return sizes, counts and bounds of the written file, which reveal no hidden values."""
         to_serialized_dict = data_file_statistics_from_parquet_metadata(
             parquet_metadata=pq.read_metadata(io.BytesIO(sink.getvalue())),
             stats_columns=compute_statistics_plan(self._seen, {}),

@@ -1,5 +1,6 @@
-"""Scan planning for Iceberg tables: from metadata, a request and the bytes of manifests to the files to read. Pure.
+"""Scan planning for Iceberg tables: computes the files to read from metadata, a request and the bytes of manifests.
+Pure.
 
 May import the standard library, msgspec, pyiceberg (in modules that a worker process loads) and `limnos.model.errors`.
-Must not know who reads files, rights, or where a plan is stored.
+Must not know rights, file access or storage of plans.
 """

@@ -1,6 +1,6 @@
 """Finds the delete files that apply to a data file (Iceberg specification, "Scan Planning").
 
-May import this package and pyiceberg. Must not know filters, nor the JSON of tasks.
+May import this package and pyiceberg. Must not know filters or the JSON of tasks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def partition_key_of(file: DataFile) -> PartitionKey:
 
 
 class _DeleteSeries:
-    """Delete files ordered by sequence number, each given as its index in the plan's list of delete files."""
+    """Delete files ordered by sequence number, each as its index in the plan's list of delete files."""
 
     def __init__(self) -> None:
         self._found: list[tuple[int, int]] = []
@@ -47,9 +47,7 @@ class _DeleteSeries:
 
 
 class DeleteIndex:
-    """The delete files of a snapshot, indexed by partition and by data file. `whole` are the specs without
-    partitions.
-    """
+    """The delete files of a snapshot, indexed by partition and by data file. `whole` are the unpartitioned specs."""
 
     def __init__(self, entries: Sequence[ManifestEntry], *, whole: Collection[int]) -> None:
         self._whole = whole

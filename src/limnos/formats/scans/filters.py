@@ -2,7 +2,7 @@
 
 May import pyiceberg, this package and `limnos.model.errors`. Must not know files. `not` occurs only at the leaves of
 the tree. A leaf keeps its original JSON, so a client gets back what it sent. A leaf that cannot be evaluated here (a
-transform, a function) may be true for any row: it prunes nothing and stays in the residual.
+transform, a function) may be true for any row: no file is pruned by it, and it stays in the residual.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _COMPARED: Final = {
     "starts-with": StartsWith, "not-starts-with": NotStartsWith,
 }  # fmt: skip
 _UNREAD: Final = (TimestampNanoType, TimestamptzNanoType, UnknownType)
-"""Types whose values pyiceberg cannot compare."""
+"""The types whose values pyiceberg cannot compare."""
 _SETS: Final = {"in": In, "not-in": NotIn}
 
 
@@ -70,13 +70,13 @@ class FilterLeaf(NamedTuple):
 
 
 class AndFilter(NamedTuple):
-    """A filter that holds for a row if all of its parts hold."""
+    """A filter that is true for a row if all of its parts are."""
 
     parts: tuple[ScanFilter, ...]
 
 
 class OrFilter(NamedTuple):
-    """A filter that holds for a row if at least one of its parts holds."""
+    """A filter that is true for a row if at least one of its parts is."""
 
     parts: tuple[ScanFilter, ...]
 
@@ -122,7 +122,7 @@ class _FilterReader:
         self._leaves = self._values = 0
 
     def read(self, value: object, *, holds: bool, depth: int) -> ScanFilter:
-        """Parse a filter; with `holds` False its negation."""
+        """Parse a filter; if `holds` is False, its negation."""
         if depth > DEPTH_MAX:
             raise BadRequest(f"The filter is nested more than {DEPTH_MAX} levels deep")
         if isinstance(value, bool):
@@ -243,7 +243,7 @@ def _value(value: object) -> object:
 
 
 def expression_of(request: ScanFilter) -> BooleanExpression:
-    """Return a filter as a pyiceberg expression that is never stricter. Chains become balanced trees."""
+    """Return a filter as a pyiceberg expression that is equivalent or less strict. Chains become balanced trees."""
     if isinstance(request, bool):
         return AlwaysTrue() if request else AlwaysFalse()
     if isinstance(request, FilterLeaf):
@@ -260,7 +260,7 @@ def _balanced_tree(parts: list[BooleanExpression], join: Callable[..., BooleanEx
 
 
 def residual_of(request: ScanFilter, decide: Callable[[BooleanExpression], bool | None]) -> ScanFilter:
-    """Return the residual of a filter when some predicates are decided; `decide` returns None for an undecided one."""
+    """Return the residual of a filter after some predicates are decided; `decide` returns None for an undecided one."""
     if isinstance(request, bool):
         return request
     if isinstance(request, FilterLeaf):

@@ -1,4 +1,4 @@
-"""Divides the manifests of a scan into batches, each of which is read and answered at once.
+"""Splits the manifests of a scan into batches, each of which is read and returned at once.
 
 May import msgspec and this package, but not pyiceberg, so that a server may use it. Must not know the content of
 manifests.
@@ -12,14 +12,16 @@ from typing import Final
 from limnos.formats.scans.request import ManifestSummary
 
 BYTES_MAX: Final = 16 << 20
-"""Most bytes of manifests in one batch, as far as the manifest list states their lengths."""
+"""The maximum total size of manifests in one batch, in bytes, by the lengths in the manifest list."""
 TOLD_BYTES_MAX: Final = 128 << 20
-"""Most bytes of one answer: each file comes with its residual filter."""
+"""The maximum size of one response, in bytes: each file comes with its residual filter."""
 TOLD_TOO_MUCH: Final = f"One answer of this plan comes to over {TOLD_BYTES_MAX} bytes: shorten the filter, ask for statistics of fewer fields, or have the table's manifests rewritten"
 _FILTERS_BYTES: Final = 16 << 20
-"""Approximate limit of filters in one batch's answer: with a long filter batches have fewer files."""
+"""The approximate limit in bytes of the filters in one batch's response: with a long filter, batches have fewer
+files.
+"""
 UNTOLD_FILES: Final = 1_000
-"""Assumed number of files of a manifest whose list does not state it."""
+"""The assumed number of files of a manifest if its list does not state it."""
 
 
 def manifest_batches(

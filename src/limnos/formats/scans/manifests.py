@@ -1,8 +1,8 @@
 """Reads manifest lists and manifests from their bytes, within limits.
 
 May import pyiceberg, `limnos.formats.avro` for the limits, this package and `limnos.model.errors`. Must not know scan
-requests. pyiceberg trusts the numbers in a file and decompresses whole blocks, so it is given files that are
-decompressed already within limits.
+requests. pyiceberg trusts the numbers in a file and decompresses whole blocks, so it gets files that were already
+decompressed within limits.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from limnos.formats.scans.request import ManifestSummary
 from limnos.model.errors import InvalidTable
 
 _VERSION: Final = 3
-"""The newest form, which includes the fields of the older ones."""
+"""The newest format version, which includes the fields of the older ones."""
 FIRST_ROW_ID: Final = 16
 REFERENCED: Final = 17
 CONTENT_OFFSET: Final = 18
 CONTENT_SIZE: Final = 19
-"""Positions in a data file's record for which pyiceberg has no names."""
+"""The positions in a data file's record of fields for which pyiceberg has no names."""
 
 
 class _MemoryFile:
-    """A file in memory, in the form that pyiceberg opens."""
+    """A file in memory, with the interface that pyiceberg expects."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

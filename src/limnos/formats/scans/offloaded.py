@@ -1,7 +1,7 @@
 """The steps of scan planning as functions from bytes to bytes, for worker processes that can be killed.
 
-May import `formats.iceberg`, this package and msgspec. Must not know who runs it. A worker process loads it with its
-first scan, because pyiceberg is slow to load; the server does not need it.
+May import `formats.iceberg`, this package and msgspec. A worker process loads this module with its first scan, because
+pyiceberg is slow to load; the server does not need it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def find_scan_scope(document: bytes, requested: bytes) -> list[bytes]:
 
 
 def manifests(aim: bytes, request: bytes, *lists: bytes) -> list[bytes]:
-    """Determine the manifests that a scan must read: scope, request and the bytes of manifest lists in, a
-    `ScanManifests` out.
+    """Determine the manifests that a scan must read: takes scope, request and the bytes of manifest lists, returns a
+    `ScanManifests`.
     """
     needed = manifests_of(
         msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(request, type=ScanRequest), lists=lists
@@ -45,7 +45,7 @@ def manifests(aim: bytes, request: bytes, *lists: bytes) -> list[bytes]:
 
 
 def tasks(aim: bytes, requested: bytes, *files: bytes) -> list[bytes]:
-    """Plan the files of some manifests: scope, request, a `ScanManifests` and the manifests' bytes in.
+    """Plan the files of some manifests: takes scope, request, a `ScanManifests` and the manifests' bytes.
 
     Returns the tasks, the delete files, and the number of rows that are certain to match.
     """
@@ -57,7 +57,9 @@ def tasks(aim: bytes, requested: bytes, *files: bytes) -> list[bytes]:
 
 
 def residual(aim: bytes, requested: bytes) -> list[bytes]:
-    """Check a request's columns against the schema: scope and request in, its filter as tasks state it out."""
+    """Check a request's columns against the schema: takes scope and request, returns the filter in the form of
+    tasks.
+    """
     table = ScannedTable(msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(requested, type=ScanRequest))
     return [msgspec.json.encode(filter_json(table.filter))]
 
@@ -68,4 +70,4 @@ OFFLOADED_WORK: Mapping[str, Callable[..., list[bytes]]] = {
     "scan-tasks": tasks,
     "scan-residual": residual,
 }
-"""The functions that a worker process offers, by name."""
+"""The functions that a worker process can run, by name."""

@@ -14,7 +14,7 @@ from limnos.model.errors import BadRequest, UnsupportedOperation
 
 Json = dict[str, object]
 STEPS_MAX: Final = 1_000
-"""Most snapshots that one incremental scan may span."""
+"""The maximum number of snapshots that one incremental scan may span."""
 NAMES_MAX: Final = 10_000
 _ID_MAX: Final = 1 << 63
 
@@ -55,8 +55,8 @@ class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tru
 class ScanScope(msgspec.Struct, frozen=True):
     """The parts of a table that a scan needs.
 
-    `appended` are the snapshots whose files count; None for all files of the lists. `today` is the table's current
-    schema if `schema` is another one.
+    `appended` are the snapshots whose files are scanned; None for all files of the lists. `today` is the table's
+    current schema if `schema` is another one.
     """
 
     table_uuid: str
@@ -71,7 +71,7 @@ class ScanScope(msgspec.Struct, frozen=True):
 
 
 class ManifestSummary(msgspec.Struct, frozen=True, rename="kebab"):
-    """A manifest as its list describes it.
+    """The description of a manifest in its list.
 
     `files` is the number of its live files; -1 if the list does not state it.
     """
@@ -88,7 +88,7 @@ class ManifestSummary(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class ScanManifests(msgspec.Struct, frozen=True):
-    """The manifests of a scan: with data, and with deletes that may apply to it."""
+    """The manifests of a scan: those with data, and those with deletes that may apply."""
 
     data: list[ManifestSummary]
     deletes: list[ManifestSummary]
@@ -140,7 +140,7 @@ def _list_of(snapshot: Json) -> str:
 
 
 def _appended_snapshots(known: dict[int, Json], start: int, *, end: int) -> list[Json]:
-    """Return the append snapshots after `start` up to `end`, the newest first. Raises BadRequest."""
+    """Return the append snapshots after `start` up to `end`, newest first. Raises BadRequest."""
     _snapshot(known, start)
     at, results, steps = _snapshot(known, end), [], 0
     while at["snapshot-id"] != start:

@@ -1,6 +1,6 @@
-"""A table as a scan sees it: its schema and specs, and pruning of manifests and files with them.
+"""The table of a scan: its schema and specs, which are used to prune manifests and files.
 
-May import pyiceberg, this package and `limnos.model.errors`. Must not know where files are.
+May import pyiceberg, this package and `limnos.model.errors`. Must not know storage.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class ScannedTable:
 
     @property
     def is_open(self) -> bool:
-        """Return whether every row is requested."""
+        """Return whether the filter is true for every row."""
         return isinstance(self._expression, AlwaysTrue)
 
     @cached_property
     def whole(self) -> frozenset[int]:
-        """The specs without partitions."""
+        """The unpartitioned specs."""
         return frozenset(
             number for number, spec in self._specs.items()
             if all(isinstance(field.transform, VoidTransform) for field in spec.fields)
@@ -155,7 +155,7 @@ class ScannedTable:
 
 
 def _unless_known(ask: Callable[[], bool]) -> bool:
-    """Evaluate with pyiceberg; True if it fails, as for bounds of a column's former type."""
+    """Evaluate with pyiceberg; True if that fails, for example for bounds of a column's former type."""
     try:
         return ask()
     except InvalidTable:
@@ -173,7 +173,7 @@ def _schema_of(schema: Json) -> Schema:
 
 
 def _sources_of(schemas: list[Json]) -> Schema:
-    """Return all top-level primitive fields of any schema, in their newest form: partition fields may use dropped
+    """Return the latest form of all top-level primitive fields of any schema: partition fields may use dropped
     columns.
     """
     fields: dict[int, NestedField] = {}

@@ -1,8 +1,8 @@
 """Plans a scan: the manifests that it must read, and the tasks from some of them, as JSON.
 
 May import pyiceberg, this package and `limnos.model.errors`. Must not know callers: `manifests_of` and `tasks_of`
-depend only on metadata (`ScanScope`), a request and the bytes of files. The server removes what a caller may not see
-from the request first. Source: Iceberg's OpenAPI, `ScanTasks`.
+depend only on metadata (`ScanScope`), a request and the bytes of files. The server first removes parts of the request
+that the caller may not use. Source: Iceberg's OpenAPI, `ScanTasks`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SORTS: Final = {
 class FileScanTasks(NamedTuple):
     """A part of a plan: JSON of `file-scan-tasks`, and of the `delete-files` to which they refer by index.
 
-    `sure_rows` counts the rows of files that match completely and have no deletes.
+    `sure_rows` is the number of rows in files that match completely and have no deletes.
     """
 
     files: list[bytes]
@@ -68,7 +68,7 @@ def manifests_of(aim: ScanScope, request: ScanRequest, *, lists: Sequence[bytes]
 def tasks_of(aim: ScanScope, request: ScanRequest, *, needed: ScanManifests, files: Sequence[bytes]) -> FileScanTasks:
     """Plan the files of some manifests.
 
-    Raises BadRequest, InvalidTable, UnsupportedOperation for an answer that is too large.
+    Raises BadRequest, InvalidTable, UnsupportedOperation for a response that is too large.
 
     `files` are the bytes of the data manifests, then of the delete manifests.
     """
@@ -94,7 +94,7 @@ def _is_asked(entry: ManifestEntry, aim: ScanScope) -> bool:
 
 
 class _TaskWriter:
-    """Builds tasks and the delete files that they need, each once."""
+    """Builds tasks and the distinct delete files that they need."""
 
     def __init__(self, table: ScannedTable, index: DeleteIndex) -> None:
         self._table = table
@@ -103,7 +103,7 @@ class _TaskWriter:
         self._encode = msgspec.json.Encoder().encode
 
     def tell(self, entries: list[ManifestEntry], *, least_rows: int | None) -> FileScanTasks:
-        """Build the tasks of entries. Raises UnsupportedOperation if the answer is too large."""
+        """Build the tasks of entries. Raises UnsupportedOperation if the response is too large."""
         files: list[bytes] = []
         rows = size = 0
         for entry in entries:

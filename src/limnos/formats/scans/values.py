@@ -1,4 +1,4 @@
-"""Converts values between JSON and pyiceberg: literals of filters in, values of partitions out.
+"""Converts values between JSON and pyiceberg: decodes literals of filters, and encodes values of partitions.
 
 May import pyiceberg and `limnos.model.errors`. Must not know schemas. Source: Iceberg specification, Appendix D (JSON
 single-value serialization).
@@ -49,7 +49,7 @@ _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a zone
 _DAY: Final = date(1970, 1, 1)
 _COUNTED: Final = (DateType, TimeType, TimestampType, TimestamptzType)
 _DIGITS_MAX: Final = 400
-"""Most characters of a decimal in a filter."""
+"""The maximum number of characters of a decimal in a filter."""
 
 
 def literal_of(kind: IcebergType, value: object) -> Literal[Any]:
@@ -107,7 +107,7 @@ def _of_text(kind: IcebergType, value: str) -> object:
 
 
 def _scaled(value: Decimal, kind: DecimalType) -> Decimal:
-    """Return a number with a column's scale. Raises ValueError if it has more decimal digits."""
+    """Return a number with a column's scale. Raises ValueError if it has more decimal digits than that."""
     scaled = value.quantize(Decimal(1).scaleb(-kind.scale))
     if scaled != value:
         raise ValueError("more digits than the column has")

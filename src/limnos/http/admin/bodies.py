@@ -1,6 +1,6 @@
 """Parsing of requests of the admin API: names in paths, and bodies without unknown fields.
 
-May import `names`, msgspec and the shared modules of `limnos.http`. Knows no resource.
+May import `names`, msgspec and the shared modules of `limnos.http`. Must not know resources.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from limnos.names.percent import unquote_form
 
 
 class AdminRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request body. An unknown field is a mistake of the client, and refused."""
+    """A request body. Unknown fields are refused."""
 
 
 def names_of(request: Request) -> tuple[str, ...]:

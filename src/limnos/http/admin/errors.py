@@ -1,6 +1,6 @@
-"""The admin API's error body and statuses: a stable code, the message, the request id, and the decision of a refusal.
+"""The admin API's error body and statuses: a stable code, the message, the request id, and for a refusal the decision.
 
-May import `model`, `names` and the shared modules of `limnos.http`. Knows no resource.
+May import `model`, `names` and the shared modules of `limnos.http`. Must not know resources.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Numbers in addresses and queries: ids, limits, seconds.
 
-May import msgspec and the standard library only. Knows no error: an invalid number is None, and the route builds the
-error.
+May import msgspec and the standard library only. An invalid number is None, and the route builds the error.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from typing import Annotated, Final
 import msgspec
 
 ID_MAX: Final = 2**53
-"""No store assigns a larger id, and every client can represent it."""
+"""The maximum id: no store assigns a larger one, and every client can represent it."""
 Attempt = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
 """The number of a run's attempt."""
 _DIGITS_MAX: Final = len(str(ID_MAX))
 
 
 def number_of(text: str, most: int = ID_MAX) -> int | None:
-    """Parse an integer from 0 to `most`. Returns None for anything else, also for one with too many leading zeros."""
+    """Parse an integer from 0 to `most`. Returns None for anything else, and for too many leading zeros."""
     if not text.isascii() or not text.isdecimal() or len(text) > _DIGITS_MAX:
         return None
     number = int(text)

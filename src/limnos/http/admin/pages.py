@@ -1,6 +1,6 @@
-"""Pages at the root for people and tools: a first page as text or HTML, and all contracts as one OpenAPI document.
+"""Pages at the root for people and tools: an overview as text or HTML, and all contracts as one OpenAPI document.
 
-May import `model`, `services` and the shared modules of `limnos.http`. Knows no resource. The contracts are the
+May import `model`, `services` and the shared modules of `limnos.http`. Must not know resources. The contracts are the
 committed documents of openapi/, which a wheel contains, too.
 """
 
@@ -35,7 +35,7 @@ _ROOTS: Final = (
     ("/health", "/health", "UP, or what is down"),
     ("/metrics", "/metrics", "metrics for Prometheus"),
 )  # fmt: skip
-"""Each root, with an address below it that answers a GET, and its purpose."""
+"""The protocols' roots, each with a path below it that answers a GET request, and its purpose."""
 _VARY: Final = (b"vary", b"accept")
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _HTML: Final = (b"content-type", b"text/html; charset=utf-8")
@@ -70,7 +70,7 @@ CONTRACTS: Final = ("admin", "asterix", "gravitino", "iceberg", "lance")
 _FOLDERS: Final = (Path(limnos.__file__).parent / "openapi", Path(limnos.__file__).parents[2] / "openapi")
 """The documents' folder in a wheel, and in a checkout."""
 _PREFIXES: Final = (b'"#/components/schemas/', b'"#/components/responses/', b'"operationId": "')
-"""Text before names that two protocols may both have."""
+"""Prefixes for names that two protocols have in common."""
 
 
 class OpenApiContract(NamedTuple):
@@ -81,7 +81,9 @@ class OpenApiContract(NamedTuple):
 
 
 async def first_page(request: Request, ctx: Context) -> Response:
-    """Return an overview of the addresses as plain text; lead browsers to the console, or show it to them as HTML."""
+    """Return an overview of the addresses as plain text. Browsers are redirected to the console, or get the overview as
+    HTML.
+    """
     if b"text/html" in request.headers.get(b"accept", b"").lower():
         if ctx.services.defaults.has_console:
             return Response(303, b"", ((b"location", b"console/"), _VARY, NO_STORE, *_SAFE))
@@ -101,7 +103,7 @@ async def openapi(request: Request, _ctx: Context) -> Response:
 
 @cache
 def contract() -> OpenApiContract:
-    """Join the committed documents. Raises NotFound for an installation without them.
+    """Merge the committed documents. Raises NotFound if the installation lacks them.
 
     Names of components and operations get their protocol as a prefix: several protocols have an `Error` and a
     `load-table`.
@@ -132,7 +134,7 @@ def contract() -> OpenApiContract:
 
 
 class OpenApiDocument(msgspec.Struct):
-    """The parts of an OpenAPI document that are joined."""
+    """The parts of an OpenAPI document that are merged."""
 
     openapi: str
     security: list[object]

@@ -1,4 +1,4 @@
-"""The admin API and the root as a protocol: routes with their whole paths, and the error body.
+"""The admin API and the root as a protocol: routes with their full paths, and the error body.
 
 May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. It is the last protocol
 and answers for unknown paths.
@@ -87,7 +87,7 @@ class AdminProtocol:
         )
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the scope of a path: the server, a metalake or a catalog. The decision finds deeper objects."""
+        """Return the scope of a path: the server, a metalake or a catalog. The access decision finds deeper objects."""
         if path in lineage.ANY_METALAKE:
             return RequestScope(lineage.metalake_of(request, ctx)), None, ()
         return scope_of_path(path, request), None, ()

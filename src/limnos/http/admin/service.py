@@ -1,6 +1,6 @@
 """Service routes at the root: health, metrics, public settings, and the caller's name. Pages are in `pages`.
 
-May import `services`, `access`, `telemetry` and the shared modules of `limnos.http`. Knows no resource.
+May import `services`, `access`, `telemetry` and the shared modules of `limnos.http`. Must not know resources.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def configs(_request: Request, ctx: Context) -> Response:
 
 
 def _authenticators(authenticator: Authenticator) -> list[str]:
-    """Return the ways to sign in, in Gravitino's words: bearer tokens of any issuer are `oauth`."""
+    """Return the ways to sign in, under Gravitino's names: bearer tokens of any issuer are `oauth`."""
     if not authenticator.believes_basic:
         return ["oauth"]
     return ["simple", "oauth"] if authenticator.has_issuer else ["simple"]

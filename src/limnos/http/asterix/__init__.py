@@ -1,1 +1,1 @@
-"""SQL++ over HTTP: AsterixDB's query service and the routes that its clients need beside it, over the same tree."""
+"""SQL++ over HTTP: AsterixDB's query service and the other routes that its clients need, over the same tree."""

@@ -1,7 +1,7 @@
-"""AsterixDB's administration routes that have a meaning here: version, state, libraries, running requests.
+"""AsterixDB's administration routes that apply here: version, state, libraries, running requests.
 
-May import `model`, `services` and this package. Knows no statement. Users see and cancel their own requests, on
-whatever node they run; service admins those of all users.
+May import `model`, `services` and this package. Must not know statements. Users see and cancel their own requests on
+all nodes; service admins those of all users.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ async def version(_request: Request, ctx: Context) -> Response:
 
 
 async def cluster(_request: Request, ctx: Context) -> Response:
-    """Return that the server accepts statements."""
+    """Return the state of the server, which is always ready for statements."""
     await caller_require(ctx)
     return json_response({"state": "ACTIVE", "ncs": [], "metadata_node": "limnos"})
 
@@ -36,7 +36,7 @@ async def libraries(_request: Request, ctx: Context) -> Response:
 
 
 async def requests_list(_request: Request, ctx: Context) -> Response:
-    """List the requests that run on any node: the caller's own, for a service admin all."""
+    """List the running requests of all nodes: the caller's own, or for a service admin all."""
     asker = await caller_require(ctx)
     requests = await REQUESTS.of(ctx.services).everywhere(asker, everybody=_sees_all(ctx, asker))
     return json_response(
@@ -51,7 +51,7 @@ async def requests_list(_request: Request, ctx: Context) -> Response:
 
 
 async def request_cancel(request: Request, ctx: Context) -> Response:
-    """Cancel a request that runs on any node, by its id or by the client's own."""
+    """Cancel a running request on any node, by its id or by the client's context id."""
     asker = await caller_require(ctx)
     requested_id, own = request.query("request_id"), request.query("client_context_id")
     if not requested_id and not own:

@@ -1,7 +1,7 @@
 """`/connector`: the data that AsterixDB's connectors need about a dataset before they read its files.
 
-May import `model`, `services`, `sqlpp` and this package. Knows no file. The parameter `dataverseName` is sent once for
-each part. Errors that AsterixDB answers with 200 and an error inside are 400 here.
+May import `model`, `services`, `sqlpp` and this package. Must not know files. The parameter `dataverseName` is sent
+once for each part. Errors that AsterixDB answers with 200 and an error inside are 400 here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The status and the error entry of each error of the query service.
 
-May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Knows no statement. An error
-has AsterixDB's form: a list of errors whose code is always 1, with the number in the text. Errors for which AsterixDB
-answers 500 are 400 here if the caller's statement is their cause.
+May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Must not know statements. An
+error has AsterixDB's form: a list of errors whose code is always 1, with the number in the text. Errors for which
+AsterixDB answers 500 are 400 here if the caller's statement caused them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ Failure = LimnosError | InvalidName | SqlppError | RequestEnded
 
 
 def public_failure(failure: Failure) -> Failure:
-    """Return the error that a caller may see: a missing metalake is refused like one that the caller may not use."""
+    """Return the error that a caller may see: a missing metalake gets the same error as one that the caller may not
+    use.
+    """
     if isinstance(failure, (SqlppError, RequestEnded)):
         return failure
     return AuthenticationFailed(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
@@ -64,7 +66,7 @@ def error_entry(failure: Failure) -> dict[str, object]:
 
 
 def status_of(failure: Failure, operation: str = "") -> int:
-    """Return the HTTP status of an error that occurred before anything was sent."""
+    """Return the HTTP status of an error that occurred before any output."""
     result = public_failure(failure)
     if isinstance(result, SqlppError):
         if isinstance(result, EngineUnavailable) or result.number == NO_ENGINE:

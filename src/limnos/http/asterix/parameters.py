@@ -1,8 +1,8 @@
 """The parameters of a request to the query service: in its address, as a form or as JSON.
 
-May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Knows no statement. The first
-value of a repeated parameter counts, except for `dataverse`, whose values are the parts of one name. In JSON that is a
-string for one part, an array for more; a string is never split.
+May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Must not know statements. The
+first value of a repeated parameter counts, except for `dataverse`, whose values are the parts of one name. In JSON that
+is a string for one part, an array for more; a string is never split.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from limnos.sqlpp.values.model import Value
 
 NO_STATEMENT: Final = 40
 MODES: Final = ("immediate", "deferred", "async")
-"""Delivery of results: with the response; or under a handle, which is returned when they are complete, or at once."""
+"""The delivery of results: with the response; or under a handle, which is returned when they are complete, or
+immediately.
+"""
 PLAN_FORMATS: Final = ("json", "string")
 FORMATS: Final[Mapping[str, ResultFormat]] = {
     "json": "json", "clean-json": "json", "application/json": "json", "lossless-json": "lossless-json", "adm": "adm",
@@ -56,7 +58,7 @@ GET_PARAMETERS: Final = (
     *_UNSUPPORTED_FLAGS,
     *_FIXED_WORDS,
 )
-"""Parameters of an address beside those that name and bound the statement."""
+"""Parameters of a query string besides those of the statement."""
 _DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ns|us|µs|ms|s|m|h)?", re.ASCII | re.IGNORECASE)
 _UNITS: Final = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4, "h": 3.6e6, "": 1.0}
 _INT_MAX: Final = 1 << 63
@@ -103,7 +105,7 @@ class RequestParameters:
         raise bad_value(name, value)
 
     def word(self, name: str, words: tuple[str, ...]) -> str:
-        """Return one of `words`, in any case; the first of them by default. Raises SqlppError."""
+        """Return the parameter as one of `words`, ignoring case; the first of them by default. Raises SqlppError."""
         text = self.text(name)
         if not text:
             return words[0]
@@ -125,7 +127,7 @@ class RequestParameters:
         return int(text)
 
     def name(self, parameter: str) -> Levels | None:
-        """Return the name of a dataverse, or None. Raises SqlppError for an illegal name."""
+        """Return the name of a dataverse, or None. Raises SqlppError for an invalid name."""
         values = self._values.get(parameter)
         if not values or values == [None]:
             return None
@@ -137,7 +139,7 @@ class RequestParameters:
         return decode_levels(list(parts))
 
     def parameters(self) -> dict[str | int, Value]:
-        """Return the values of `$x` and of `args`. Raises SqlppError."""
+        """Return the values of the statement's parameters, from `$x` and `args`. Raises SqlppError."""
         parameters: dict[str | int, Value] = {}
         names = [name for name in self._values if name.startswith("$") and len(name) > 1]
         self._check([*names, "args"])
@@ -151,7 +153,7 @@ class RequestParameters:
         return parameters
 
     def _check(self, names: list[str]) -> None:
-        """Check how many values parameters have, unless that was done. Raises SqlppError."""
+        """Check the number of the parameters' values, once. Raises SqlppError."""
 
     def _json(self, name: str) -> Value:
         """Return the value of a parameter. Text of a form is parsed as JSON."""
@@ -159,7 +161,7 @@ class RequestParameters:
 
 
 class FormParameters(RequestParameters):
-    """Parameters of an address or of a form: all are text, and values are JSON texts."""
+    """Parameters in a query string or in a form: all are text, and values are JSON texts."""
 
     def _check(self, names: list[str]) -> None:
         texts = [str(each) for each in map(self.first, names) if each is not None]
@@ -191,7 +193,7 @@ def value_of(document: object) -> Value:
 
 
 async def request_parameters_of(request: Request, ctx: Context) -> RequestParameters:
-    """Parse the parameters of a request; those of a body over SHORT_BODY_BYTES in a process.
+    """Parse the parameters of a request; a body over SHORT_BODY_BYTES is parsed in a process.
 
     Raises SqlppError, TooLarge, ServiceUnavailable.
     """
@@ -224,7 +226,7 @@ def _by_name(encoded: list[EncodedParameter]) -> dict[str, list[object]]:
 def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") -> QueryRequest:
     """Build the query request from its parameters.
 
-    `reads`: the method allows only reading. `accept`: the request's header, which counts if no parameter names a
+    `reads`: the method allows only reading. `accept`: the request's header, which is used if no parameter names a
     format. Raises SqlppError.
     """
     statement = sent.text("statement")
@@ -270,7 +272,7 @@ def _format_of(text: str) -> ResultFormat | None:
 
 
 def _check_unsupported(sent: RequestParameters) -> None:
-    """Refuse the parameters of AsterixDB that ask for what this service does not have. Raises SqlppError."""
+    """Refuse AsterixDB's parameters for features that this service lacks. Raises SqlppError."""
     for name in _UNSUPPORTED_FLAGS:
         if sent.flag(name):
             advice = ": use EXPLAIN" if name in _PLANS else ""

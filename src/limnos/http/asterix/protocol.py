@@ -1,7 +1,7 @@
 """SQL++ as a protocol: the query service, and the routes that its clients need beside it.
 
-May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Knows no
-statement.
+May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Must not know
+statements.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
 BODY_BYTES_MAX: Final = 8 << 20
-"""A statement has at most 1 MiB, which an encoding may triple, and parameters come in addition."""
+"""The maximum size of a body in bytes: a statement of at most 1 MiB, tripled by an encoding, and the parameters."""
 GRACE_S: Final = 10.0
-"""Seconds that a response may take beyond the statements' own time limit."""
+"""The time that a response may take beyond the statements' own time limit, in seconds."""
 
 
 def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
@@ -61,7 +61,7 @@ class AsterixProtocol:
         self.router: Router[Handler] = Router("", routes(timeout_s))
 
     def place_of(self, _path: str, _request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the object that a path names: the catalog of dataverses."""
+        """Return the scope of a path: the catalog of dataverses."""
         return RequestScope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:

@@ -1,7 +1,7 @@
 """The body of a query service's response, complete or in pieces: first the results, then the outcome.
 
-May import msgspec, `services` for how a request ends, `sqlpp` and this package. Knows no connection. Sent bytes cannot
-be taken back: an error after the first results is reported after them, with status 200.
+May import msgspec, `services` for the end of a request, `sqlpp` and this package. Must not know connections. Sent bytes
+cannot be revoked: an error after the first results is reported after them, with status 200.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class QueryResponseBody:
         self.client_context_id = client_context_id
         self.pretty = pretty
         self.gives = gives
-        """Whether any of its statements has results."""
+        """Whether any of the request's statements has results."""
         self._before_results = (_SIGNATURE if signature else b"") + _TYPES.get(format_, b"") + b'"results":['
         self._warnings_max = warnings_max
         self.count = 0
@@ -93,7 +93,7 @@ class QueryResponseBody:
         return msgspec.json.encode(rest)
 
     def pointing(self, status: str, handle: str) -> bytes:
-        """Return a complete body with a handle for the rest."""
+        """Return a complete body with a handle for the results."""
         self.gives = False
         return self.head() + msgspec.json.encode({"status": status, "handle": handle})[1:]
 

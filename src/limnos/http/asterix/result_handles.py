@@ -1,8 +1,8 @@
-"""Results that are fetched later: the status of a request, its results, and discarding them.
+"""Results that are fetched later: the status of a request, its results, and deleting them.
 
-May import `model`, `services` and this package. Knows no statement. A handle is the address of one of these routes. It
-works only for the user who sent the request; for others it does not exist. While a request runs, its result is not
-available (409). The outcome of a request whose node is gone is unknown.
+May import `model`, `services` and this package. Must not know statements. A handle is the address of one of these
+routes. It works only for the user who sent the request; for others it does not exist. While a request runs, its result
+is not available (409). The outcome of a request whose node is gone is unknown.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ LOST: Final = (
 
 
 class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
-    """A stored outcome: the HTTP status that the request would have had, whether it has results, and the text after
-    them.
-    """
+    """A stored outcome: the HTTP status of the request, whether it has results, and the text after them."""
 
     http: int
     gives: bool
@@ -40,7 +38,7 @@ class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
 
 
 def handle_address(request: Request, what: str, *, handle: str) -> str:
-    """Return the address of a handle, with the host by which the client reached this server."""
+    """Return the address of a handle, with the host name by which the client reached this server."""
     path = f"/query/service/{what}/{handle}"
     host = request.headers.get(b"host", b"").decode("latin-1")
     scheme = "https" if request.headers.get(b"x-forwarded-proto", b"").lower() == b"https" else "http"
@@ -65,7 +63,7 @@ async def status(request: Request, ctx: Context) -> Response:
 
 
 async def result(request: Request, ctx: Context) -> Response:
-    """Return a request's results, as the request itself would have returned them."""
+    """Return a request's results, in the same form as a synchronous response."""
     row = await _find(request, ctx)
     if is_lost(ctx, row):
         return _without_results(row, "fatal", message=LOST, code=410)
@@ -95,7 +93,7 @@ async def _pieces(
 
 
 def _without_results(row: StatementRequest, word: str, *, message: str, code: int = 200) -> Response:
-    """Return a response about a request that has no outcome."""
+    """Return a response for a request that has no outcome."""
     return json_response({"requestID": row.request_id, "errors": [{"code": 1, "msg": message}], "status": word}, code)
 
 

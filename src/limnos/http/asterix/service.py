@@ -1,8 +1,8 @@
 """The query service: executes statements and returns their results.
 
-May import `model`, `names`, `services`, `sqlpp`, `telemetry` and this package. Knows no engine. Small responses are
-sent completely, with the status of their outcome; larger ones in pieces, as they are produced. With `mode` deferred or
-async results are stored, and the response is a handle.
+May import `model`, `names`, `services`, `sqlpp`, `telemetry` and this package. Must not know engines. Small responses
+are sent completely, with the status of their outcome; larger ones in pieces, as they are produced. With `mode` deferred
+or async results are stored, and the response is a handle.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from limnos.telemetry.logs import get_logger
 log = get_logger("limnos.http")
 SEVERAL_STATEMENTS: Final = 35
 WHOLE_BYTES: Final = 1 << 18
-"""Results up to this size are collected and sent at once."""
+"""The size in bytes up to which results are collected and sent in one response."""
 _FAILURES: Final = (SqlppError, RequestEnded, LimnosError, InvalidName)
 
 
@@ -119,7 +119,7 @@ class _QueryRun:
 
 
 async def _respond(run: _QueryRun) -> Response:
-    """Collect results. Send them at once if they are few, else start a stream."""
+    """Collect results. Send them in one response if they are few, else start a stream."""
     body, batches = run.body, run.batches()
     gathered: list[bytes] = []
     size = 0
@@ -167,7 +167,9 @@ def _refusal_response(run: _QueryRun, failure: Failure) -> Response:
 
 
 async def _respond_with_handle(run: _QueryRun, request: Request) -> Response:
-    """Store results under a handle, and return it: for async at once, for deferred when they are complete."""
+    """Store results under a handle, and return the handle: for `async` immediately, for `deferred` when they are
+    complete.
+    """
     keeping = ResultWriter(run.ctx, run.running, timeout_s=run.timeout_s)
     handle = run.running.handle
     try:

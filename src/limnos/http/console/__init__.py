@@ -1,5 +1,5 @@
-"""The console: pages for people, made by the server from templates.
+"""The console: pages for people, rendered by the server from templates.
 
-Its handlers call services with the rights of the session's user, as every other protocol does. It has no rule and no
-right of its own.
+Its handlers call services with the rights of the session's user, as every other protocol does. It has no business rules
+and no rights of its own.
 """

@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
 _TREE: Final = (Kind.CATALOG, Kind.NAMESPACE, *NAMESPACE_OBJECTS)
 KINDS: Final = {kind.word: kind for kind in _TREE}
-"""The kinds of objects that have an address, by their words."""
+"""The kinds of objects that have an address, by name."""
 _DOTS: Final = (".", "..")
 _PLAIN: Final = re.compile("[A-Za-z0-9_-]+")
-"""Parts that need no quoting: nearly all, so pages of many names ask this first."""
+"""A pattern for parts that need no quoting; nearly all match, so it is checked first."""
 
 
 class ObjectAddress(NamedTuple):
-    """An object of a catalog: its kind, metalake, catalog, and the levels below the catalog, none for the catalog."""
+    """An object of a catalog: its kind, metalake and catalog, and the levels below the catalog (none for the catalog
+    itself).
+    """
 
     kind: Kind
     metalake: str
@@ -77,7 +79,7 @@ def quote_path(parts: Sequence[str]) -> str:
 
 
 def segment_of(part: str) -> str:
-    """Return one part as a path segment; `.` and `..`, which browsers resolve, get a tilde before them."""
+    """Return one part as a path segment. `.` and `..`, which browsers resolve, get a tilde as prefix."""
     if _PLAIN.fullmatch(part):
         return part
     return f"~{quote(part)}" if part in _DOTS or part.startswith("~") else quote(part)
@@ -90,7 +92,7 @@ def part_of(segment: bytes) -> str:
 
 
 def parse_address(params: Sequence[bytes]) -> ObjectAddress:
-    """Return the address that path segments name: the kind, the metalake, the catalog, the levels.
+    """Parse path segments into an address: the kind, the metalake, the catalog, the levels.
 
     Raises NotFound for an unknown kind or an incomplete address, and InvalidName.
     """

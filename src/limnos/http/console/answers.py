@@ -1,6 +1,6 @@
 """Responses of the console: pages with their security headers, redirects, and compressed bodies.
 
-May import the shared modules of `limnos.http` and the standard library. Knows no page.
+May import the shared modules of `limnos.http` and the standard library. Must not know pages.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ SAFE: Final[Headers] = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
-"""Headers of every response of the console."""
+"""The security headers of every response of the console."""
 HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
 _HTML: Final = (b"content-type", b"text/html; charset=utf-8")
 _VARY: Final = (b"vary", b"Accept-Encoding, Cookie, X-Limnos-Part")
 _GZIP: Final = (b"content-encoding", b"gzip")
 COMPRESSED_MIN: Final = 1_000
 LEVEL: Final = 4
-"""Level of gzip: higher ones cost more time than they save bytes."""
+"""The compression level of gzip: higher ones cost more time than they save."""
 
 
 def html_response(
     request: Request, text: str, *, status: int = 200, headers: Headers = (), is_secret: bool = False
 ) -> Response:
-    """Return a page. One with a secret is not compressed: its length must not depend on the secret's letters."""
+    """Return a page as a response. A page with a secret is not compressed: its length must not depend on the secret's
+    letters.
+    """
     body = text.encode()
     sent: Headers = (_HTML, NO_STORE, _VARY, *SAFE, *headers)
     if not is_secret and len(body) >= COMPRESSED_MIN and b"gzip" in request.headers.get(b"accept-encoding", b""):

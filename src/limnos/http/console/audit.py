@@ -1,7 +1,7 @@
-"""The audit page: who did what, by which right, with filters; an object's own activity is the same page, filtered.
+"""The audit page: actions with their users and rights, with filters; an object's activity is the same page, filtered.
 
 May import `model`, `services`, `store` for the type of a filter, the shared modules of `limnos.http` and of this
-package. Knows no rule: users who may not read all lines see their own.
+package. Users who may not read all lines see their own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIELDS: Final = ("user", "path", "action", "outcome", "request", "since", "unti
 
 
 class AuditLine(msgspec.Struct, frozen=True):
-    """An audit record, formatted for the page. The hrefs add a filter by that value."""
+    """An audit record, formatted for the page. Each `href` adds a filter by that value."""
 
     at_ms: int
     user: str
@@ -47,7 +47,7 @@ class AuditLine(msgspec.Struct, frozen=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """The audit page. `following` is the address of the older lines; empty at the end."""
+    """The audit page. `following` is the address of the page with older lines; empty at the end."""
 
     frame: Frame
     filters: dict[str, str]

@@ -1,7 +1,7 @@
-"""How clients open an object: one snippet for each client, with this server's address and the object's name.
+"""Code snippets that open an object: one for each client, with this server's address and the object's name.
 
-May import `names` and this package's shared modules. Knows no secret: a snippet reads its token from the environment.
-The texts are files of `snippets/`.
+May import `names` and this package's shared modules. A snippet contains no secret: it reads its token from the
+environment. The texts are files in `snippets/`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def snippets_of(page_request: PageRequest, address: ObjectAddress, *, is_lance: 
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
-    """Replace the placeholders of a snippet, such as `@URI@`, all in one pass."""
+    """Replace the placeholders of a snippet, such as `@URI@`, in one pass."""
     parts = text.split("@")
     return "".join(words.get(part, f"@{part}@") if number % 2 else part for number, part in enumerate(parts))
 
@@ -73,5 +73,5 @@ def _words(page_request: PageRequest, address: ObjectAddress) -> dict[str, str]:
 
 
 def _sql(name: str, mark: str) -> str:
-    """Return a name in quotes, with the quotes inside doubled."""
+    """Quote a name for SQL, with the quotes inside doubled."""
     return f"{mark}{name.replace(mark, mark * 2)}{mark}"

@@ -1,7 +1,7 @@
-"""Errors as pages: what was refused and why, what does not exist, what failed.
+"""Errors as pages: refusals with their reasons, missing objects, failures.
 
-May import `model`, `names`, the shared modules of `limnos.http` and of this package. Knows no resource. A page says no
-more than the admin API's error body does.
+May import `model`, `names`, the shared modules of `limnos.http` and of this package. Must not know resources. A page
+reveals no more than the admin API's error body.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TITLES: Final = {
 
 
 class DecisionFactorView(msgspec.Struct, frozen=True):
-    """One reason of a decision: whether it helps, the privilege or the role, and the object."""
+    """One reason of a decision: whether it supports the access, the privilege or role, and the object."""
 
     is_missing: bool
     words: str
@@ -79,7 +79,9 @@ async def error_page(page_request: PageRequest, failure: LimnosError | InvalidNa
 
 
 def factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, ...]:
-    """Return the reasons of a decision as text. Alternative missing rights, of which one is enough, share one line."""
+    """Return the reasons of a decision as text. Alternative missing rights, one of which is sufficient, share one
+    line.
+    """
     if decision is None:
         return ()
     factors = msgspec.convert(decision["factors"], list[_FactorFields])

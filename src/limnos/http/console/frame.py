@@ -1,6 +1,6 @@
-"""The frame around every page: who is signed in, the metalakes, the tree of the present path, and a notice.
+"""The frame around every page: the signed-in user, the metalakes, the tree of the current path, and a notice.
 
-May import `model`, `names`, `services` and this package's shared modules. Knows no resource but the tree.
+May import `model`, `names`, `services` and this package's shared modules. Must not know resources, except the tree.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from limnos.services.catalog.children import ChildrenPage
 
 TREE_SIZE: Final = 100
-"""How many children of an object the tree shows at once."""
+"""The number of children of an object that the tree shows at once."""
 METALAKES_MAX: Final = 50
 ICONS: Final = {
     **{word: word for word in ("catalog", "namespace", "table", "view", "fileset", "model", "topic", "function", "tag")},
     "user": "person", "group": "person", "role": "key", "policy": "lock", "job": "run", "job_template": "run",
 }  # fmt: skip
-"""Icons of kinds."""
+"""The icons of kinds."""
 
 
 class TreeItem(msgspec.Struct, frozen=True, gc=False):
@@ -46,7 +46,7 @@ class TreeItem(msgspec.Struct, frozen=True, gc=False):
     is_current: bool = False
     children: tuple[TreeItem, ...] = ()
     following: str = ""
-    """The address of the next children of this object, if there are more than are shown."""
+    """The address of the next page of this object's children, if there are more."""
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Frame(msgspec.Struct, frozen=True):
     section: str = ""
     metalake_quoted: str = ""
     question: str = ""
-    """The question in the search box."""
+    """The text in the search box."""
 
 
 def plain_frame(page_request: PageRequest, title: str) -> Frame:
@@ -114,7 +114,7 @@ async def frame_of(
 
 
 def _first(page_request: PageRequest, visible: list[str]) -> str:
-    """Return the metalake that a page without one is about."""
+    """Return the metalake to show on a page that names none."""
     chosen = page_request.request.query("metalake")
     if chosen is not None and chosen in visible:
         return chosen
@@ -123,7 +123,7 @@ def _first(page_request: PageRequest, visible: list[str]) -> str:
 
 
 async def tree_of(page_request: PageRequest, metalake: str, *, at: ObjectAddress | None) -> tuple[TreeItem, ...]:
-    """Return the catalogs of a metalake that the caller sees, open along the path to `at`."""
+    """Return the tree of a metalake's visible catalogs, expanded along the path to `at`."""
     catalogs = await page_request.ctx.read(RequestScope(metalake), catalogs_list)
     items: list[TreeItem] = []
     for node in catalogs:
@@ -160,7 +160,7 @@ async def _opened(page_request: PageRequest, address: ObjectAddress, *, at: Obje
 
 
 def _child_item(base: str, prefix: str, *, kind: Kind, name: str) -> TreeItem:
-    """Return a child as a closed item. `prefix` is the quoted path of its parent."""
+    """Return a child as a collapsed item. `prefix` is the quoted path of its parent."""
     word = kind.word
     path = f"{word}/{prefix}/{segment_of(name)}"
     branch = f"{base}/branch/{path}" if kind is Kind.NAMESPACE else ""
@@ -180,7 +180,7 @@ def _next_of(address: ObjectAddress, *, at: ObjectAddress) -> ObjectAddress:
 
 
 def item_of(page_request: PageRequest, address: ObjectAddress, *, is_current: bool = False) -> TreeItem:
-    """Return an object as a closed item of the tree."""
+    """Return an object as a collapsed item of the tree."""
     word, path = address.kind.word, address.path
     is_container = address.kind in (Kind.CATALOG, Kind.NAMESPACE)
     branch = f"{page_request.base}/branch{path.removeprefix('/o')}" if is_container else ""

@@ -1,6 +1,6 @@
 """The first page: the metalake's catalogs and its latest changes.
 
-May import `model`, `names`, `services` and this package's shared modules. Knows no rule.
+May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CatalogLine(msgspec.Struct, frozen=True):
 
 
 class ChangeLine(msgspec.Struct, frozen=True):
-    """A change of an object. `href` is empty where the object has no page."""
+    """A change of an object. `href` is empty if the object has no page."""
 
     words: str
     kind: str

@@ -1,6 +1,6 @@
-"""Pages of Lance tables: columns, versions' number, location, and how clients connect.
+"""Pages of Lance tables: columns, number of versions, location, and code snippets for clients.
 
-May import `model`, `services` and this package's shared modules. Knows no rule.
+May import `model`, `services` and this package's shared modules. Has no business rules.
 """
 
 from __future__ import annotations

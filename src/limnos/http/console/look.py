@@ -1,7 +1,7 @@
 """Templates: the environment that renders pages, and its filters for times, sizes and counts.
 
-May import minijinja and the standard library. Knows no page. Everything is escaped, and a field that a template names
-but its view lacks is an error. Templates have no logic but loops and conditions.
+May import minijinja and the standard library. Must not know pages. All values are escaped, and a field that is missing
+in a template's view is an error. Templates have no logic except loops and conditions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def static_file(name: str) -> bytes:
 
 @cache
 def static_version() -> str:
-    """Return the digest of the static files, which is part of their addresses."""
+    """Return the digest of the static files, which is part of their addresses, so that browsers can cache them."""
     digest = hashlib.sha256(b"".join(static_file(name) for name in STATIC))
     return digest.hexdigest()[:12]
 

@@ -1,6 +1,6 @@
-"""Pages of catalogs and namespaces: their content by kind, properties, and how clients connect.
+"""Pages of catalogs and namespaces: their content by kind, properties, and code snippets for clients.
 
-May import `model`, `names`, `services` and this package's shared modules. Knows no rule.
+May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from limnos.services.governance.details import ObjectDetails
 
 ROWS: Final = 100
-"""How many children one page of the list has."""
+"""The number of children on one page of the list."""
 TABS: Final = {"contents": "Contents", "properties": "Properties"}
 
 
@@ -79,7 +79,7 @@ class NamespacePage(msgspec.Struct, frozen=True):
 
 
 async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> Response:
-    """Show a catalog or namespace; to the page's script only the next rows."""
+    """Show a catalog or namespace; for the page's script only the next rows."""
     if page_request.is_part:
         return html_response(page_request.request, render("part_rows.html", await _contents(page_request, address)))
     tab = tab_of(page_request, TABS)

@@ -1,6 +1,6 @@
-"""Pages of objects: one route for all kinds, which leads to the page of the kind; branches of the tree.
+"""Pages of objects: one route for all kinds, which calls the module for the kind; and branches of the tree.
 
-May import `model`, `services` and this package. Knows which module shows which kind.
+May import `model`, `services` and this package.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ async def object_page(page_request: PageRequest) -> Response:
 
 
 async def branch(page_request: PageRequest) -> Response:
-    """Show the children of an object in the tree; without the page's script the object's own page."""
+    """Show the children of an object in the tree as an HTML fragment; without the page's script, show the object's
+    page.
+    """
     address = parse_address(page_request.request.params)
     if not page_request.is_part:
         return redirect(page_request.base + address.path)

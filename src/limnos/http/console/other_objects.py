@@ -1,6 +1,6 @@
-"""Pages of views, filesets, models, topics, functions and the other declared objects: what each is, and its properties.
+"""Pages of views, filesets, models, topics, functions and other declared objects: definition and properties.
 
-May import `model`, `services` and this package's shared modules. Knows no rule.
+May import `model`, `services` and this package's shared modules. Has no business rules.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FILES_MAX = 500
 
 
 class TextBlock(msgspec.Struct, frozen=True):
-    """A text that defines an object: a statement, with what it is called."""
+    """A text that defines an object, such as a statement, with its label."""
 
     title: str
     text: str
@@ -56,7 +56,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class ListSection(msgspec.Struct, frozen=True):
-    """A list on an object's page. `note` is shown if there are no rows."""
+    """A list on an object's page. `note` is shown if the list is empty."""
 
     title: str
     columns: tuple[str, ...]
@@ -65,7 +65,7 @@ class ListSection(msgspec.Struct, frozen=True):
 
 
 class ObjectPage(msgspec.Struct, frozen=True):
-    """The data of the page of an object that has no page of its own kind."""
+    """The data of the generic object page, for kinds without a page of their own."""
 
     frame: Frame
     heading: ObjectHeading

@@ -1,7 +1,7 @@
-"""Requests for pages: who asks, which session, and the fields of a form; errors become pages.
+"""Requests for pages: the caller, the session, and the fields of a form; errors become pages.
 
-May import `access`, `model`, `names`, `services` and this package's shared modules. Knows no resource. Every route of
-the console passes through `serve`.
+May import `access`, `model`, `names`, `services` and this package's shared modules. Must not know resources. Every
+route of the console passes through `serve`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FIELDS_MAX: Final = 1_000
 
 
 class ConsoleRoute(NamedTuple):
-    """A route of the console: method, path below the console's root, handler, its name, and the query it reads.
+    """A route of the console: method, path below the console's root, handler, name, and the query parameters it reads.
 
     `is_public` routes need no session.
     """
@@ -61,7 +61,7 @@ class PageRequest:
         self._children: dict[tuple[RequestScope, Levels, ChildrenRequest], ChildrenPage] = {}
 
     async def children(self, scope: RequestScope, parent: Levels, *, request: ChildrenRequest) -> ChildrenPage:
-        """Return a page of children; the tree and the list of one page share a read. Raises as `children_list`."""
+        """Return a page of children; the tree and the list of one page share the read. Raises as `children_list`."""
         key = (scope, parent, request)
         page = self._children.get(key)
         if page is None:
@@ -70,12 +70,12 @@ class PageRequest:
 
     @property
     def base(self) -> str:
-        """The path of the console's root as browsers see it."""
+        """The path of the console's root in browsers."""
         return self.site.base
 
     @property
     def is_part(self) -> bool:
-        """Whether the page's script requests an HTML fragment of the page alone."""
+        """Whether the page's script requests only an HTML fragment of the page."""
         return self.request.headers.get(PART) == b"1"
 
     @property
@@ -85,7 +85,7 @@ class PageRequest:
 
     @property
     def own_path(self) -> str:
-        """The requested path and query, as browsers see them."""
+        """The requested path and query in browsers."""
         query = self.request.query_string.decode("latin-1")
         path = self.site.prefix + self.request.path.decode("latin-1")
         return f"{path}?{query}" if query else path
@@ -93,7 +93,7 @@ class PageRequest:
     async def identify(self) -> None:
         """Authenticate by the session's cookie, and extend the session.
 
-        Raises AuthenticationFailed without a valid one.
+        Raises AuthenticationFailed if there is no valid session.
         """
         text = self.site.cookie_of(self.request.headers)
         if text is None:
@@ -103,7 +103,7 @@ class PageRequest:
         self.user = await session_extend(self.ctx)
 
     async def form(self) -> dict[str, str]:
-        """Return the fields of a form. Raises BadRequest for a field that is there twice."""
+        """Return the fields of a form. Raises BadRequest for a repeated field."""
         fields: dict[str, str] = {}
         pairs = [pair for pair in (await self.request.body()).split(b"&") if pair]
         if len(pairs) > FIELDS_MAX:
@@ -120,7 +120,9 @@ class PageRequest:
 async def serve(
     request: Request, ctx: Context, *, route: ConsoleRoute, site: ConsoleSite, error_page: ErrorPage
 ) -> Response:
-    """Serve a page: check who posts, identify the caller, call the handler, and turn errors into pages."""
+    """Serve a page: check the origin of posts, authenticate the caller, call the handler, and turn errors into
+    pages.
+    """
     page_request = PageRequest(request, ctx, site=site)
     try:
         if route.method != "GET":
@@ -138,7 +140,7 @@ async def serve(
 
 
 def _to_sign_in(page_request: PageRequest) -> Response:
-    """Return the redirect to the sign-in page, which leads back to a page that was read."""
+    """Return the redirect to the sign-in page. After signing in, a page requested by GET is opened."""
     target = f"{page_request.base}/sign-in"
     if (
         page_request.request.method in ("GET", "HEAD")

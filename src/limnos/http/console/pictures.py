@@ -1,7 +1,6 @@
-"""Pictures of graphs: nodes and lines with their places, for a template that writes SVG.
+"""Pictures of graphs: nodes and lines with their coordinates, for a template that writes SVG.
 
-May import `formats.graphs`. Pure: knows no page. Each picture has a title in words, and its page has the same facts as
-a list beside it.
+May import `formats.graphs`. Pure. Each picture has a title as text, and its page shows the same facts as a list.
 """
 
 from __future__ import annotations
@@ -16,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NODES_MAX: Final = 100
-"""How many nodes a picture has; a page says how many others there are."""
+"""The maximum number of nodes in a picture; the page states how many are omitted."""
 EDGES_MAX: Final = 200
-"""How many lines a picture has; a page says how many others there are. With both limits the layout of a dense graph
-takes less than 10 ms of CPU, so it needs no process of its own.
+"""The maximum number of lines in a picture; the page states how many are omitted.
+
+With both limits the layout of a dense graph takes less than 10 ms of CPU, so it needs no process of its own.
 """
 _SIZES: Final = GraphSizes()
 _MARGIN: Final = 12
@@ -39,7 +39,7 @@ class PictureNode(msgspec.Struct, frozen=True):
 
 
 class PlacedNode(msgspec.Struct, frozen=True):
-    """A node of the picture with its left upper corner."""
+    """A node of the picture with the coordinates of its upper left corner."""
 
     name: str
     text: str
@@ -52,7 +52,7 @@ class PlacedNode(msgspec.Struct, frozen=True):
 
 
 class PictureLine(msgspec.Struct, frozen=True):
-    """A line of the picture: the path as SVG writes it. A dashed line is indirect or closes a cycle."""
+    """A line of the picture, as an SVG path. A dashed line is indirect or closes a cycle."""
 
     path: str
     is_dashed: bool
@@ -60,7 +60,9 @@ class PictureLine(msgspec.Struct, frozen=True):
 
 
 class GraphPicture(msgspec.Struct, frozen=True):
-    """A picture in pixels. `left_out` counts nodes that are not drawn, `lines_left_out` lines between drawn nodes."""
+    """A picture in pixels. `left_out` is the number of omitted nodes, `lines_left_out` that of omitted lines between
+    drawn nodes.
+    """
 
     title: str
     nodes: tuple[PlacedNode, ...]
@@ -112,7 +114,7 @@ def _short(text: str, most: int) -> str:
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
-    """Return curves between the layers, and straight lines through them."""
+    """Return the SVG path of a line: curves between the layers, and straight lines through them."""
     (x, y), *others = [(round(x) + _MARGIN, round(y) + _MARGIN) for x, y in points]
     parts = [f"M{x} {y}"]
     for number, (right, low) in enumerate(others):

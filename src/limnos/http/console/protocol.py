@@ -1,7 +1,7 @@
 """The console as a protocol: its routes below `/console`, and the page for errors outside a handler.
 
-May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Its routes take no
-credential but the session's cookie, and no other protocol reads that cookie.
+May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Its routes accept no
+credential except the session's cookie, and no other protocol reads that cookie.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES fo
 
 
 class PlainErrorPage(msgspec.Struct, frozen=True):
-    """A page for an error of which nothing more is known than its message."""
+    """A page for an error with only a message."""
 
     base: str
     version: str
@@ -65,7 +65,9 @@ class ConsoleProtocol:
         self.site = site
         self.router: Router[Handler] = Router("", [self._route(route) for route in CONSOLE_ROUTES])
         self.anonymous = frozenset(route.operation for route in CONSOLE_ROUTES)
-        """All operations: the application reads no Authorization header for them; the pages read the cookie."""
+        """All operations are anonymous for the application, which reads no Authorization header for them; the pages
+        read the cookie.
+        """
 
     def _route(self, route: ConsoleRoute) -> Route[Handler]:
         async def handler(request: Request, ctx: Context) -> Response:
@@ -77,11 +79,11 @@ class ConsoleProtocol:
         return Route(route.method, ROOT + route.path, handler, route.operation, takes="form", query=route.query)
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the server as the scope: no route of the console takes a long body."""
+        """Return the server as the scope: no route of the console accepts a long body."""
         return RequestScope(), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-        """Return a page for an error outside a handler, without anything of the caller's."""
+        """Return a page for an error outside a handler, without data of the caller."""
         visible_error = hidden_metalake(error)
         view = PlainErrorPage(self.site.base, static_version(), unescape_percent(str(visible_error)), request_id)
         headers = ((b"content-type", b"text/html; charset=utf-8"), NO_STORE, *SAFE)

@@ -1,6 +1,6 @@
-"""The search page: objects that meet a question, best first, each with what matched.
+"""The search page: objects that match a query, best first, each with the matching part.
 
-May import `model`, `names`, `services` and this package's shared modules. Knows no rule.
+May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUESTION_MAX: Final = 300
 
 
 class HitLine(msgspec.Struct, frozen=True):
-    """An object that was found, with what matched."""
+    """An object that was found, with the matching part."""
 
     name: str
     path: str
@@ -64,7 +64,7 @@ class PalettePart(msgspec.Struct, frozen=True):
 
 
 async def search_page(page_request: PageRequest) -> Response:
-    """Show what a question finds among the objects that the caller may load."""
+    """Show the objects that match a query and that the caller may load."""
     text = (page_request.request.query("q") or "").strip()[:QUESTION_MAX]
     if page_request.is_part:
         return await _palette(page_request, text)
@@ -82,7 +82,7 @@ async def search_page(page_request: PageRequest) -> Response:
 
 
 async def _palette(page_request: PageRequest, text: str) -> Response:
-    """Answer the palette with a few hits, without the frame of a page. A question that is no question finds nothing."""
+    """Return a few hits for the palette, without the frame of a page. An invalid query finds nothing."""
     metalake = page_request.request.query("metalake") or page_request.ctx.services.defaults.metalake
     note = "Nothing that you may see is found." if text else "Type the start of a name."
     hits: tuple[HitLine, ...] = ()

@@ -1,7 +1,7 @@
-"""Signing in and out, and one's own sessions.
+"""Signing in and out, and the user's own sessions.
 
-May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Knows no rule. A
-secret that a form sends is exchanged for a session at once, and no page shows it.
+May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Has no business rules.
+A secret in a form is exchanged for a session immediately, and no page shows it.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ class EnterPage(msgspec.Struct, frozen=True):
 
 
 class SessionsPage(msgspec.Struct, frozen=True):
-    """One's own sessions of the console."""
+    """The user's own sessions of the console."""
 
     frame: Frame
     sessions: tuple[SessionLine, ...]
 
 
 async def sign_in_page(page_request: PageRequest) -> Response:
-    """Show the sign-in page; who is signed in goes on to the console."""
+    """Show the sign-in page; a signed-in user is redirected to the console."""
     target = page_request.site.path_below(page_request.request.query("next"))
     if page_request.site.cookie_of(page_request.request.headers) is not None:
         try:
@@ -147,7 +147,7 @@ def signed_in(page_request: PageRequest, session: ConsoleSession, *, target: str
 
 
 async def enter_page(page_request: PageRequest) -> Response:
-    """Show whose session a one-use code opens. Showing it does not use it up."""
+    """Show the user for whom a one-use code opens a session. This does not use up the code."""
     code = page_request.request.query("code") or ""
     user = await console_sessions.code_user(page_request.ctx, code=code)
     view = EnterPage(
@@ -170,7 +170,7 @@ async def enter(page_request: PageRequest) -> Response:
 
 
 async def sign_out(page_request: PageRequest) -> Response:
-    """End this session, or with `everywhere` all of one's sessions of the console."""
+    """End this session, or with `everywhere` all of the user's sessions of the console."""
     fields = await page_request.form()
     everywhere = fields.get("everywhere") == "yes"
     await console_sessions.sessions_end(
@@ -182,14 +182,14 @@ async def sign_out(page_request: PageRequest) -> Response:
 
 
 async def sessions_page(page_request: PageRequest) -> Response:
-    """Show one's own sessions."""
+    """Show the user's own sessions."""
     frame = await frame_of(page_request, "Your sessions", section="sessions")
     view = SessionsPage(frame, tuple(await console_sessions.sessions_list(page_request.ctx)))
     return html_response(page_request.request, render("sessions.html", view))
 
 
 async def session_end(page_request: PageRequest) -> Response:
-    """End one of one's own sessions."""
+    """End one of the user's own sessions."""
     fields = await page_request.form()
     text = fields.get("id", "")
     if not (text.isascii() and text.isdigit() and len(text) <= 18):

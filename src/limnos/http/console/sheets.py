@@ -1,6 +1,7 @@
 """Pages of facts, lists and forms that need no template of their own.
 
-May import `model` and this package's shared modules. Knows no resource: a page says its columns, cells and forms.
+May import `model` and this package's shared modules. Must not know resources: a page defines its columns, cells and
+forms.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ NUMBER_LETTERS_MAX = 18
 
 
 class HiddenField(msgspec.Struct, frozen=True):
-    """A field that a form sends without showing it."""
+    """A hidden field of a form."""
 
     name: str
     value: str
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """A choice of a form."""
+    """An option of a selection in a form."""
 
     value: str
     text: str
@@ -38,7 +39,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class FormInput(msgspec.Struct, frozen=True):
-    """An input of a form. With `choices` it is a selection, with `rows` a text of several lines."""
+    """An input of a form: with `choices` a selection, with `rows` a text area."""
 
     name: str
     label: str
@@ -49,7 +50,9 @@ class FormInput(msgspec.Struct, frozen=True):
 
 
 class FormView(msgspec.Struct, frozen=True):
-    """A form that posts to `action`. `label` says what its button does where the button's text alone does not."""
+    """A form that posts to `action`. `label` is the accessible name of its button, if the button's text alone is
+    ambiguous.
+    """
 
     action: str
     button: str
@@ -62,7 +65,7 @@ class FormView(msgspec.Struct, frozen=True):
 
 
 class SheetColumn(msgspec.Struct, frozen=True):
-    """A column of a list. `hides` leaves it out on narrow screens."""
+    """A column of a list. `hides` hides it on narrow screens."""
 
     text: str
     hides: bool = False
@@ -78,14 +81,14 @@ class SheetCell(msgspec.Struct, frozen=True):
     chips: tuple[Chip, ...] = ()
     at_ms: int | None = None
     moment_ms: int | None = None
-    """A time that is shown in full, such as an end in the future."""
+    """A time that is shown in full, such as a future expiry."""
     form: FormView | None = None
     is_name: bool = False
     small: str = ""
 
 
 class Sheet(msgspec.Struct, frozen=True):
-    """A list. `note` stands in place of missing rows; `more` is a sentence below the rows."""
+    """A list. `note` is shown if the list is empty; `more` is a sentence below the rows."""
 
     title: str
     columns: tuple[SheetColumn, ...]
@@ -96,7 +99,7 @@ class Sheet(msgspec.Struct, frozen=True):
 
 
 class TabPart(msgspec.Struct, frozen=True):
-    """Facts, lists and forms as a part of another page; `warning` is a sentence before them."""
+    """Facts, lists and forms as a part of another page; `warning` is shown before them."""
 
     facts: tuple[Fact, ...] = ()
     sheets: tuple[Sheet, ...] = ()
@@ -105,7 +108,7 @@ class TabPart(msgspec.Struct, frozen=True):
 
 
 class CodeBlock(msgspec.Struct, frozen=True):
-    """A text in the letters of code. `id` makes it a source for a copy button."""
+    """A text in monospace. `id` makes it the source of a copy button."""
 
     title: str
     text: str
@@ -135,12 +138,12 @@ def sheet_response(page_request: PageRequest, page: SheetPage, *, is_secret: boo
 
 
 def hidden_fields(**fields: str) -> tuple[HiddenField, ...]:
-    """Return hidden fields by their names."""
+    """Return hidden fields from names and values."""
     return tuple(HiddenField(name, value) for name, value in fields.items())
 
 
 def number_field(text: str | None, *, what: str) -> int:
-    """Return a number that a form or address names. Raises BadRequest."""
+    """Parse a number from a form or address. Raises BadRequest."""
     if not text or not (text.isascii() and text.isdigit() and len(text) <= NUMBER_LETTERS_MAX):
         raise BadRequest(f"{what} is a number")
     return int(text)

@@ -1,7 +1,7 @@
-"""The console's address: the prefix of its links, its own origin, its cookie, and whose posts are taken.
+"""The console's address: the prefix of its links, its origin, its cookie, and the check of a post's origin.
 
-May import `model` and the standard library. Pure: knows no route and no session. A cookie is sent by browsers whoever
-caused the request, so a post counts only if the browser says that a page of the console itself sent it.
+May import `model` and the standard library. Pure: must not know routes or sessions. Browsers send the cookie with
+requests of any site's pages. So a post is accepted only if the browser states that a page of the console sent it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 class ConsoleSite(NamedTuple):
-    """Where browsers find the console.
+    """The address of the console in browsers.
 
     - `prefix`: the path under which a proxy serves the server, without a slash at its end.
     - `origin`: scheme, host and port of the public address; None if the requests' own Host is the address.
-    - `is_tls`: whether browsers reach it by https.
+    - `is_tls`: whether browsers access it by https.
     - `believes_names`: whether a name without a secret signs in, which only a server on loopback does.
     """
 
@@ -38,7 +38,7 @@ class ConsoleSite(NamedTuple):
 
     @property
     def base(self) -> str:
-        """The path of the console's root as browsers see it, without a slash at its end."""
+        """The path of the console's root in browsers, without a slash at its end."""
         return self.prefix + ROOT
 
     def own_origin(self, headers: Mapping[bytes, bytes]) -> str:
@@ -50,7 +50,7 @@ class ConsoleSite(NamedTuple):
         return f"{scheme}://{host}".removesuffix(_DEFAULT_PORTS[scheme])
 
     def require_own_page(self, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse a post that no page of the console sent. Raises PermissionDenied."""
+        """Refuse a post that was not sent by a page of the console. Raises PermissionDenied."""
         site = headers.get(b"sec-fetch-site")
         origin = headers.get(b"origin")
         if site is not None and site.lower() != b"same-origin":
@@ -64,13 +64,13 @@ class ConsoleSite(NamedTuple):
             raise PermissionDenied(_NOT_OURS)
 
     def takes_sign_in(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Return whether a session may be opened here: over TLS, or without it on this machine."""
+        """Return whether a session may be opened here: over TLS, or without TLS on the same machine."""
         return self.is_tls or _is_loopback(_host_of(headers))
 
     def cookie_name(self, headers: Mapping[bytes, bytes], purpose: str = SESSION) -> str:
-        """Return the name of the session's cookie, or of that of a sign-in.
+        """Return the name of the cookie of a session, or of a sign-in.
 
-        Cookies know no ports, so over http the port is in the name.
+        Browsers share cookies between ports, so over http the name contains the port.
         """
         if self.is_tls:
             return f"{'__Secure' if self.prefix else '__Host'}-limnos{purpose}"
@@ -80,7 +80,9 @@ class ConsoleSite(NamedTuple):
     def cookie_header(
         self, headers: Mapping[bytes, bytes], text: str | None, *, purpose: str = SESSION, life_s: int | None = None
     ) -> tuple[bytes, bytes]:
-        """Return the header that sets a cookie, or deletes it for None. It ends with the browser, or after `life_s`."""
+        """Return the header that sets a cookie, or deletes it if `text` is None. It expires after `life_s`, by default
+        when the browser is closed.
+        """
         path = self.base if self.prefix or not self.is_tls else "/"
         secure = "; Secure" if self.is_tls else ""
         age_s = 0 if text is None else life_s
@@ -89,14 +91,14 @@ class ConsoleSite(NamedTuple):
         return b"set-cookie", value.encode("latin-1")
 
     def cookie_of(self, headers: Mapping[bytes, bytes], purpose: str = SESSION) -> bytes | None:
-        """Return the text of a cookie, or None. Of two of that name none counts."""
+        """Return the text of a cookie, or None. If the name occurs twice, None is returned."""
         name = self.cookie_name(headers, purpose).encode("latin-1")
         pairs = [pair.strip().partition(b"=") for pair in headers.get(b"cookie", b"").split(b";")]
         values = [value for key, mark, value in pairs if mark and key == name]
         return values[0] if len(values) == 1 and values[0] else None
 
     def path_below(self, text: str | None) -> str:
-        """Return a path of the console to go on to: `text` if it is one, else the console's first page."""
+        """Return a path of the console to redirect to: `text` if it is one, else the console's first page."""
         home = f"{self.base}/"
         if text is None or not text.startswith(home) or not text.isascii() or not text.isprintable() or "\\" in text:
             return home

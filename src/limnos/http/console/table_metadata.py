@@ -1,6 +1,6 @@
 """The parts of an Iceberg table's metadata that pages show, decoded without the rest.
 
-May import msgspec. Pure: knows no page and no store. Fields that old writers leave out have defaults.
+May import msgspec. Pure. Fields that old writers omit have defaults.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 COLUMNS_MAX: Final = 1_000
-"""How many columns a page shows, nested ones included."""
+"""The maximum number of columns that a page shows, nested ones included."""
 DEPTH_MAX: Final = 30
 
 
@@ -129,9 +129,7 @@ def decode_metadata(body: bytes) -> MetadataPart:
 
 
 def type_text(value: object, *, depth: int = 0) -> str:
-    """Return a type as it is written in a declaration: `list<string>`; the fields of a struct are lines of their
-    own.
-    """
+    """Return a type in the notation of declarations: `list<string>`. The fields of a struct are lines of their own."""
     if isinstance(value, str):
         return value
     if not isinstance(value, dict) or depth > DEPTH_MAX:
@@ -146,7 +144,7 @@ def type_text(value: object, *, depth: int = 0) -> str:
 
 
 def column_lines(schema: SchemaPart, tags: dict[int, list[str]]) -> tuple[list[ColumnLine], int]:
-    """Return the columns with those inside them, at most `COLUMNS_MAX`, and how many there are."""
+    """Return the columns with their nested columns, at most `COLUMNS_MAX`, and the total number."""
     lines: list[ColumnLine] = []
     no_tags: list[str] = []
     keys, count = frozenset(schema.identifier_field_ids), 0
@@ -167,7 +165,7 @@ def column_lines(schema: SchemaPart, tags: dict[int, list[str]]) -> tuple[list[C
 
 
 def schema_changes(before: SchemaPart, after: SchemaPart) -> list[str]:
-    """Return the columns that differ between two schemas in words, nested ones included. Ids distinguish columns."""
+    """Describe the columns that differ between two schemas, nested ones included. Columns are compared by id."""
     old, new = ({each.id: each for each in column_lines(schema, {})[0]} for schema in (before, after))
     changes = [f"adds {each.name} {each.type}" for number, each in new.items() if number not in old]
     for number, column in old.items():
@@ -182,7 +180,7 @@ def schema_changes(before: SchemaPart, after: SchemaPart) -> list[str]:
 
 
 def _fields_inside(value: object) -> list[FieldPart]:
-    """Return the fields of a struct, also where it is the element of a list or the value of a map."""
+    """Return the fields of a struct, or of a struct that is the element of a list or the value of a map."""
     steps = 0
     while isinstance(value, dict) and value.get("type") in {"list", "map"} and steps < DEPTH_MAX:
         value = value.get("element") if value["type"] == "list" else value.get("value")

@@ -1,7 +1,8 @@
-"""Pages of Iceberg tables: columns, snapshots, properties, partitions, how clients connect, and the metadata itself.
+"""Pages of Iceberg tables: columns, snapshots, properties, partitions, code snippets for clients, and the metadata
+itself.
 
-May import `model`, `services` and this package's shared modules. Knows no rule. A reader whom a read restriction binds
-sees the columns that the protocol tells, and which restriction applies.
+May import `model`, `services` and this package's shared modules. Has no business rules. A restricted user sees the same
+columns as over Iceberg REST, and the restriction that applies.
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ TABS: Final = {
 }
 SNAPSHOTS_SHOWN: Final = 200
 METADATA_BYTES_MAX: Final = 150_000
-"""How much of the metadata a page shows."""
+"""The maximum size of the metadata that a page shows, in bytes."""
 
 
 class SnapshotLine(msgspec.Struct, frozen=True):
-    """A snapshot in the list. Counts are texts of its summary, empty where the writer did not say."""
+    """A snapshot in the list. Counts are texts from its summary, empty if the writer omitted them."""
 
     id: str
     at_ms: int
@@ -119,7 +120,7 @@ class _TableState(NamedTuple):
 
 
 async def table_page(page_request: PageRequest, address: ObjectAddress) -> Response:
-    """Show a table; a Lance table has another page, and lineage an address of its own."""
+    """Show a table; a Lance table is shown by another page, and lineage has its own address."""
     if page_request.request.query("tab") == "lineage":
         return redirect(f"{page_request.base}/lineage{address.path.removeprefix('/o')}")
 
@@ -172,7 +173,7 @@ async def _page(
 
 
 async def _tab_part(page_request: PageRequest, address: ObjectAddress, *, metadata: MetadataPart, tab: str) -> TabPart:
-    """Return what the tabs show that have no template of their own."""
+    """Return the content of the tabs that have no template of their own."""
     if tab == "snapshots":
         return compare_part(page_request, address, metadata=metadata)
     reader = {"maintenance": health_tab, "scans": scans_tab}.get(tab)
@@ -196,7 +197,7 @@ def _facts(details: ObjectDetails, metadata: MetadataPart, *, columns: int) -> t
 
 
 def snapshot_lines(metadata: MetadataPart) -> tuple[SnapshotLine, ...]:
-    """Return the latest snapshots, the newest first, with the branches and tags that point to them."""
+    """Return the latest snapshots, newest first, with the branches and tags that refer to them."""
     named: dict[int, list[tuple[str, ReferencePart]]] = {}
     for name, reference in metadata.refs.items():
         named.setdefault(reference.snapshot_id, []).append((name, reference))

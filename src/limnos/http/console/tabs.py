@@ -1,6 +1,6 @@
-"""What the pages of objects share: heading, tabs, facts, properties, and paging.
+"""Shared parts of the pages of objects: heading, tabs, facts, properties, and paging.
 
-May import `model`, `names`, `services` and this package's shared modules. Knows no single kind.
+May import `model`, `names`, `services` and this package's shared modules. Must not know single kinds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ORDERED: Final = (
 
 
 class Chip(msgspec.Struct, frozen=True):
-    """A short mark at a heading. `look` is `plain`, `ok`, `warn`, `bad` or `info`."""
+    """A short label at a heading. `look` is `plain`, `ok`, `warn`, `bad` or `info`."""
 
     text: str
     look: str = "plain"
@@ -51,7 +51,7 @@ class Property(msgspec.Struct, frozen=True):
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """A fact under the tabs: a label with its text, or with a time."""
+    """A fact shown under the tabs: a label with its text, or with a time."""
 
     label: str
     text: str = ""
@@ -74,7 +74,7 @@ class ObjectHeading(msgspec.Struct, frozen=True):
 
 
 def child_after(text: str | None) -> tuple[Kind, str] | None:
-    """Parse the child after which a page begins: `kind:name`. Raises BadRequest."""
+    """Parse the child after which a page begins, such as `table:orders`. Raises BadRequest."""
     if not text:
         return None
     word, mark, name = text.partition(":")

@@ -1,6 +1,6 @@
 """The trash: dropped objects of a catalog that the caller may restore, and restoring one.
 
-May import `model`, `names`, `services` and this package's shared modules. Knows no rule.
+May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TrashPage(msgspec.Struct, frozen=True):
 
 
 async def trash_page(page_request: PageRequest) -> Response:
-    """Show the dropped objects of a catalog that the caller may restore, the newest first."""
+    """Show the dropped objects of a catalog that the caller may restore, newest first."""
     frame = await frame_of(page_request, "Trash", section="trash")
     nodes = await page_request.ctx.read(RequestScope(frame.metalake), catalogs_list)
     name = page_request.request.query("catalog")
@@ -81,7 +81,7 @@ def _address(page_request: PageRequest, metalake: str, *, catalog: str) -> str:
 
 
 async def restore(page_request: PageRequest) -> Response:
-    """Restore a dropped object where it lay, and go to its page."""
+    """Restore a dropped object to its former path, and go to its page."""
     fields = await page_request.form()
     text, metalake, catalog = (fields.get(name, "") for name in ("id", "metalake", "catalog"))
     if not (text.isascii() and text.isdigit() and len(text) <= 18) or not metalake or not catalog:

@@ -1,6 +1,6 @@
 """Adding and removing many users at once. Each is a separate change, so a failure for one does not affect the others.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class UsersRemove(GravitinoRequestBody, frozen=True):
 
 
 async def _each(names: Sequence[str], do: Callable[[int], Awaitable[object]], *, word: str) -> Response:
-    """Run `do` for each of several users, and return the outcome of each.
+    """Call `do` for each of several users, and return the outcome of each.
 
-    An error that concerns no single user ends the work. If nothing was done yet, it is the response; otherwise the
-    remaining users are reported as failed with it.
+    An error that concerns no single user ends the work. If nothing was done yet, it is raised; otherwise the remaining
+    users are reported as failed with it.
     """
     done: list[object] = []
     errors: list[dict[str, object]] = []
@@ -66,14 +66,14 @@ async def _each(names: Sequence[str], do: Callable[[int], Awaitable[object]], *,
 
 
 async def _check(ctx: Context, metalake: str, *, count: int) -> None:
-    """Refuse a caller who may not manage users, and too many items, before anything is done."""
+    """Check that the caller may manage users, and that the request has not too many items, before any change."""
     await users.users_require(ctx, metalake=metalake)
     if not 0 < count <= ITEMS_MAX:
         raise BadRequest(f"A request names 1 to {ITEMS_MAX} users, not {count}")
 
 
 async def users_add(request: Request, ctx: Context, *, body: UsersAdd) -> Response:
-    """Add users. Returns those that were added, and the errors of the others."""
+    """Add users. Returns the added users, and the errors of the others."""
     (metalake,) = names_of(request)
     await _check(ctx, metalake, count=len(body.users))
 
@@ -89,7 +89,7 @@ async def users_add(request: Request, ctx: Context, *, body: UsersAdd) -> Respon
 
 
 async def users_remove(request: Request, ctx: Context, *, body: UsersRemove) -> Response:
-    """Remove users. Returns the names of those that existed, and the errors of the others."""
+    """Remove users. Returns the names of removed users, and the errors of the others."""
     (metalake,) = names_of(request)
     await _check(ctx, metalake, count=len(body.names))
 

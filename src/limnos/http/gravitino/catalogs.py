@@ -1,6 +1,6 @@
 """Catalogs: list, create, test the connection, load, alter, enable and disable, drop.
 
-May import `access`, `model`, `names`, `services` and this package. Knows no rule.
+May import `access`, `model`, `names`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class CatalogCreate(GravitinoRequestBody, frozen=True):
 
 
 async def catalogs_list(request: Request, ctx: Context) -> Response:
-    """Return names of catalogs, including those with only some visible object; with `details` only usable catalogs,
-    in full.
+    """Return the names of catalogs, also of those with only some visible object; with `details` only usable catalogs,
+    with all fields.
     """
     (metalake,) = names_of(request)
     if request.query_flag("details"):
@@ -82,7 +82,7 @@ async def connection_test(request: Request, ctx: Context, body: CatalogCreate) -
 
 
 async def catalog_test(request: Request, ctx: Context) -> Response:
-    """Return whether a catalog works. A body may have changes to test it with."""
+    """Return whether a catalog works. A body may contain changes to test it with."""
     metalake, name = names_of(request)
     data = await request.body()
     edits = edits_of(Request.decode(data, EntityUpdates).updates) if data.strip() else PropertyEdits()
@@ -93,7 +93,9 @@ async def catalog_test(request: Request, ctx: Context) -> Response:
 
 
 async def _test_response(test: Awaitable[None], sentence: str) -> Response:
-    """Answer a test: a failed one is 200 with an error body. Only a caller who may not test is refused by status."""
+    """Return the response to a test. A failed test is 200 with an error body; only missing rights are reported by the
+    status.
+    """
     try:
         await test
     except (PermissionDenied, AuthenticationFailed):
@@ -109,7 +111,7 @@ async def _test_response(test: Awaitable[None], sentence: str) -> Response:
 
 
 async def catalog_load(request: Request, ctx: Context) -> Response:
-    """Return a catalog; its secrets are masked or left out."""
+    """Return a catalog; its secrets are masked or omitted."""
     metalake, name = names_of(request)
     return ok(catalog=dto.catalog(await ctx.read(RequestScope(metalake, name), catalogs.catalog_load)))
 

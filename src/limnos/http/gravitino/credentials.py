@@ -1,6 +1,6 @@
 """Vended credentials for the files of a table or fileset.
 
-May import `services` and this package. Knows no rule.
+May import `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LOCATION = b"current-location-name"
 
 
 async def credentials_list(request: Request, ctx: Context) -> Response:
-    """Return the credentials for a table's or fileset's files; none if its catalog vends none."""
+    """Return the credentials for a table's or fileset's files; empty if its catalog vends none."""
     location = request.headers.get(_LOCATION, b"").decode("latin-1") or None
     vended_credentials = await credentials.object_credentials(ctx, object_of(request), location=location)
     body = {"code": 0, "credentials": [] if vended_credentials is None else [dto.credential(vended_credentials)]}

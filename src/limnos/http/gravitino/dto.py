@@ -1,7 +1,7 @@
-"""Encoders of service results as Gravitino's DTO classes (version 1.3). Fields without a value are left out.
+"""Encoders of service results as Gravitino's DTO classes (version 1.3). Fields without a value are omitted.
 
-May import `model`, `names`, `formats`, `sources` and `services` values. Knows no route. Enum words are in lower case
-and times in ISO-8601, as clients require.
+May import `model`, `names`, `formats`, `sources` and `services` values. Must not know routes. Enum values are in lower
+case and times in ISO-8601, as clients require.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from limnos.sources.gcs import GcsToken
 Json = dict[str, object]
 
 _TYPES = {"RELATIONAL": "relational", "FILE": "fileset", "STREAM": "messaging", "ML": "model"}
-"""The catalog types of records, in Gravitino's words."""
+"""The catalog types of records, with their names in Gravitino."""
 
 
 def ok(**fields: object) -> Response:
@@ -83,7 +83,7 @@ def metalake(node: Node) -> Json:
 
 
 def catalog(node: Node) -> Json:
-    """Encode a catalog, with the properties that the service shows."""
+    """Encode a catalog, with the properties that the caller may see."""
     record = cast("CatalogRecord", node.record)
     return compact(
         name=node.name,
@@ -127,7 +127,7 @@ def policy(node: Node) -> Json:
 
 
 def model(node: Node) -> Json:
-    """Encode a model. Its latest version is the number of the next one, as Gravitino counts."""
+    """Encode a model. As in Gravitino, the latest version is the number of the next one."""
     record = cast("ModelRecord", node.record)
     return {**_describe_object(node, record), "latestVersion": record.next_version}
 
@@ -166,7 +166,7 @@ def file_info(info: FileInfo) -> Json:
 
 
 def model_version(version: ModelVersion) -> Json:
-    """Encode a version of a model. `uri` is the unnamed one."""
+    """Encode a version of a model. `uri` is the URI without a name."""
     return compact(
         version=version.version, comment=version.comment, aliases=list(version.aliases), uri=version.uris.get(UNKNOWN_URI),
         uris=dict(version.uris), properties=dict(version.properties), audit=audit(version),
@@ -174,7 +174,7 @@ def model_version(version: ModelVersion) -> Json:
 
 
 def job_template(node: Node) -> Json:
-    """Encode a job template. A pipeline is shown as a Spark template; its own fields are custom fields."""
+    """Encode a job template. A pipeline is encoded as a Spark template; its own fields are custom fields."""
     record = cast("JobTemplateRecord", node.record)
     if record.job_type:
         content = msgspec.to_builtins(content_read(record.content))
@@ -191,14 +191,14 @@ _NOTHING: Mapping[str, object] = {
     "executable": "", "arguments": [], "environments": {}, "customFields": {}, "scripts": [], "className": None, "jars": [], "files": [],
     "archives": [], "configs": {},
 }  # fmt: skip
-"""The defaults of a template."""
+"""The default field values of a template."""
 
 
 _STATUSES = {
     "running": "started", "cancelling": "cancelling", "lost": "failed", "held": "started", "failed": "failed",
     "cancelled": "cancelled", "discarded": "cancelled", "published": "succeeded",
 }  # fmt: skip
-"""The states of runs in Gravitino's words: a held run has not ended, a discarded one left nothing."""
+"""The states of runs in Gravitino's job statuses: a held run counts as running, a discarded one as cancelled."""
 
 
 def job(run: PipelineRun, *, template: str, state: str) -> Json:
@@ -223,7 +223,7 @@ def template_job(job: TemplateJob, *, template: str, state: str) -> Json:
 
 
 def statistic(result: Statistic) -> Json:
-    """Encode a statistic. All are custom ones; the server computes none."""
+    """Encode a statistic. All statistics are custom ones; the server computes none."""
     value = msgspec.json.decode(result.value)
     return {"name": result.name, "value": value, "reserved": False, "modifiable": True, "audit": audit(result)}
 
@@ -266,7 +266,7 @@ def group(holder: RoleHolder) -> Json:
 
 
 def role(entity: RoleEntity, objects: msgspec.Raw) -> Json:
-    """Encode a role with its objects, which are encoded already."""
+    """Encode a role with its objects, which are already encoded."""
     return {
         "name": entity.name,
         "properties": dict(entity.properties),

@@ -1,7 +1,7 @@
 """Gravitino's error body: code, Java exception name and HTTP status for each kind of error (ErrorConstants 1.3).
 
-May import `model`, `names` and the shared modules of `limnos.http`. Knows no resource: the first sentence of a message
-comes from the error's context. docs/decisions/0005 says when a refusal is 403 and when 404.
+May import `model`, `names` and the shared modules of `limnos.http`. Must not know resources: the first sentence of a
+message comes from the error's context. docs/decisions/0005 defines when a refusal is 403 and when 404.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from limnos.model.kind_table import KIND_TABLE
 from limnos.names.errors import InvalidName, Reason
 
 SUBJECT = "subject"
-"""The key of "Failed to operate …" in an error's context."""
+"""The key in an error's context of the sentence "Failed to operate …"."""
 
 _WORDS = {kind.word: row.gravitino_error for kind, row in KIND_TABLE.items() if row.gravitino_error} | {
     "object": "MetadataObject", "model_version": "ModelVersion", "model_version_uri": "ModelVersionURIName", "location_name": "LocationName",
 }  # fmt: skip
-"""The word for each kind in Gravitino's exception names."""
+"""The name of each kind in Gravitino's exception names."""
 
 _THERE = {
     "tag_attachment": "TagAlreadyAssociatedException", "policy_attachment": "PolicyAlreadyAssociatedException",
     "alias": "ModelVersionAliasesAlreadyExistException",
 }  # fmt: skip
-"""Things other than objects that may exist already, with their exceptions."""
+"""The exception names for things that exist already and are not objects."""
 
 _IDENTIFIER_REASONS: frozenset[Reason] = frozenset(
     {"ambiguous", "bad-escape", "bad-quotes", "bad-utf8", "not-nested", "too-few-parts", "too-many-parts"}
 )
-"""Reasons for which the identifier is ambiguous or unreadable. All others mean that a name breaks a rule."""
+"""Reasons for which an identifier is ambiguous or unreadable. All other reasons mean that a name violates a rule."""
 
 
 class UnknownVersion(errors.UnsupportedOperation):
-    """The media type is of a protocol version that is not supported: 406."""
+    """The media type is of an unsupported version of the protocol: 406."""
 
 
 _TABLE: tuple[tuple[type[LimnosError], int, int, str], ...] = (
@@ -95,7 +95,7 @@ def error_body(error: LimnosError | InvalidName) -> dict[str, object]:
 
 
 def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
-    """Return HTTP status, Gravitino's code and the simple name of the exception."""
+    """Return the HTTP status, Gravitino's code and the simple name of the exception."""
     if isinstance(error, InvalidName):
         by_identifier = error.reason in _IDENTIFIER_REASONS
         return 400, 1001, "IllegalNameIdentifierException" if by_identifier else "IllegalArgumentException"
@@ -118,8 +118,8 @@ def _message(error: LimnosError | InvalidName) -> str:
     """Put the sentence of the operation before the reason, with percent signs doubled: clients format it as printf
     does.
 
-    A refusal has no such sentence, as in Gravitino, where a filter before the operation refuses. Decisions double their
-    percent signs already.
+    A refusal has no such sentence, as in Gravitino, where a filter before the operation refuses requests. Decisions
+    already have doubled percent signs.
     """
     text = str(error) or "no reason was given"
     subject = "" if isinstance(error, InvalidName) else error.context.get(SUBJECT)

@@ -1,6 +1,6 @@
 """Filesets of a schema: create, list, load, alter, drop; the location of a file, and the entries of a directory.
 
-May import `access`, `model`, `services` and this package. Knows no rule.
+May import `access`, `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ async def files_list(request: Request, ctx: Context) -> Response:
 
 
 async def _parse_file_path(request: Request, ctx: Context) -> tuple[tuple[str, ...], str | None, str | None]:
-    """Return the fileset, the path within it and the name of the location that a request names."""
+    """Parse a request for a file: the fileset, the path within it, and the name of the location."""
     place, name = object_path_of(request)
     return await place.path(ctx, name), request.query("sub_path"), request.query("location_name") or None
 

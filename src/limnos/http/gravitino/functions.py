@@ -1,7 +1,6 @@
 """Functions of a schema: register, list, load, alter, drop.
 
-May import `access`, `formats`, `model`, `services` and this package. Knows no definition: `formats.gravitino` parses
-it.
+May import `access`, `formats`, `model`, `services` and this package. `formats.gravitino` parses definitions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Groups of a metalake: list, add, load, remove. The admin API manages their members; Gravitino has no routes for them.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations

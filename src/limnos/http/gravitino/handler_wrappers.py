@@ -1,6 +1,6 @@
 """Wrappers of handlers: the version of the media type, the type of the body, and "Failed to operate …" before errors.
 
-May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Knows no resource.
+May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Must not know resources.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from limnos.services.request.context import Context
 
 _VERSION = re.compile(rb"application/vnd\.gravitino\.v(\d+)\+json")
 _SERVED = frozenset({b"1", b"2"})
-"""Version 2 differs from version 1 in one body only, that of attaching tags."""
+"""The supported versions of the protocol. Version 2 differs from version 1 only in the body that attaches tags."""
 _ACCESS_OFF = (
     "Access control is off, so there are no users, groups, roles, grants or owners to manage: set access.enabled "
     "(start the server with --access on)"
@@ -36,7 +36,7 @@ class GravitinoRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 @contextmanager
 def catalog_not_found_as_object() -> Iterator[None]:
-    """Answer NoSuchMetadataObjectException for a missing catalog: clients expect it for every kind of securable
+    """Return NoSuchMetadataObjectException for a missing catalog: clients expect it for every kind of securable
     object.
     """
     try:
@@ -48,7 +48,7 @@ def catalog_not_found_as_object() -> Iterator[None]:
 
 
 class NamedBody(GravitinoRequestBody, frozen=True):
-    """The body that creates a schema, table or fileset.
+    """A body that creates a schema, table or fileset.
 
     The name is percent-decoded once. Released Python and Java clients encode it in the body as they do in a path, and
     no name created here may contain a percent sign.
@@ -66,7 +66,7 @@ B_contra = TypeVar("B_contra", contravariant=True)
 
 
 class BodyHandler(Protocol[B_contra]):
-    """A handler that gets a decoded body."""
+    """A handler that receives a decoded body."""
 
     def __call__(self, request: Request, ctx: Context, /, *, body: B_contra) -> Awaitable[Response]:
         """Answer a request."""
@@ -91,7 +91,7 @@ def check_version(request: Request) -> None:
 def wrap_handler(sentence: str, handler: Handler, *, access: bool = False) -> Handler:
     """Wrap a handler: its errors begin with `sentence`, whose `{0}`, `{1}` … are the names in the path.
 
-    `access` marks routes that do not exist while access control is off.
+    `access` marks routes that do not exist if access control is off.
     """
 
     async def call(request: Request, ctx: Context) -> Response:
@@ -112,7 +112,7 @@ def wrap_body_handler(
     *,
     access: bool = False,
 ) -> Handler:
-    """Wrap a handler that gets a decoded body, which the sentence may use as `{body.name}`."""
+    """Wrap a handler that receives a decoded body. The sentence may use its fields, such as `{body.name}`."""
 
     async def call(request: Request, ctx: Context) -> Response:
         check_version(request)
@@ -141,7 +141,7 @@ def _with_subject(error: LimnosError | InvalidName, sentence: str) -> LimnosErro
 
 
 def _decode_path_for_message(request: Request) -> list[str]:
-    """Return the names in a path for a message, even malformed ones."""
+    """Return the names in a path for a message, even if they are malformed."""
     texts = []
     for raw in request.params:
         try:

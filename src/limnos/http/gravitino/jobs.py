@@ -1,6 +1,6 @@
-"""Job templates and jobs: those that the server runs, and pipelines with their runs, which runners carry out.
+"""Job templates and jobs: jobs that the server runs, and pipelines with their runs, which runners execute.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class JobRun(GravitinoRequestBody, frozen=True):
 
 
 async def templates_list(request: Request, ctx: Context) -> Response:
-    """Return the templates that the caller may use: their names, or with `details` in full."""
+    """Return the templates that the caller may use: their names, or with `details` all fields."""
     templates = await ctx.read(RequestScope(*names_of(request)), job_templates.templates_list)
     if request.query_flag("details"):
         return ok(jobTemplates=[dto.job_template(each) for each in templates])
@@ -59,7 +59,7 @@ async def templates_list(request: Request, ctx: Context) -> Response:
 
 
 async def template_register(request: Request, ctx: Context, *, body: TemplateRegister) -> Response:
-    """Create a template of a program or of a Spark application. Pipelines are declared over the admin API."""
+    """Create a template for a program or a Spark application. Pipelines are declared over the admin API."""
     (metalake,) = names_of(request)
     fields = dict(body.job_template)
     name, job_type = (_text(fields.pop(key, None), key) for key in ("name", "jobType"))
@@ -84,7 +84,7 @@ async def template_load(request: Request, ctx: Context) -> Response:
 
 
 async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdates) -> Response:
-    """Change a template's name, comment or content. The content of a pipeline is declared over the admin API."""
+    """Change a template's name, comment or content. A pipeline's content is declared over the admin API."""
     metalake, name = names_of(request)
     edits = edits_of([each for each in body.updates if not isinstance(each, UpdateTemplate)])
     updates = [each.new_template for each in body.updates if isinstance(each, UpdateTemplate)]

@@ -1,6 +1,6 @@
 """Shared handlers of tags and policies: listed, loaded and dropped in a metalake, and attached to objects.
 
-May import `model`, `services` and this package. Knows neither of the two.
+May import `model`, `services` and this package. Must not know these two kinds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class MetalakeObjectRoutes(NamedTuple):
     encode: Callable[[Node], dict[str, object]]
 
     async def list(self, request: Request, ctx: Context) -> Response:
-        """Return each {kind} that the caller may load: its name, or with `details` all of it."""
+        """Return each {kind} that the caller may load: its name, or with `details` all fields."""
         details = request.query_flag("details")
         nodes = await ctx.read(
             RequestScope(*names_of(request)),
@@ -72,7 +72,7 @@ class MetalakeObjectRoutes(NamedTuple):
         return ok(metadataObjects=[dto.metadata_object(each.kind, each.path, codec) for each in objects])
 
     async def list_on(self, request: Request, ctx: Context) -> Response:
-        """Return each {kind} of an object, inherited ones included: its name, or with `details` all of it."""
+        """Return each {kind} of an object, inherited ones included: its name, or with `details` all fields."""
         details = request.query_flag("details")
         object_attachment = await attachments.attachments_list(ctx, object_of(request), kind=self.kind)
         return self._listed(
@@ -90,7 +90,7 @@ class MetalakeObjectRoutes(NamedTuple):
         return ok(**{self.kind.word: self.encode(node)})
 
     def _on(self, attachment: ObjectAttachment) -> dict[str, object]:
-        """Encode an object together with its attachment to another one."""
+        """Encode an attached object with its attachment."""
         values = {"assignmentValues": attachment.values} if self.kind is Kind.TAG else {}
         return {**self.encode(attachment.node), "inherited": attachment.inherited, **values}
 

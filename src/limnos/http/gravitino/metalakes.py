@@ -1,6 +1,6 @@
 """Metalakes: list, create, load, alter, enable and disable, drop.
 
-May import `access`, `model`, `services` and this package. Knows no rule.
+May import `access`, `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ async def metalake_set(request: Request, ctx: Context, body: InUseRequest) -> Re
 
 
 async def metalake_drop(request: Request, ctx: Context) -> Response:
-    """Drop a metalake. A missing one is no error without access control; with it, nobody is its user (403)."""
+    """Drop a metalake. A missing one is no error if access control is off; if it is on, the response is 403, as for any
+    metalake without the caller as user.
+    """
     (name,) = names_of(request)
     try:
         await metalakes.metalake_drop(ctx, name=name, force=request.query_flag("force"))

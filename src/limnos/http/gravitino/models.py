@@ -1,6 +1,6 @@
 """Models of a schema and their versions: register, list, load, alter, delete; link, and load by number or by alias.
 
-May import `access`, `model`, `names`, `services` and this package. Knows no rule.
+May import `access`, `model`, `names`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ async def model_alter(request: Request, ctx: Context, *, body: EntityUpdates) ->
 
 
 async def versions_list(request: Request, ctx: Context) -> Response:
-    """Return a model's versions: their numbers, or with `details` in full."""
+    """Return a model's versions: their numbers, or with `details` all fields."""
     place, name = object_path_of(request)
     path = await place.path(ctx, name)
     if request.query_flag("details"):
@@ -167,7 +167,7 @@ async def _alter(request: Request, ctx: Context, *, body: VersionUpdates, is_ali
 
 
 def _edits(body: VersionUpdates) -> VersionEdits:
-    """Combine the changes; those of one kind apply in their order."""
+    """Combine the changes; changes of the same kind apply in order."""
     plain = [each for each in body.updates if isinstance(each, (UpdateComment, SetProperty, RemoveProperty))]
     edits = VersionEdits(edits_of(plain))
     for each in body.updates:

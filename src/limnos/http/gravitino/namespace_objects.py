@@ -1,7 +1,7 @@
 """Shared handlers of filesets, topics, models, functions and tables: paths, common operations, and drops of missing
 objects.
 
-May import `model`, `names`, `services` and this package. Knows no resource.
+May import `model`, `names`, `services` and this package. Must not know resources.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from limnos.services.request.table_formats import is_sourced
 
 
 class SchemaPath(NamedTuple):
-    """A schema, as a request's path spells it."""
+    """A schema in a request's path."""
 
     metalake: str
     catalog: str
@@ -41,7 +41,7 @@ class SchemaPath(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Metalake, catalog and schema, as lists of identifiers have them."""
+        """Metalake, catalog and schema, as in lists of identifiers."""
         return [self.metalake, self.catalog, self.schema]
 
     def levels(self, request_view: RequestView) -> Levels:
@@ -49,7 +49,7 @@ class SchemaPath(NamedTuple):
         return codec_of(request_view).split(self.schema)
 
     async def find(self, ctx: Context, name: str) -> tuple[Levels, bool]:
-        """Return the levels of an object in it, and whether an external system holds the object."""
+        """Return the levels of an object in this schema, and whether an external system holds the object."""
         return await ctx.read(
             self.scope, lambda request_view: ((*self.levels(request_view), name), is_sourced(request_view))
         )

@@ -1,6 +1,6 @@
 """Owners of objects: load and set.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations

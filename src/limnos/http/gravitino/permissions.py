@@ -1,6 +1,6 @@
 """Permissions: grants of roles to users and groups, and of privileges to roles.
 
-May import `access`, `model`, `services` and this package. Knows no rule.
+May import `access`, `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class PrivilegesRequest(GravitinoRequestBody, frozen=True):
 
 
 class RoleOverrideRequest(GravitinoRequestBody, frozen=True):
-    """All privileges that a role has from now on."""
+    """The new and complete list of a role's privileges."""
 
     overrides: list[SecurableObject]
 
 
 async def roles_change(request: Request, ctx: Context, body: RoleNames, *, kind: Kind, gives: bool) -> Response:
-    """Grant roles to a user or group, or revoke them. A repetition has no effect."""
+    """Grant roles to a user or group, or revoke them; both are idempotent."""
     metalake, name = names_of(request)
     if not body.role_names:
         raise BadRequest("The list roleNames is empty: name at least one role")
@@ -57,7 +57,7 @@ async def roles_change(request: Request, ctx: Context, body: RoleNames, *, kind:
 
 
 async def privileges_change(request: Request, ctx: Context, body: PrivilegesRequest, *, grants_them: bool) -> Response:
-    """Grant privileges on an object to a role, or revoke them. A repetition has no effect."""
+    """Grant privileges on an object to a role, or revoke them; both are idempotent."""
     metalake, role, kind, full_name = names_of(request)
     if not body.privileges:
         raise BadRequest("The list privileges is empty: name at least one privilege")

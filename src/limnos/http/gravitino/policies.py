@@ -1,7 +1,7 @@
 """Policies of a metalake: list, create, load, alter, enable and disable, drop; their objects, and the policies of an
 object.
 
-May import `access`, `model`, `services` and this package. Knows no rule.
+May import `access`, `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PolicySet(GravitinoRequestBody, frozen=True):
 
 
 class PoliciesAssociate(GravitinoRequestBody, frozen=True):
-    """Names of policies to attach to an object, and to detach from it."""
+    """Names of policies to attach to an object and to detach from it."""
 
     policies_to_add: list[str] | None = None
     policies_to_remove: list[str] | None = None
@@ -73,7 +73,7 @@ async def policy_create(request: Request, ctx: Context, *, body: PolicyCreate) -
 
 
 async def policy_alter(request: Request, ctx: Context, *, body: PolicyUpdates) -> Response:
-    """Apply changes to a policy. Of several contents the last one counts."""
+    """Apply changes to a policy. If the content changes several times, the last change counts."""
     metalake, name = names_of(request)
     edits = edits_of([each for each in body.updates if not isinstance(each, UpdateContent)])
     contents = [
@@ -86,14 +86,14 @@ async def policy_alter(request: Request, ctx: Context, *, body: PolicyUpdates) -
 
 
 async def policy_set(request: Request, ctx: Context, *, body: PolicySet) -> Response:
-    """Enable or disable a policy. A repetition has no effect."""
+    """Enable or disable a policy; this is idempotent."""
     metalake, name = names_of(request)
     await policies.policy_alter(ctx, metalake=metalake, name=name, edits=PropertyEdits(), enabled=body.enable)
     return ok()
 
 
 async def policies_associate(request: Request, ctx: Context, *, body: PoliciesAssociate) -> Response:
-    """Attach policies to an object and detach others. Returns the names of those attached afterwards."""
+    """Attach policies to an object and detach others. Returns the names of its policies afterwards."""
     adds, removes = body.policies_to_add, body.policies_to_remove
     if adds is None and removes is None:
         raise BadRequest("Nothing is asked for: give policiesToAdd, policiesToRemove or both")

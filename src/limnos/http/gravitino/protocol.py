@@ -1,6 +1,6 @@
 """Gravitino REST as a protocol: all routes below `/api`, and the error body.
 
-May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Knows no rule.
+May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Has no business rules.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class GravitinoProtocol:
         self.router: Router[Handler] = Router(ROOT, [route for module in _MODULES for route in module.ROUTES])
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the scope of a path: the server, a metalake or a catalog. The decision finds deeper objects."""
+        """Return the scope of a path: the server, a metalake or a catalog. The access decision finds deeper objects."""
         return scope_of_path(path, request), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:

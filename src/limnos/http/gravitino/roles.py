@@ -1,6 +1,6 @@
 """Roles of a metalake: list, create with privileges, load, drop; and the roles on an object.
 
-May import `access`, `model`, `services` and this package. Knows no rule.
+May import `access`, `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ async def role_load(request: Request, ctx: Context) -> Response:
 
 
 async def role_drop(request: Request, ctx: Context) -> Response:
-    """Drop a role; a missing one is no error. Two releases of Gravitino read the result under two names."""
+    """Drop a role; a missing one is no error. The result has two field names, for two releases of Gravitino."""
     metalake, name = names_of(request)
     try:
         await roles.role_drop(ctx, metalake=metalake, name=name)

@@ -1,6 +1,6 @@
 """Schemas: namespaces under their logical names (`A:B:C`). List by parent, create with parents, load, alter, drop.
 
-May import `access`, `model`, `names`, `services` and this package. Knows no rule.
+May import `access`, `model`, `names`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ROOT_COMMENT = "What lies directly in the catalog"
 
 
 class _DirectoryListing(NamedTuple):
-    """The listing of a directory that a catalog shows, and the schema for the catalog itself, if the caller sees it."""
+    """The listing of a directory catalog, and the schema that represents the catalog itself, if the caller sees it."""
 
     visible_object: CatalogDirectory
     codec: LogicalCodec
@@ -69,7 +69,7 @@ class _SourceListing(NamedTuple):
 
 
 def _render_schema_name(codec: LogicalCodec, levels: Levels) -> str | None:
-    """Return the name of a source's schema, or None if it would read as another one."""
+    """Return the name of a source's schema; None if it would be parsed as another one."""
     try:
         return codec.join(levels)
     except InvalidName:
@@ -142,7 +142,7 @@ async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> R
 def _check_new_name(codec: LogicalCodec, part: str) -> str:
     """Check a part against Gravitino's pattern. Raises InvalidName.
 
-    In a catalog whose names may contain the separator, it counts like the pattern's other special characters.
+    In a catalog whose names may contain the separator, it is allowed like the pattern's other special characters.
     """
     if not codec.holds_separator:
         return check_gravitino_name(part)
@@ -227,7 +227,7 @@ def _without_comment(edits: PropertyEdits) -> PropertyEdits:
 
 
 async def schema_drop(request: Request, ctx: Context) -> Response:
-    """Drop an empty schema, or with `cascade` its content too, if the provider supports that; a missing one is no
+    """Drop an empty schema, or with `cascade` also its content, if the provider supports that; a missing schema is no
     error.
     """
     metalake, catalog, name = names_of(request)

@@ -1,6 +1,6 @@
-"""Securable objects in bodies: parsed into privilege requests; and roles encoded with their objects.
+"""Securable objects in bodies: parsing them into privilege requests, and encoding roles with their objects.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PrivilegeBody(GravitinoRequestBody, frozen=True):
 
 
 class SecurableObject(GravitinoRequestBody, frozen=True):
-    """The JSON of a securable object, with the privileges granted on it."""
+    """A securable object in JSON, with the privileges granted on it."""
 
     full_name: str
     type: str

@@ -1,6 +1,6 @@
 """Service routes: version, health, the caller's name.
 
-May import `services` and the shared modules of `limnos.http`. Knows no resource.
+May import `services` and the shared modules of `limnos.http`. Must not know resources.
 """
 
 from __future__ import annotations

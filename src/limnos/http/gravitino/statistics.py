@@ -1,6 +1,6 @@
 """Statistics of tables, partitions and columns: list, update, drop. A drop is a POST, as in Gravitino.
 
-May import `access`, `model`, `services` and this package. Knows no meaning of a statistic.
+May import `access`, `model`, `services` and this package. Must not know the meaning of statistics.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ async def statistics_list(request: Request, ctx: Context) -> Response:
 
 
 async def statistics_update(request: Request, ctx: Context, *, body: StatisticsUpdate) -> Response:
-    """Write statistics of a table. Statistics that the request does not name stay."""
+    """Write statistics of a table. Statistics that the request does not name are kept."""
     values = [("", name, value) for name, value in body.updates.items()]
     await statistics.statistics_update(ctx, object_of(request), values=values)
     return ok()

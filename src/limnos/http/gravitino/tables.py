@@ -86,7 +86,7 @@ class TableCreate(NamedBody, frozen=True):
 
 
 class RenameTable(VariedUpdate, frozen=True, tag="rename"):
-    """A new name, and a new schema if one is given."""
+    """A new name, and optionally a new schema."""
 
     new_name: str
     new_schema_name: str | None = None
@@ -131,16 +131,16 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 
 class _RestrictedTable(NamedTuple):
-    """A table as a restricted user sees it."""
+    """A table for a restricted user."""
 
     node: Node
     visible_object: restricted_tables.TableVisibility
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
-    """Return one table with its columns; a Lance table's are read from its files.
+    """Return one table with its columns; those of a Lance table are read from its files.
 
-    `privileges` may require more than a load.
+    The query `privileges` may require more than the right to load.
     """
     metalake, catalog, schema, name = names_of(request)
     scope, action = RequestScope(metalake, catalog), _action(request)
@@ -181,7 +181,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
 
 
 def _action(request: Request) -> Action:
-    """Return the action of a load: with the privilege to modify in the query, the caller needs that right."""
+    """Return the action of a load: if the query names the privilege to modify, the caller needs that right."""
     text = request.query("privileges") or ""
     privileges = {parse_privilege(each) for each in text.split(",") if each.strip()}
     if not privileges <= {Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE}:
@@ -190,7 +190,7 @@ def _action(request: Request) -> Action:
 
 
 async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> Response:
-    """Create an Iceberg table, or a table of the external system that the catalog shows."""
+    """Create an Iceberg table; in a connector catalog, a table of the external system."""
     place = place_of(request)
     scope = place.scope
     path, draft = await iceberg_tables.new_table_located(
@@ -217,7 +217,9 @@ async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> 
 
 
 async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> Response:
-    """Rename a table, or change its columns and properties in one commit. A rename excludes other changes."""
+    """Rename a table, or change its columns and properties in one commit. A rename cannot be combined with other
+    changes.
+    """
     place, name = object_path_of(request)
     path, sourced = await place.find(ctx, name)
     renames = [each for each in body.updates if isinstance(each, RenameTable)]
@@ -275,7 +277,7 @@ async def _rename_source_table(ctx: Context, place: SchemaPath, *, path: Levels,
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """Drop a table, with `purge` also its files; a missing one is no error."""
+    """Drop a table; with `purge` also its files. A missing table is no error."""
     place, name = object_path_of(request)
     (path, sourced), purge = await place.find(ctx, name), request.query_flag("purge")
     if sourced:
@@ -308,7 +310,7 @@ def _iceberg_table(node: Node, document: MetadataDocument) -> Json:
 
 
 def _source_table(table: source_tables.FederatedTable, *, name: str) -> Json:
-    """Encode a table of a source. Creator and times come from its placeholder node."""
+    """Encode a table of a source. The creator and the times come from its placeholder node."""
     info, audit = table.info, dto.audit(table.catalog if table.node is None else table.node)
     layout = info.layout or {"distribution": distribution_of(None), "sortOrders": [], "partitioning": []}
     body = compact(
@@ -323,9 +325,9 @@ def _source_table(table: source_tables.FederatedTable, *, name: str) -> Json:
 
 
 def _lance_table(state: TableDescription, *, name: str) -> Json:
-    """Encode a Lance table under `name`, which may differ from its node's in a directory.
+    """Encode a Lance table under `name`, which may differ from its node's name in a directory catalog.
 
-    Without data it has no columns yet.
+    A table without data has no columns yet.
     """
     table, description = state.table, state.details
     properties = {**table.record.properties, "format": LANCE, "location": table.location}

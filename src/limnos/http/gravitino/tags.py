@@ -1,6 +1,6 @@
 """Tags of a metalake: list, create, load, alter, drop; their objects, and the tags of an object.
 
-May import `access`, `model`, `services` and this package. Knows no rule.
+May import `access`, `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TagCreate(GravitinoRequestBody, frozen=True):
 
 
 class TagItem(GravitinoRequestBody, frozen=True):
-    """A tag to attach or detach, with or without a value, as version 2 of the protocol spells it."""
+    """A tag to attach or detach, with or without a value, as in version 2 of the protocol."""
 
     name: str
     value: str | None = None
@@ -71,7 +71,7 @@ async def tag_alter(request: Request, ctx: Context, *, body: EntityUpdates) -> R
 
 
 async def tags_associate(request: Request, ctx: Context, *, body: TagsAssociate) -> Response:
-    """Attach tags to an object and detach others. Returns the names of those attached afterwards."""
+    """Attach tags to an object and detach others. Returns the names of its tags afterwards."""
     if body.tags_to_add is None and body.tags_to_remove is None:
         raise BadRequest("Nothing is asked for: give tagsToAdd, tagsToRemove or both")
     adds, removes = body.tags_to_add or [], body.tags_to_remove or []

@@ -1,7 +1,7 @@
 """Topics of a schema: create, list, load, alter, drop.
 
-May import `access`, `model`, `services` and this package. Knows no rule. In a catalog of provider `messaging`, topics
-are only records of the server. A connector catalog shows the topics of its external system.
+May import `access`, `model`, `services` and this package. Has no business rules. In a catalog of provider `messaging`,
+topics are only records of the server. A connector catalog shows the topics of an external system.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ async def topic_drop(request: Request, ctx: Context) -> Response:
 
 
 def _source_topic_response(topic: source_topics.FederatedTopic, name: str) -> Response:
-    """Return a response with a topic of a source. Creator and times come from its placeholder node."""
+    """Return a response with a topic of a source. The creator and the times come from its placeholder node."""
     audit = dto.audit(topic.catalog if topic.node is None else topic.node)
     return ok(topic=compact(name=name, comment=topic.comment, properties=topic.info.properties, audit=audit))
 

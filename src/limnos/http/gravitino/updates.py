@@ -1,7 +1,7 @@
 """Update requests: lists of changes with an `@type`, parsed into `PropertyEdits` (Gravitino's *UpdateRequest classes).
 
-May import `model`, `services.request.property_edits` and this package. Knows no resource. Changes apply in order; of
-two changes of one thing the later counts.
+May import `model`, `services.request.property_edits` and this package. Must not know resources. Changes apply in order;
+a later change of the same field replaces an earlier one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from limnos.model.errors import BadRequest
 from limnos.services.request.property_edits import PropertyEdits
 
 IN_USE = "in-use"
-"""A property that only enabling and disabling may write."""
+"""The property that only enabling and disabling may write."""
 
 
 class VariedUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
-    """One element of `updates` in a body; `@type` says which change it is."""
+    """One element of `updates` in a body; `@type` selects the type of change."""
 
 
 class RenameUpdate(VariedUpdate, frozen=True, tag="rename"):
@@ -91,7 +91,7 @@ def edits_of(updates: Sequence[EntityUpdate]) -> PropertyEdits:
 
 
 def check_key(key: str) -> str:
-    """Refuse an empty property name, and the reserved name that tells whether an object is enabled.
+    """Refuse an empty property name, and the reserved name for whether an object is enabled.
 
     Raises BadRequest.
     """

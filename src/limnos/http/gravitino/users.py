@@ -1,6 +1,6 @@
 """Users of a metalake: list, add, load, remove. `groups` has the same routes for groups, with the same functions.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
 _AT_ONCE = 500
-"""Users or groups that are encoded before other requests have a turn."""
+"""The number of users or groups that are encoded before other requests run."""
 _ENCODERS = {Kind.USER: dto.user, Kind.GROUP: dto.group}
 
 
@@ -36,7 +36,7 @@ class UserAdd(GravitinoRequestBody, frozen=True):
 
 
 async def principals_list(request: Request, ctx: Context, kind: Kind) -> Response:
-    """Return the users or groups that the caller may see: names, or with `details` in full."""
+    """Return the users or groups that the caller may see: names, or with `details` all fields."""
     scope = RequestScope(*names_of(request))
     if not request.query_flag("details"):
         principals = await ctx.read(scope, lambda request_view: users.principals_list(request_view, kind))

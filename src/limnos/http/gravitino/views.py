@@ -1,8 +1,8 @@
 """Views of a schema: the same objects that Iceberg REST serves, under the same rules. List, create, load, alter, drop.
 
-May import `access`, `formats`, `model`, `names`, `services` and this package. Gravitino checks no rights here and gives
-views no owner; here each route requires the same right as over Iceberg REST. Views of a connector catalog to another
-Iceberg catalog belong to that one.
+May import `access`, `formats`, `model`, `names`, `services` and this package. Gravitino itself checks no rights on
+views and gives them no owner. In Limnos each route requires the same right as over Iceberg REST. In a connector catalog
+to another Iceberg catalog, the views are that catalog's.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ViewUpdates(GravitinoRequestBody, frozen=True):
 
 
 class _ViewSchemaPath(NamedTuple):
-    """The schema of a path, the codec of its catalog, and whether the catalog shows another one."""
+    """The schema of a path, the codec of its catalog, and whether the catalog shows another Iceberg catalog."""
 
     scope: RequestScope
     namespace: Levels
@@ -110,11 +110,11 @@ class _ViewSchemaPath(NamedTuple):
         )
 
     def own(self, node: Node, document: MetadataDocument) -> Json:
-        """Encode a view that this server stores, as opposed to one of an external catalog."""
+        """Encode a view of this server, as opposed to one of an external catalog."""
         return self.encode_view(node.name, gravitino_view_of(document.body), audit=dto.audit(node))
 
     def of_source(self, view: source_views.FederatedView, name: str) -> Response:
-        """Return a response with a view of a source. Creator and times come from its placeholder node."""
+        """Return a response with a view of a source. The creator and the times come from its placeholder node."""
         audit = dto.audit(view.catalog if view.node is None else view.node)
         return ok(view=self.encode_view(name, view.info, audit=audit))
 
@@ -185,7 +185,9 @@ async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Respo
 
 
 async def view_alter(request: Request, ctx: Context, body: ViewUpdates) -> Response:
-    """Rename a view, or change its text and properties in one commit. A rename excludes other changes."""
+    """Rename a view, or change its text and properties in one commit. A rename cannot be combined with other
+    changes.
+    """
     place, name = await _view_schema_of(request, ctx), names_of(request)[-1]
     renames = [each.new_name for each in body.updates if isinstance(each, RenameUpdate)]
     if renames and len(body.updates) > 1:

@@ -1,6 +1,6 @@
-"""GET /v1/config: what a client must know before anything else.
+"""GET /v1/config: the configuration that a client reads first.
 
-May import `model`, `names`, `services` and the shared modules of `limnos.http`. Knows no table.
+May import `model`, `names`, `services` and the shared modules of `limnos.http`. Must not know tables.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ async def config_load(
 ) -> Response:
     """Return the configuration of the catalog that `warehouse` names.
 
-    A catalog that the caller may not use does not exist. `passed_on` are the endpoints that are served for a catalog
-    which shows another one.
+    A catalog that the caller may not use is treated as missing. `passed_on` are the endpoints that are served for
+    catalogs of another Iceberg catalog.
     """
     defaults = ctx.services.defaults
     metalake, catalog = iceberg.decode_warehouse(request.query("warehouse") or defaults.catalog)
@@ -69,14 +69,14 @@ async def config_load(
 
 
 def lifetime_text(seconds: int) -> str:
-    """Spell a duration as ISO 8601: hours, minutes and seconds, without zero parts."""
+    """Return a duration in ISO 8601: hours, minutes and seconds, without zero parts."""
     parts = ((seconds // 3600, "H"), (seconds // 60 % 60, "M"), (seconds % 60, "S"))
     return "PT" + "".join(f"{count}{unit}" for count, unit in parts if count)
 
 
 async def _federated_config(ctx: Context, scope: RequestScope, *, served: tuple[str, ...]) -> Response:
-    """Return the configuration of a catalog that shows another one: the served endpoints that the source offers,
-    too.
+    """Return the configuration of a catalog that shows another Iceberg catalog: only the endpoints that both this
+    server and the source serve.
     """
     offered = await source_endpoints(ctx, scope)
     texts = [each for each in served if _is_offered(each.replace("/v1/{prefix}", "", 1), offered)]

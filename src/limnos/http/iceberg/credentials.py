@@ -1,6 +1,6 @@
 """Callers without a credential: which refusals become 401 instead of 403.
 
-May import `names`, `model` and the shared modules of `limnos.http`. Knows no rule.
+May import `names`, `model` and the shared modules of `limnos.http`. Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Iceberg's error body, and the status and type of each error.
 
-May import `model`, `names` and the shared modules of `limnos.http`. Knows no route. Clients check the status first,
-then the type.
+May import `model`, `names` and the shared modules of `limnos.http`. Must not know routes. Clients check the status
+first, then the type.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
 
 
 def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Response:
-    """Return the response for an error. A missing metalake is refused like one that the caller may not use."""
+    """Return the response for an error. A missing metalake gets the same error as one that the caller may not use."""
     error = hidden_metalake(as_unauthenticated(failure))
     status, kind = _status(error, operation)
     body = {"error": {"message": str(error), "type": kind, "code": status}}
@@ -88,9 +88,9 @@ def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]
 
 
 def _of_source(error: errors.SourceFailed, operation: str) -> tuple[int, str]:
-    """Return status and type for a failed source: 502, except for commits.
+    """Return the status and type for a failed source: 502, except for commits.
 
-    Clients take a 502 for a commit as an unknown outcome, although certainly nothing was done. So commits get 403 or
+    Clients treat a 502 of a commit as an unknown outcome, although certainly nothing was changed. So commits get 403 or
     503.
     """
     if operation not in _COMMITS:

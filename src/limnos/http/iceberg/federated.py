@@ -1,7 +1,7 @@
-"""Routing for catalogs that show another Iceberg REST catalog: which handler serves a route for them.
+"""Routing for catalogs that show another Iceberg REST catalog: selects the handler of a route for them.
 
-May import this package, `model` and `services`. Knows no body. Such a handler runs after the handler of the tree, which
-has read the body, decided, and found that the object belongs to the source.
+May import this package, `model` and `services`. Must not know bodies. Such a handler runs after the handler of the
+tree, which has read the body, decided, and found that the object belongs to the source.
 
 403 or 404: a caller without a right gets 403, whether the object exists or not. A caller who creates tables or views in
 its namespace learns that it does not exist.

@@ -1,9 +1,9 @@
-"""Bodies between a client and another Iceberg REST catalog: the parts of a request and of a response that are passed
-on.
+"""Bodies that are forwarded between a client and another Iceberg REST catalog: the parts of requests and responses that
+pass.
 
 May import `formats`, `model`, `names`, `services`, `sources` for the shape of a request, and the shared modules of
-`limnos.http`. Knows no rule. No byte of a caller's request names anything to the source: text that two readers might
-understand differently is parsed here and written anew. Of a source's response, the table's parts are passed on;
+`limnos.http`. Has no business rules. Names in a caller's request are never forwarded byte by byte: text that two
+parsers might read differently is parsed and re-encoded here. Of a source's response, the table's parts are passed on;
 credentials and configuration only as the catalog allows (decision record 0083).
 """
 
@@ -32,13 +32,13 @@ from limnos.sources.connectors.rest_errors import rest_failed_error
 
 _Shape = TypeVar("_Shape")
 PASSED_ON: Final = ("io-impl", "s3.endpoint", "s3.region", "s3.path-style-access", "client.region", "gcs.project-id")
-"""Configuration about stores that clients need and may know: no secrets."""
+"""Configuration of object stores that clients need and may know: no secrets."""
 CREDENTIALS: Final = f"GET {TABLE}/credentials"
 COMMIT: Final = ("requirements", "updates")
 _RENEWAL: Final = "client.refresh-credentials-endpoint"
 _OF_STORES: Final = ("s3.", "gcs.", "adls.", "oss.", "client.region", "io-impl")
 _SIGNING: Final = ("s3.remote-signing-enabled", "s3.signer")
-"""Configuration that would make a client call the source itself."""
+"""Configuration with which a client would send requests to the source itself."""
 _REQUIREMENTS_BYTES_MAX: Final = 64 << 10
 
 
@@ -50,7 +50,7 @@ class PrefixCredentials(msgspec.Struct):
 
 
 class SourceLoadResponse(msgspec.Struct, rename="kebab"):
-    """The parts of a load response that are read here; the others are passed on unchanged."""
+    """The parsed parts of a load response; all other parts are forwarded unchanged."""
 
     metadata: msgspec.Raw
     metadata_location: str | None = None
@@ -67,7 +67,7 @@ class SourceCredentialsResponse(msgspec.Struct, rename="kebab"):
 def read_reply(call: RestCall, reply: RestReply, *, shape: type[_Shape]) -> _Shape:
     """Parse a response of the source.
 
-    Raises SourceFailed, and StateUnknown if the source may have changed something.
+    Raises SourceFailed, and StateUnknown if the source may have made a change.
     """
     try:
         return msgspec.json.decode(reply.body, type=shape)
@@ -76,7 +76,7 @@ def read_reply(call: RestCall, reply: RestReply, *, shape: type[_Shape]) -> _Sha
 
 
 def page_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """Return the requested page. The token is the source's own. Raises BadRequest."""
+    """Return the requested page of a list. The page token is the source's own. Raises BadRequest."""
     token, size = request.query("pageToken"), request.query("pageSize")
     if token is None and size is None:
         return ()
@@ -85,7 +85,7 @@ def page_of(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def passed_fields_of(request: Request, data: bytes, *, names: tuple[str, ...]) -> dict[str, object]:
-    """Return the fields of a body that are passed on unchanged; the source checks them."""
+    """Return the fields of a body that are forwarded unchanged; the source checks them."""
     raws = request.glance(data, dict[str, msgspec.Raw])
     return {name: raws[name] for name in names if name in raws}
 
@@ -93,7 +93,7 @@ def passed_fields_of(request: Request, data: bytes, *, names: tuple[str, ...]) -
 def commit_of(
     request: Request, *, requirements: object, updates: object, path: Levels
 ) -> tuple[dict[str, object], bool]:
-    """Rewrite a commit with the name that was decided on, and with unambiguous requirements. Raises BadRequest."""
+    """Rewrite a commit with the authorized name, and with unambiguous requirements. Raises BadRequest."""
     few = b"[]" if requirements is None else msgspec.json.encode(requirements)
     if len(few) > _REQUIREMENTS_BYTES_MAX:
         raise BadRequest(f"Requirements of a commit have at most {_REQUIREMENTS_BYTES_MAX} bytes in this catalog")
@@ -105,8 +105,8 @@ def commit_of(
 
 
 def mark_of(scope: RequestScope, mode: str, *, vends: bool = False) -> str:
-    """Return a mark for the entity tags of one catalog, with or without credentials: a source's tag is valid only
-    for these.
+    """Return a mark for the entity tags of one catalog, with or without credentials: a source's tag is valid only under
+    this mark.
     """
     about = f"{scope.metalake} {scope.catalog} {mode} {vends}"
     return blake2b(about.encode(), digest_size=6).hexdigest()
@@ -159,8 +159,8 @@ def _raw_json(value: object) -> msgspec.Raw:
 def _client_configuration(
     plain: Mapping[str, str], secret: Mapping[str, str], *, scope: RequestScope, path: Levels
 ) -> dict[str, str]:
-    """Return the configuration of a client: how stores are reached, and with credentials where these are renewed
-    here.
+    """Return the configuration for a client: the connection to the object store, and with credentials the address that
+    renews them.
     """
     entries = {key: value for key, value in plain.items() if key in PASSED_ON}
     entries |= {

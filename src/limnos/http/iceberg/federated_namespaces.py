@@ -25,7 +25,7 @@ from limnos.sources.connectors.iceberg_rest import NAMESPACE, NAMESPACES
 
 
 async def namespaces_list(request: Request, ctx: Context) -> Response:
-    """List the namespaces of the source below `parent`, as far as the caller may see them."""
+    """List the visible namespaces of the source below `parent`."""
     scope, _ = split_path(request, ctx, 0)
     parent, _ = iceberg.decode_parent(request.query_raw("parent") or b"")
     call = RestCall(f"GET {NAMESPACES}", parent, query=page_of(request))
@@ -34,7 +34,7 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:
-    """Create a namespace. The source decides about missing parents."""
+    """Create a namespace. The source decides whether missing parents are created."""
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), CreateNamespace)
     levels = iceberg.decode_body(body.namespace)

@@ -29,7 +29,7 @@ _PROBES: Final = {Kind.TABLE: Action.TABLE_MAY_PROBE, Kind.VIEW: Action.VIEW_MAY
 
 
 class FederatedObject(NamedTuple):
-    """The table or view that a path names, and the action on it."""
+    """The table or view in a path, and the action on it."""
 
     scope: RequestScope
     thing: SourceObjectRequest
@@ -39,7 +39,7 @@ class FederatedObject(NamedTuple):
     ) -> RestCall:
         """Build the request to the source about this object.
 
-        `missing` is the object that does not exist if the source answers only 404; by default this one.
+        `missing` is the object to report as missing if the source returns 404 without details; by default this one.
         """
         path = self.thing.path
         return RestCall(endpoint, path[:-1], path[-1], query=query, body=body, missing=missing or self.thing.kind.word)
@@ -58,7 +58,7 @@ def path_of(request: Request, ctx: Context) -> tuple[RequestScope, Levels]:
 
 
 async def federated_object_exists(ctx: Context, leaf: FederatedObject, *, endpoint: str) -> Response:
-    """Answer whether the object exists."""
+    """Check whether the object exists: 204 or 404."""
     await federation.forward_request(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(endpoint))
     return no_content()
 

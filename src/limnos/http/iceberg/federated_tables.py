@@ -63,7 +63,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
-    """Load a table; 304 if the source says that the caller has this version."""
+    """Load a table. The response is 304 if the source reports that the caller has this version."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope = leaf.scope
     mode = request.query("snapshots") or "all"
@@ -145,7 +145,7 @@ async def table_commit(request: Request, ctx: Context) -> Response:
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """Drop a table. The flag to delete its files is passed on."""
+    """Drop a table. The flag to delete its files is forwarded."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     query = (("purgeRequested", "true"),) if request.query_flag("purgeRequested") else ()
     await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {TABLE}", query=query))
@@ -153,7 +153,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
-    """Remove a table from the source's catalog, and keep its files."""
+    """Remove a table from the source's catalog; its files are kept."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     call = leaf.call(f"POST {TABLE}/unregister")
     return source_commit_response(
@@ -167,7 +167,7 @@ async def table_rename(request: Request, ctx: Context) -> Response:
 
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
-    """Pass a metrics report on to the source of the table."""
+    """Forward a metrics report to the source of the table."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     report = request.decode(await request.body(), dict[str, object])
     call = leaf.call(f"POST {TABLE}/metrics", body=msgspec.json.encode(report))
@@ -176,7 +176,7 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:
-    """Return a table's renewed credentials to a caller who may have them."""
+    """Return a table's renewed credentials, for a caller with access to its files."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope, thing, exists = leaf.scope, leaf.thing, leaf.call(f"HEAD {TABLE}")
     offered = CREDENTIALS in await federation.endpoints_of_source(ctx, scope)
@@ -190,7 +190,7 @@ async def credentials_load(request: Request, ctx: Context) -> Response:
 
 
 async def transaction_commit(request: Request, ctx: Context) -> Response:
-    """Commit changes to several tables. This server decides on each; the source executes them as one transaction."""
+    """Commit changes to several tables. This server authorizes each; the source executes them as one transaction."""
     scope, _ = split_path(request, ctx, 0)
     changes, sent = [], []
     for each in request.glance(await request.body(), LargeTransaction).table_changes:

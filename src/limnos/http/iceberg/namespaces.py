@@ -3,8 +3,8 @@
 May import `access`, `model`, `names`, `services` and the shared modules of `limnos.http`. A namespace's `comment`
 property is its comment. Its `location` is always returned, because some clients choose a table's location below it.
 
-403 or 404: a missing namespace is 404 to a caller who could load it if it had no grants of its own; otherwise 403. A
-catalog that the caller may not use is 403 here, and 404 in `/v1/config`.
+403 or 404: a missing namespace is 404 to a caller who could load it if it had no grants of its own; otherwise 403. For
+a catalog that the caller may not use, these routes return 403, and `/v1/config` returns 404.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:
-    """Create a namespace with its missing parents, all or none, unless the query says `parents=false`."""
+    """Create a namespace with its missing parents, all or none; with `parents=false` in the query, missing parents are
+    an error.
+    """
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), CreateNamespace)
     levels = iceberg.decode_body(body.namespace)
@@ -84,7 +86,7 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
 
 
 async def replay_namespace_create(request: Request, ctx: Context, namespace_id: int) -> Response:
-    """Answer a repeated create with the namespace as it is now. Raises NotFound if its name has another object."""
+    """Answer a repeated create with the current namespace. Raises NotFound if another object now has the name."""
     scope, _ = split_path(request, ctx, 0)
     levels = iceberg.decode_body(request.decode(await request.body(), CreateNamespace).namespace)
     action = Action.NAMESPACE_LOAD_ICEBERG

@@ -1,9 +1,9 @@
-"""OAuth client credentials: for clients configured with `credential=`, a service account's secret or an API token as
-one.
+"""OAuth client credentials, for clients configured with `credential=`: it may be a service account's secret or an API
+token.
 
-May import `services`, `model` and the shared modules of `limnos.http`. Knows no token format. It follows RFC 6749
-(sections 2.3.1, 4.4, 5) and RFC 8693 (token exchange, by which clients renew a token). The specification keeps this
-route for such clients only. Errors have OAuth's shape, not Iceberg's.
+May import `services`, `model` and the shared modules of `limnos.http`. Must not know token formats. It follows RFC 6749
+(sections 2.3.1, 4.4, 5) and RFC 8693 (token exchange, with which clients renew a token). The specification deprecates
+this route and keeps it for such clients. Errors have OAuth's form, not Iceberg's.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str)
 
 
 def oauth_error(error: Exception, response: Response) -> Response:
-    """Return a refusal in OAuth's shape. Status, headers and reason stay."""
+    """Convert a refusal to OAuth's form, with the same status, headers and reason."""
     word = getattr(error, "context", {}).get("oauth") or _ERRORS.get(response.status, "temporarily_unavailable")
     result = json_response(
         {"error": word, "error_description": str(error)}, response.status, (*response.headers[1:], *_NO_STORE)

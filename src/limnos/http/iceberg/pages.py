@@ -1,7 +1,7 @@
 """Pages of lists: tokens, sizes, and bodies joined from encoded names.
 
-May import `model`, `services.request.name_pages` and the shared modules of `limnos.http`. Knows no resource. A token is
-opaque to clients; it contains the name after which the next page begins.
+May import `model`, `services.request.name_pages` and the shared modules of `limnos.http`. Must not know resources. A
+token is opaque to clients; it contains the name after which the next page begins.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _DIGITS_MAX = 20
 JOINED_BYTES_MAX = 1 << 20
 JOINED_ALL_BYTES_MAX = 16 << 20
 JOINED_ENTRY_BYTES = 500
-"""Limits of the cache of joined pages: per entry, in all, and the size of an entry besides its bytes and those of
-its names.
+"""Limits of the cache of joined pages in bytes: per entry, in total, and the overhead of an entry besides its body and
+names.
 """
 
 
 def page_request_of(request: Request) -> PageRequest:
-    """Return the requested page: everything without token and size. Raises BadRequest."""
+    """Return the requested page; everything if there is neither token nor size. Raises BadRequest."""
     if not request.query_string:
         return ALL_NAMES
     token, size = request.query("pageToken"), request.query("pageSize")
@@ -84,7 +84,7 @@ class JoinedPageCache:
         return len(self._young) + len(self._old)
 
     def items(self, parts: tuple[tuple[bytes, ...], ...], before: bytes, after: bytes) -> bytes:
-        """Join names. For parts that are the identical objects of an earlier call, its result is reused."""
+        """Join names. For the identical list of parts of an earlier call, the earlier result is reused."""
         key = (before, after, *map(id, parts))
         known = self._young.get(key)
         if known is not None:

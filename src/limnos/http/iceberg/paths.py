@@ -1,4 +1,4 @@
-"""Raw path segments to names: the prefix, namespaces, tables. Pure, so results are cached.
+"""Decoding raw path segments into names: the prefix, namespaces, tables. Pure, so results are cached.
 
 May import `names`, `services.request.request_view` and the chain of views (`services.lookup.definer_rights`). Knows no
 rule.
@@ -16,7 +16,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
 PLAIN_PLUS = b"GoIceberg/"
-"""The beginning of iceberg-go's User-Agent."""
+"""The prefix of iceberg-go's User-Agent."""
 
 scope_of_prefix = lru_cache(4096)(lambda raw: RequestScope(*iceberg.decode_prefix(raw)))
 levels_of = lru_cache(16384)(iceberg.decode_path)
@@ -53,5 +53,7 @@ def referencing_views_of(request: Request) -> ViewChain:
 
 
 def _keeps_plus(request: Request) -> bool:
-    """Return whether the client sends `+` for itself: Go's escaping of paths leaves it, as RFC 3986 does."""
+    """Return whether a `+` in the client's paths is a plus sign: Go's path escaping does not encode it, as RFC 3986
+    allows.
+    """
     return request.headers.get(b"user-agent", b"").startswith(PLAIN_PLUS)

@@ -37,7 +37,7 @@ from limnos.services.vending.credentials import is_vending, table_credentials
 
 T = TypeVar("T")
 LOOK_S: Final = 0.5
-"""Seconds between checks whether the client is still connected."""
+"""The interval in seconds of checks whether the client is still connected."""
 EVERYTHING: Final = ScanRequest()
 NOTHING: Final = ScanTasks(b"", b"", 0)
 _FAILURES: Final = (
@@ -48,7 +48,7 @@ _FAILURES: Final = (
     errors.StorageFailed,
     errors.TooLarge,
 )
-"""The final states of a plan, as a client sees them that loads it."""
+"""The final states of a plan, as errors for a client that loads it."""
 
 
 class FetchTasks(msgspec.Struct, rename="kebab"):
@@ -58,7 +58,7 @@ class FetchTasks(msgspec.Struct, rename="kebab"):
 
 
 async def scan_plan(request: Request, ctx: Context) -> Response:
-    """Plan a scan: return its files, or the tasks by which to fetch them."""
+    """Plan a scan. Returns its files, or the tasks for fetching them."""
     data = await request.body()
     request.decode(data, dict)  # also checks that the ignored fields are JSON
     scan_request = request.decode(data, ScanRequest)
@@ -73,7 +73,7 @@ async def scan_plan(request: Request, ctx: Context) -> Response:
 
 
 async def plan_load(request: Request, ctx: Context) -> Response:
-    """Load a scan plan with the part that is already computed."""
+    """Load a scan plan, with the results computed so far."""
     seen = await _find_plan_target(request, ctx)
     try:
         planned = await run_while_connected(
@@ -101,7 +101,7 @@ async def tasks_load(request: Request, ctx: Context) -> Response:
 
 
 class PlanTarget(NamedTuple):
-    """The table of a request, after the decision, and the plan that it names."""
+    """The table of a request, after the access decision, and the plan that it names."""
 
     scope: RequestScope
     path: Levels
@@ -110,7 +110,7 @@ class PlanTarget(NamedTuple):
 
 
 async def _find_plan_target(request: Request, ctx: Context, *, scan_request: ScanRequest = EVERYTHING) -> PlanTarget:
-    """Find the table of a request and decide about the scan."""
+    """Find the table of a request and decide on the scan."""
     scope, params = split_path(request, ctx, 3 if request.method != "POST" else 2)
     path = (*levels_of(params[0]), name_of(params[1]))
     through = referencing_views_of(request) if request.query_string else ()
@@ -136,7 +136,7 @@ async def _plan_response(
 async def _plan_restricted_scan(
     request: Request, ctx: Context, *, seen: PlanTarget, bound: BoundRestrictions
 ) -> Response:
-    """Plan a scan for a restricted user: the visible rows in rewritten files, and credentials for these files alone."""
+    """Plan a scan for a restricted user: the visible rows in rewritten files, and credentials for these files only."""
     plan = await run_while_connected(request.is_gone, scan_restricted(ctx, seen.scanned, bound=bound))
     credentials = b""
     if delegates_of(request) and is_vending(seen.scanned.place.catalog.properties):
@@ -172,7 +172,7 @@ def _scan_tasks(tasks: ScanTasks, *, head: bytes = b"", credentials: bytes = b""
 
 
 async def run_while_connected(is_gone: Callable[[], bool] | None, work: Coroutine[object, object, T]) -> T:
-    """Await `work` while the client is connected. When it leaves, the work is cancelled. Raises BadRequest."""
+    """Await `work` while the client is connected. If it disconnects, the work is cancelled. Raises BadRequest."""
     task = asyncio.ensure_future(work)
     try:
         while True:

@@ -1,7 +1,7 @@
 """Routes without a prefix: reads use the default catalog, changes are refused with the prefix to use.
 
 May import `model`, `names`, `services` and the shared modules of `limnos.http`. A client that omits the prefix of its
-own catalog would otherwise change the object of that name in another catalog, and get a success.
+own catalog would otherwise change an object of the same name in another catalog.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ READING = frozenset({"GET", "HEAD"})
 
 
 def prefixless(routes: Sequence[Route[Handler]]) -> tuple[list[Route[Handler]], list[Route[Handler]]]:
-    """Return a catalog's routes without their prefix: those that read, and those that refuse a change."""
+    """Return a catalog's routes without their prefix: reads are served, changes are refused."""
     plain = [route._replace(path=route.path.removeprefix("/{prefix}")) for route in routes]
     reads = [route for route in plain if route.method in READING]
     return reads, [route._replace(handler=write_refuse) for route in plain if route.method not in READING]

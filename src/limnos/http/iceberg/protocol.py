@@ -1,6 +1,7 @@
 """Iceberg REST as a protocol: routes with and without a prefix, and the error body.
 
-May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Knows no rule.
+May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Has no business
+rules.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from limnos.services.request.request_scope import RequestScope
 
 ROOT = "/iceberg/v1"
 REPORT_BYTES_MAX = 1 << 18
-"""The longest metrics report."""
+"""The maximum length of a metrics report, in bytes."""
 
 PLAN_BYTES_MAX = 2 << 20
-"""The longest request for a scan plan: its filter may list many values."""
+"""The maximum length of a request for a scan plan, in bytes: its filter may list many values."""
 
 CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route(
@@ -203,7 +204,7 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route("DELETE", "/{prefix}/namespaces/{namespace}/views/{view}", views.view_drop, "drop-view"),
     Route("POST", "/{prefix}/views/rename", views.view_rename, "rename-view"),
 )
-"""Every route of a catalog. Reads are served without `/{prefix}`, too, for the default catalog."""
+"""All routes of a catalog. Reads are also served without `/{prefix}`, for the default catalog."""
 
 KEYED: dict[str, IdempotentRoute] = {
     "create-namespace": IdempotentRoute(200, namespaces.replay_namespace_create),
@@ -222,11 +223,13 @@ KEYED: dict[str, IdempotentRoute] = {
     "drop-view": IdempotentRoute(),
     "rename-view": IdempotentRoute(),
 }
-"""Operations that accept an `Idempotency-Key`, and how a repetition is answered."""
+"""Operations that accept an `Idempotency-Key`, with the functions that answer repetitions."""
 
 ENDPOINTS = tuple(f"{route.method} /v1{route.path}".replace("{plan}", "{plan-id}") for route in CATALOG_ROUTES)
 PASSED_ON = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES if route.operation in HANDLERS)
-"""Operations with a handler for catalogs that show another one. Scan planning has none: clients plan these scans."""
+"""Operations with a handler for catalogs that show another Iceberg catalog. Scan planning has none: clients plan these
+scans themselves.
+"""
 
 
 def _error(error: LimnosError | InvalidName, _request: Request, operation: str) -> Response:
@@ -255,7 +258,7 @@ class IcebergProtocol:
         self.router: Router[Handler] = Router(ROOT, (config_route, token_route, *routes, *reads), refusing=writes)
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the catalog, namespace, table or view that a path below a prefix names."""
+        """Return the catalog, namespace, table or view in a path below a prefix."""
         scope, params = split_path(request, ctx, path.count("{") - 1)
         if len(params) == 0:
             return scope, None, ()

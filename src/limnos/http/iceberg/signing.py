@@ -1,7 +1,7 @@
-"""Remote signing: whether a client asks for it, its configuration, and the route that signs.
+"""Remote signing: whether a client requests it, its configuration, and the route that signs.
 
-May import `model`, `names`, `services`, `sources` for the signed requests, and this package. Knows no key. A signature
-is for one request of one caller and must not be cached.
+May import `model`, `names`, `services`, `sources` for the signed requests, and this package. Must not know keys. A
+signature is for one request of one caller and must not be cached.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from limnos.services.vending.signing import RequestSigning, is_catalog_signing, 
 from limnos.sources.s3_signing import StoreRequest
 
 SIGNER = "S3V4RestSigner"
-"""PyIceberg's name for the client of the route below."""
+"""PyIceberg's name for the implementation that calls the signing route."""
 
 
 class SignRequest(msgspec.Struct, frozen=True):
-    """A request to an object store as the client would send it. Other fields are ignored."""
+    """The request that the client will send to an object store. Other fields are ignored."""
 
     region: str
     uri: str
@@ -59,7 +59,7 @@ async def sign_request(request: Request, ctx: Context) -> Response:
 def signing_configuration(
     signing: RequestSigning, scope: RequestScope, *, levels: Levels, scan_mode: str = ""
 ) -> bytes:
-    """Encode the end of a table response whose requests are signed, with the older properties for older clients."""
+    """Encode the end of a table response for request signing, with the older properties for older clients."""
     endpoint = f"{route_of(scope, levels)}/sign"
     config = {
         **mode_of(scan_mode), **store_properties_of(signing.properties), "s3.remote-signing-enabled": "true", "s3.signer": SIGNER,

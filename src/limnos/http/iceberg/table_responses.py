@@ -1,4 +1,5 @@
-"""Responses about one table: metadata, entity tag, configuration, and the credentials or signing a client asks for.
+"""Responses about one table: metadata, entity tag, configuration, and the credentials or signing that a client
+requests.
 
 May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON
 bytes. Must not know routes or bodies of requests.
@@ -27,7 +28,7 @@ from limnos.services.vending.signing import table_signing
 
 
 class TableResponseEnd(NamedTuple):
-    """The end of a table response: its configuration, a mark for the credentials in it, and where scans are planned."""
+    """The end of a table response: its configuration, a mark for the credentials in it, and the scan planning mode."""
 
     text: bytes
     mark: str = ""
@@ -46,7 +47,7 @@ PLAIN_ENDS: Final = {
 def etag_of(document: MetadataDocument, mode: str, *, end: TableResponseEnd) -> bytes:
     """Return the entity tag.
 
-    With credentials it changes when new ones would be issued, so no client keeps old ones after a 304.
+    With credentials it changes when new ones would be issued, so that no client keeps old ones after a 304.
     """
     return f'W/"{"-".join(filter(None, (str(document.node_id), str(document.version), mode, end.scan_mode, end.mark)))}"'.encode()
 
@@ -54,9 +55,10 @@ def etag_of(document: MetadataDocument, mode: str, *, end: TableResponseEnd) -> 
 async def response_end(
     request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd, is_new: bool = False
 ) -> TableResponseEnd:  # fmt: skip
-    """Return the end of a response with credentials, or with signing, as far as the client asks for them.
+    """Return the end of a response, with credentials or signing if the client requests them.
 
-    If `is_new`, the request created the object, and failures of STS are ignored: the caller can ask again.
+    If `is_new`, the request created the object, and failures of STS are ignored: the client can request credentials
+    later.
     """
     if not is_asked(request, ctx, catalog=catalog):
         return await _signing_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain)
@@ -88,7 +90,7 @@ async def _signing_end(
 
 async def created_response(
     request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, document_and_catalog: tuple[MetadataDocument, CatalogRecord]) -> Response:  # fmt: skip
-    """Build the response for a table that this request, or the repeated request before it, created."""
+    """Build the response for a table that this request, or an earlier request with the same key, created."""
     document, catalog = document_and_catalog
     plain = PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
     end = await response_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, is_new=True)
@@ -101,7 +103,7 @@ def etag_matches(header: bytes | None, etag: bytes) -> bool:
 
 
 def load_response(document: MetadataDocument, etag: bytes, *, end: TableResponseEnd) -> Response:
-    """Return a LoadTableResult. No cache keeps it if it holds credentials."""
+    """Return a LoadTableResult. With credentials it must not be cached."""
     location = msgspec.json.encode(document.metadata_location)
     body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, end.text))
     return Response(200, body, (JSON, (b"etag", etag), NO_STORE) if end.mark else (JSON, (b"etag", etag)))

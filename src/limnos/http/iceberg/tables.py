@@ -55,13 +55,15 @@ from limnos.services.request.request_view import RequestView
 
 _MODES = ("all", "refs")
 _PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})
-"""Modes in which a response depends only on the caller's own right and on the document, so it may be cached."""
+"""The scan modes in which a response depends only on the caller's own right and on the document, so that it may be
+cached.
+"""
 LOCK = b"x-limnos-lock"
 
 
 _BY_SERVER = b',"config":{"scan-planning-mode":"server"}'
 _GLANCE_BYTES_MAX = 4 << 10
-"""For requirements: an assert-create stands alone, so longer ones have none."""
+"""The maximum length of requirements that are decoded, in bytes: `assert-create` is always the only requirement."""
 
 
 class CreateTable(msgspec.Struct, rename="kebab"):
@@ -85,7 +87,7 @@ class CommitTable(msgspec.Struct):
 
 
 class LargeTableCreate(msgspec.Struct, rename="kebab"):
-    """The part of a large create's body that is read before a separate process gets it."""
+    """The part of a large create's body that is decoded before a separate process receives it."""
 
     name: str
     location: str | None = None
@@ -108,13 +110,13 @@ class RegisterTable(msgspec.Struct, rename="kebab"):
 
 
 class NewTableName(msgspec.Struct):
-    """The part of a body that is read to answer a repeated create or register."""
+    """The decoded part of a body, for answering a repeated create or register."""
 
     name: str
 
 
 class MetricsReport(msgspec.Struct, rename="kebab"):
-    """The part of a metrics report that is read; the report is stored as it was sent."""
+    """The decoded part of a metrics report; the report is stored as it was sent."""
 
     report_type: Literal["scan-report", "commit-report"]
     snapshot_id: int | None = None
@@ -153,7 +155,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
-    """Load a table; 304 if the caller has this version. The decision comes first."""
+    """Load a table. The response is 304 if the caller has this version; access is decided first."""
     scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
     through = referencing_views_of(request) if request.query_string else ()
@@ -200,7 +202,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
 async def _restricted_response(
     request: Request, ctx: Context, *, visible_object: TableVisibility, mode: str, bound: BoundRestrictions
 ) -> Response:
-    """Answer a restricted user: no file and no credential, and that scans are planned here.
+    """Build the response for a restricted user: no files, no credentials, and server-side scan planning as mode.
 
     Never cached, as rights may change.
     """
@@ -217,7 +219,7 @@ async def _restricted_response(
 
 
 def _depend_on_file(ctx: Context, document: MetadataDocument, validity: CacheValidity | None) -> CacheValidity | None:
-    """Limit the validity of a response to the life of its local metadata file.
+    """Limit the validity of a response to the lifetime of its local metadata file.
 
     A file in an object store cannot be checked inline.
     """
@@ -310,22 +312,24 @@ async def table_commit(request: Request, ctx: Context) -> Response:
 
 
 def _proof_of(request: Request) -> LockProof | None:
-    """Return the lock that a statement of SQL++ proves to hold, or None."""
+    """Return the lock of a SQL++ statement that a commit's header proves, or None."""
     text = request.headers.get(LOCK)
     return None if text is None else lock_proof_of(text.decode("latin-1"))
 
 
 def _glance(request: Request, data: bytes) -> CommitTable:
-    """Read the part of a large commit that makes it a create. A separate process decodes requirements and updates."""
+    """Decode the part of a large commit that identifies a create. A separate process decodes requirements and
+    updates.
+    """
     seen = request.glance(data, LargeTableCommit)
     few = bytes(seen.requirements)
     return CommitTable(request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else [])
 
 
 async def replay_table_create(request: Request, ctx: Context, table_id: int) -> Response:
-    """Answer a repeated create or register with the table as it is now.
+    """Answer a repeated create or register with the current table.
 
-    Raises NotFound if its name has another object.
+    Raises NotFound if another object now has the name.
     """
     scope, params = split_path(request, ctx, 1)
     name = request.glance(await request.body(), NewTableName).name
@@ -337,7 +341,7 @@ async def replay_table_create(request: Request, ctx: Context, table_id: int) -> 
 
 
 async def replay_table_commit(request: Request, ctx: Context, table_id: int) -> Response:
-    """Answer a repeated commit with the table as it is now. Raises NotFound if its name has another object."""
+    """Answer a repeated commit with the current table. Raises NotFound if another object now has the name."""
     scope, params = split_path(request, ctx, 2)
     document, _ = await _reload_table(ctx, scope, levels_of(params[0]), name_of(params[1]), table_id=table_id)
     return commit_response(document)
@@ -357,7 +361,7 @@ async def _reload_table(
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """Drop a table, with `purgeRequested` also its files."""
+    """Drop a table; with `purgeRequested` also its files."""
     scope, params = split_path(request, ctx, 2)
     purge = request.query_flag("purgeRequested")
     await tables.table_drop(ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), purge=purge)
@@ -365,7 +369,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
-    """Forget a table, keep its files, and return its last state."""
+    """Remove a table from the catalog, keep its files, and return its last state."""
     scope, params = split_path(request, ctx, 2)
     documents: list[MetadataDocument] = []
     ctx.keep_answer(lambda _: _unregister_body(documents[-1]))  # a repetition cannot load the table any more
@@ -381,7 +385,7 @@ def _unregister_body(document: MetadataDocument) -> bytes:
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
-    """Move to another name, another namespace, or both."""
+    """Rename a table, move it to another namespace, or both."""
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), RenameTable)
     source, target = (
@@ -395,7 +399,7 @@ async def table_rename(request: Request, ctx: Context) -> Response:
 
 
 def _with_rename_hint(error: NotFound, scope: RequestScope, target: Levels) -> NotFound:
-    """Add a hint for a caller who began a table's new name with the catalog, as SQL has it except after RENAME TO."""
+    """Add a hint for a client that sent the new name with the catalog as first part, as in SQL."""
     if error.kind != "namespace" or target[0] != scope.catalog or len(target) < 3:
         return error
     hint = f"The new name of a table is relative to its catalog: write {iceberg.render(target[1:])}"
@@ -403,7 +407,7 @@ def _with_rename_hint(error: NotFound, scope: RequestScope, target: Levels) -> N
 
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
-    """Accept a metrics report from a caller who may load the table, and stored after the response."""
+    """Accept a metrics report from a caller who may load the table. It is stored after the response."""
     scope, params = split_path(request, ctx, 2)
     data = await request.body()
     body = request.decode(data, MetricsReport)

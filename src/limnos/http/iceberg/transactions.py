@@ -1,7 +1,7 @@
 """The transaction route: commits to several tables at once, all of them or none.
 
-May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. A change is a commit's body
-with the table's name in it.
+May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. A change is the body of a
+commit with the table's name.
 
 403 or 404: as for a commit to each table, in the order of the changes.
 """
@@ -27,7 +27,9 @@ from limnos.services.transactions.transactions import OPERATIONS_MAX, transactio
 
 T = TypeVar("T")
 _GLANCE_BYTES_MAX = 4 << 10
-"""For requirements that a separate process checks: an assert-create stands alone."""
+"""The maximum length of requirements that are decoded here, in bytes: `assert-create` is always the only
+requirement.
+"""
 _NOTHING = msgspec.Raw(b"[]")
 
 
@@ -83,7 +85,7 @@ async def transaction_commit(request: Request, ctx: Context) -> Response:
 
 
 def _check_change_count(changes: list[T]) -> list[T]:
-    """Refuse an empty list, and one that is too long, before decoding it. Raises BadRequest."""
+    """Refuse an empty list of changes, or one that is too long, before decoding it. Raises BadRequest."""
     if not changes:
         raise BadRequest("Field 'table-changes' is empty: name at least one table")
     if len(changes) > OPERATIONS_MAX:
@@ -115,7 +117,7 @@ def _size(change: LargeTableChange) -> int:
 
 
 def _change(request: Request, change: LargeTableChange) -> CommitChange:
-    """Decode a change. A large one is left to a separate process, except for the part that makes it a create."""
+    """Decode a change. A large one is decoded by a separate process, except for the part that identifies a create."""
     few = bytes(change.requirements)
     if _size(change) <= REQUEST_BYTES_MAX:
         return CommitChange(request.decode(few, list[object]), request.decode(bytes(change.updates), list[object]))

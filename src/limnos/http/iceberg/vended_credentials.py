@@ -1,8 +1,8 @@
-"""Vended credentials: whether a client asks for them, their spelling, and the route that renews them.
+"""Vended credentials: whether a client requests them, their encoding, and the route that renews them.
 
-May import `services`, `names`, `model`, `formats` for names of properties, `sources` for others, and this package.
-Knows no rule. A response with credentials is for one caller and expires soon, so neither this server nor a proxy may
-cache it.
+May import `services`, `names`, `model`, `formats` for names of properties, `sources` for others, and this package. Has
+no business rules. A response with credentials is for one caller and expires soon, so neither this server nor a proxy
+may cache it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def is_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:
-    """Return a table's renewed credentials; none if the catalog vends none, or not to this caller."""
+    """Return a table's renewed credentials; empty if the catalog vends none, or none for this caller."""
     scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
     through = referencing_views_of(request) if request.query_string else ()
@@ -69,7 +69,9 @@ def _entry(vended: VendedCredentials, config: object) -> dict[str, object]:
 def config_of(
     vended: VendedCredentials, scope: RequestScope, *, levels: Levels, renewed: bool = True
 ) -> dict[str, str]:
-    """Encode credentials as client configuration, with how the store is reached and where they are renewed."""
+    """Encode credentials as client configuration, with the connection to the object store and the address that renews
+    them.
+    """
     keys = vended.credentials
     renewed_at = f"{route_of(scope, levels)}/credentials" if renewed else None
     if isinstance(keys, GcsToken):
@@ -87,7 +89,7 @@ def config_of(
 
 
 def mode_of(scan_mode: str) -> dict[str, str]:
-    """Encode where a table's scans must be planned; nothing if the client may choose."""
+    """Encode the scan planning mode of a table; empty if the client may choose."""
     return {SCAN_MODE: scan_mode} if scan_mode else {}
 
 
@@ -105,9 +107,9 @@ def _gcs_config(keys: GcsToken, vended: VendedCredentials, *, renewed_at: str | 
 
 
 def _adls_config(keys: AdlsSignature, vended: VendedCredentials, *, renewed_at: str | None) -> dict[str, str]:
-    """Encode a signature by the host in locations, as Iceberg's Java library finds it.
+    """Encode a SAS token under the host name in locations, where Iceberg's Java library looks it up.
 
-    PyIceberg derives the account from that.
+    PyIceberg derives the account from it.
     """
     host = find_property(vended.properties, ADLS_HOST)
     return {
@@ -119,7 +121,7 @@ def _adls_config(keys: AdlsSignature, vended: VendedCredentials, *, renewed_at: 
 
 
 def store_properties_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Encode how a catalog's store is reached, without any key."""
+    """Encode the connection to a catalog's object store, without keys."""
     known = {name: find_property(properties, names) for name, names in _PASSED_ON}
     return {key: value for key, value in known.items() if value is not None}
 
@@ -134,7 +136,7 @@ def route_of(scope: RequestScope, levels: Levels) -> str:
 def credentials_configuration(
     vended: VendedCredentials | None, scope: RequestScope, *, levels: Levels, scan_mode: str = ""
 ) -> bytes:
-    """Encode the end of a table response: its configuration, with credentials if there are any."""
+    """Encode the end of a table response: its configuration, with credentials if they are vended."""
     if vended is None:
         return b"".join((b',"config":', msgspec.json.encode(mode_of(scan_mode)), b"}"))
     keys = config_of(vended, scope, levels=levels)

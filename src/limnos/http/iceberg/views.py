@@ -28,7 +28,7 @@ from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 from limnos.services.request.request_scope import RequestScope
 
 QUOTES_NAMES = b"PyIceberg/"
-"""The beginning of the User-Agent of the client that percent-quotes names in bodies of views (decision record 0009)."""
+"""The prefix of the User-Agent of the client that percent-quotes names in bodies of views (decision record 0009)."""
 
 
 class CreateView(msgspec.Struct, rename="kebab"):
@@ -42,14 +42,14 @@ class CreateView(msgspec.Struct, rename="kebab"):
 
 
 class LargeViewCreate(msgspec.Struct):
-    """The part of a large create's body that is read before a separate process gets it."""
+    """The part of a large create's body that is decoded before a separate process receives it."""
 
     name: str
     location: str | None = None
 
 
 class NewViewName(msgspec.Struct):
-    """The part of a body that is read to answer a repeated create or register."""
+    """The decoded part of a body, for answering a repeated create or register."""
 
     name: str
 
@@ -144,9 +144,9 @@ async def view_replace(request: Request, ctx: Context) -> Response:
 
 
 async def replay_view_create(request: Request, ctx: Context, view_id: int) -> Response:
-    """Answer a repeated create or register with the view as it is now.
+    """Answer a repeated create or register with the current view.
 
-    Raises NotFound if its name has another object.
+    Raises NotFound if another object now has the name.
     """
     scope, params = split_path(request, ctx, 1)
     name = new_view_name(request, request.glance(await request.body(), NewViewName).name)
@@ -154,7 +154,7 @@ async def replay_view_create(request: Request, ctx: Context, view_id: int) -> Re
 
 
 async def replay_view_replace(request: Request, ctx: Context, view_id: int) -> Response:
-    """Answer a repeated replace with the view as it is now. Raises NotFound if its name has another object."""
+    """Answer a repeated replace with the current view. Raises NotFound if another object now has the name."""
     scope, params = split_path(request, ctx, 2)
     return _load_response(await _reload_view(ctx, scope, levels_of(params[0]), name_of(params[1]), view_id=view_id))
 
@@ -170,14 +170,14 @@ async def _reload_view(
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:
-    """Drop a view; its metadata files stay."""
+    """Drop a view; its metadata files are kept."""
     scope, params = split_path(request, ctx, 2)
     await views.view_drop(ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]))
     return no_content()
 
 
 async def view_rename(request: Request, ctx: Context) -> Response:
-    """Move to another name, another namespace, or both."""
+    """Rename a view, move it to another namespace, or both."""
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), RenameTable)
     source, target = (
@@ -188,7 +188,7 @@ async def view_rename(request: Request, ctx: Context) -> Response:
 
 
 def new_view_name(request: Request, name: str) -> str:
-    """Check a new view's name, which one client quotes as in a path."""
+    """Check a new view's name, which one client percent-quotes."""
     if not name:
         raise IllegalName("A view needs a name")
     if request.headers.get(b"user-agent", b"").startswith(QUOTES_NAMES):

@@ -1,9 +1,9 @@
-"""An adapter: the protocol in front of any implementation of Lance's interface, without a store and without access
-rules.
+"""An adapter: serves any implementation of Lance's interface over the protocol, without a store and without access
+control.
 
 May import `model`, `names`, `telemetry`, `services` for a directory's rows, this package and the shared modules of
-`limnos.http`. Knows no implementation. It is an ASGI application. Calls run in threads, as implementations block; work
-on rows of a directory runs in separate processes, as on a server. An incomplete body is neither passed on nor
+`limnos.http`. Must not know implementations. It is an ASGI application. Calls run in threads, as implementations block;
+work on rows of a directory runs in separate processes, as on a server. An incomplete body is neither passed on nor
 committed.
 """
 
@@ -62,7 +62,7 @@ def _routes() -> Iterator[Route[ProtocolOperation]]:
 class LanceAdapter:
     """Serves the results of `call`, which takes a method of the interface, its fields, and the bytes of rows as `data`.
 
-    With `folders`, these answer operations on rows.
+    With `folders`, requests on rows are served from these directories.
     """
 
     def __init__(self, call: Call, *, folders: FolderTables | None = None) -> None:
@@ -88,7 +88,7 @@ class LanceAdapter:
     async def _stream(
         self, pieces: AsyncGenerator[bytes, None], headers: tuple[tuple[bytes, bytes], ...], *, receive: Receive, send: Send
     ) -> None:  # fmt: skip
-        """Send a response while it is produced, until it ends or the client leaves.
+        """Send a response while it is produced, until it ends or the client disconnects.
 
         A failure ends the connection before the last piece.
         """
@@ -239,7 +239,7 @@ def _response(result: object, operation: ProtocolOperation, *, delimiter: str) -
 
 
 def _join_identifier(text: str, delimiter: str) -> str:
-    """Join a JSON array of names with the delimiter of the request. Text that is no JSON array is returned as it is."""
+    """Join a JSON array of names with the delimiter of the request. Other text is returned unchanged."""
     if not text.startswith("["):
         return text
     return lance.join(Request.decode(text.encode(), tuple[str, ...]), delimiter=delimiter)

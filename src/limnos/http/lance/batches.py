@@ -1,7 +1,7 @@
 """Routes that commit to several tables at once.
 
-May import `model`, `services` and this package. Knows no rule. Each operation names its table by its full identifier;
-all tables are in one catalog.
+May import `model`, `services` and this package. Has no business rules. Each operation names its table by its full
+identifier; all tables are in one catalog.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ async def tables_commit(request: Request, ctx: Context) -> Response:
 
 
 def _single_operation(operation: BatchOperation) -> tuple[str, IdentifiedBody]:
-    """Return the name and body of the single field that is set. Raises BadRequest."""
+    """Return the name and value of the single field that is set. Raises BadRequest."""
     actions = [(name, value) for name in operation.__struct_fields__ if (value := getattr(operation, name)) is not None]
     if len(actions) != 1:
         raise BadRequest(

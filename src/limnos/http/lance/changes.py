@@ -258,7 +258,7 @@ class AlterTransaction(IdentifiedBody, kw_only=True):
 
 
 async def transaction_alter(request: Request, where: Where) -> Response:
-    """Change a transaction. A committed one never changes, so only its current status is accepted."""
+    """Change a transaction. A committed transaction never changes, so only its current status is accepted."""
     body = request.decode(await body_of(request), AlterTransaction)
     summary = await _transaction(request, where, body=body)
     for action in body.actions:

@@ -1,8 +1,8 @@
 """Lance's error body, and the status and code of each error.
 
-May import `model`, `names` and the shared modules of `limnos.http`. Knows no route. Clients read only the code, an
-integer that is required. They put their own words before `error`, so `error` names the object, and `detail` is the full
-message.
+May import `model`, `names` and the shared modules of `limnos.http`. Must not know routes. Clients read only the code,
+an integer that is required. They prefix `error` with their own text, so `error` names only the object, and `detail` is
+the full message.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ _TABLE: Final[tuple[tuple[type[LimnosError], int, int], ...]] = (
 _BEGINS: Final = re.compile(
     r"(?:Namespace|Table|View)(?: with same name)? (?:does not exist|already exists): |Catalog (?=.* (?:does not exist|already exists))"
 )
-"""The words that clients add themselves, by code."""
+"""The text that clients put before the message themselves, by code."""
 _SPACES: Final = frozenset({"lance-create-namespace", "lance-create-namespace-root"})
 
 
 def error_response(failure: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-    """Return the response for an error. A missing metalake is refused like one that the caller may not use."""
+    """Return the response for an error. A missing metalake gets the same error as one that the caller may not use."""
     error = AuthenticationFailed(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
     status, code = classify(error, operation)
     message = unescape_percent(str(error))

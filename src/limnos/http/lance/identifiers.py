@@ -1,8 +1,8 @@
-"""The object of a request: from the identifier in its path or body, and the database that LanceDB's clients name.
+"""The object of a request: parsed from the identifier in its path or body, and the database of LanceDB's clients.
 
-May import `model`, `names`, `services.request.request_view` and the shared modules of `limnos.http`. Knows no rule. The
-first name of an identifier is a catalog of the server's metalake. All differences between clients' spellings are
-handled here.
+May import `model`, `names`, `services.request.request_view` and the shared modules of `limnos.http`. Has no business
+rules. The first name of an identifier is a catalog of the server's metalake. All differences between clients' spellings
+are handled here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from limnos.services.request.request_scope import RequestScope
 DATABASE = b"x-lancedb-database"
 METALAKE = b"x-limnos-metalake"
 _REMOTE = b"LanceDB-"
-"""The beginning of the User-Agent of LanceDB's remote clients."""
+"""The prefix of the User-Agent of LanceDB's remote clients."""
 
 _EMPTY = frozenset({b"", b"null"})
 
@@ -36,7 +36,7 @@ class IdentifiedBody(msgspec.Struct):
 
 
 class LanceObjectPath(NamedTuple):
-    """An object by its full identifier: a catalog's name, then the levels below; empty for the root."""
+    """An object by its full identifier: a catalog's name, then the levels below it; empty for the root."""
 
     path: Levels
     scope: RequestScope
@@ -84,7 +84,7 @@ def metalake_of(request: Request, ctx: Context) -> str:
 def place_of(request: Request, ctx: Context, *, body: IdentifiedBody | None = None) -> LanceObjectPath:
     """Return the object of a request. A path without an identifier means the root.
 
-    Raises BadRequest for a body that names another object than the path, InvalidName.
+    Raises BadRequest if the body names another object than the path, InvalidName.
     """
     return place_at(request, ctx, path=path_of(request, body=body))
 
@@ -104,7 +104,7 @@ def place_at(request: Request, ctx: Context, *, path: Sequence[str]) -> LanceObj
 
 
 def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plus: bool = False) -> Levels:
-    """Return the identifier in a path, compared with the one that the body may state.
+    """Return the identifier in a path, after comparing it with the one in the body, if any.
 
     Raises BadRequest if they differ; InvalidName. The native client form-encodes paths, so a plus is a space, unless
     `plain_plus`.
@@ -120,6 +120,6 @@ def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plu
 
 
 async def body_of(request: Request) -> bytes:
-    """Return the body. For an empty request, clients send none, or JSON's null."""
+    """Return the body. Clients send an empty request as no body, or as JSON's null."""
     data = await request.body()
     return b"{}" if data.strip() in _EMPTY else data

@@ -1,8 +1,8 @@
 """Indices of tables: create, list, statistics, drop.
 
-May import `model`, `names`, `services`, `sources` for the shapes of requests to a table's files, and this package.
-Knows no rule. LanceDB's remote clients spell some fields differently (`metric_type`, names of types in capitals); both
-are accepted.
+May import `model`, `names`, `services`, `sources` for the shapes of requests to a table's files, and this package. Has
+no business rules. LanceDB's remote clients spell some fields differently (`metric_type`, names of types in capitals);
+both are accepted.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ class IndexStatsRequest(IdentifiedBody):
 
 
 async def index_create(request: Request, where: Where) -> Response:
-    """Create an index on a column. The response is sent when it is complete."""
+    """Create an index on a column. The response is sent when the index is complete."""
     return await _create_index(request, where, kinds=(*VECTOR, *SCALAR))
 
 
 async def scalar_index_create(request: Request, where: Where) -> Response:
-    """Create an index on a column of values or text."""
+    """Create a scalar or full-text index on a column."""
     return await _create_index(request, where, kinds=SCALAR)
 
 
@@ -103,12 +103,12 @@ async def _create_index(request: Request, where: Where, *, kinds: tuple[str, ...
 
 
 def _replaces(request: Request, body: CreateIndex) -> bool:
-    """Return whether an existing index is replaced. LanceDB's clients omit `replace` for yes."""
+    """Return whether to replace an existing index. LanceDB's clients omit `replace` for true."""
     return is_remote(request) if body.replace is None else body.replace
 
 
 def _details_of(body: CreateIndex, kind: str) -> dict[str, object]:
-    """Return the options of an index of this kind; options of other kinds are dropped."""
+    """Return the options of an index of this type; options of other types are dropped."""
     if kind in VECTOR:
         metric = (body.distance_type or body.metric_type or "l2").lower()
         if metric not in METRICS:
@@ -154,7 +154,7 @@ def _encode_index(index: LanceIndex, *, remote: bool) -> dict[str, object]:
 
 
 async def index_stats(request: Request, where: Where) -> Response:
-    """Return how many rows an index covers."""
+    """Return statistics of an index, such as the number of rows it covers."""
     body = request.decode(await body_of(request), IndexStatsRequest)
     rows = find_rows(request, where, body=body)
     name = _name_of(request)

@@ -1,7 +1,7 @@
 """Namespace routes: create, list, describe, drop, exists, and the tables of one.
 
-May import `access`, `model`, `services` and this package. Knows no rule. The root contains the catalogs that the caller
-may use; it cannot be changed itself.
+May import `access`, `model`, `services` and this package. Has no business rules. The root contains the catalogs that
+the caller may use; it cannot be changed.
 """
 
 from __future__ import annotations
@@ -41,13 +41,11 @@ class DropNamespace(IdentifiedBody):
 
 
 class NamespaceBody(IdentifiedBody):
-    """The body of a request that only names a namespace."""
+    """The body of a request with only the namespace's identifier."""
 
 
 def word_of(text: str | None, words: tuple[str, ...], *, field: str) -> str:
-    """Parse one of `words`, in any case and with or without underscores.
-
-    The default is the first.
+    """Parse one of `words`, ignoring case and underscores; the default is the first.
 
     Raises BadRequest.
     """
@@ -74,7 +72,9 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
 
 
 async def namespaces_page(request: Request, ctx: Context) -> Response:
-    """List the names of the children of a namespace; of the root, the catalogs with something visible to the caller."""
+    """List the names of the children of a namespace. For the root, these are the catalogs with something visible to the
+    caller.
+    """
     place, page_request = place_of(request, ctx), page_request_of(request)
     if place.is_root:
         return json_response(await _catalogs(ctx, place.scope, page_request=page_request))
@@ -92,7 +92,7 @@ async def _catalogs(ctx: Context, scope: RequestScope, *, page_request: PageRequ
 
 
 async def namespace_describe(request: Request, ctx: Context) -> Response:
-    """Return a namespace's properties, as far as the caller may see them."""
+    """Return the properties of a namespace that the caller may see."""
     data = await body_of(request)
     body = request.decode(data, NamespaceBody)
     place = place_of(request, ctx, body=body)

@@ -1,7 +1,7 @@
 """The table of the protocol's operations: path, method of the interface, kind of body and kind of response.
 
-May import nothing of ours. Knows no implementation: it is for adapters of Lance's interface. The server's own routes
-are in `protocol`.
+May import no other module of Limnos. Must not know implementations: it is for adapters of Lance's interface. The
+server's own routes are in `protocol`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ FLAGS: Final = frozenset(
 )  # fmt: skip
 MAPS: Final = frozenset({"properties", "storage_options"})
 REPEATED: Final = frozenset({"on"})
-"""Query parameters that may be repeated. The sets before this one hold those of other types than text."""
+"""Query parameters that may be repeated. The sets above list the parameters of other types than text."""
 TEXTS: Final = frozenset(
     {
         "delimiter", "page_token", "branch", "mode", "when_matched_update_all_filt", "when_not_matched_by_source_delete_filt",

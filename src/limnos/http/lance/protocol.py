@@ -1,7 +1,7 @@
-"""Lance REST as a protocol: routes below `/lance/v1`, and below `/v1` for clients of its own port.
+"""Lance REST as a protocol: routes below `/lance/v1`, and below `/v1` for clients that expect a port for Lance alone.
 
 May import `access` for names of actions, `services`, `model`, `names`, this package and the shared modules of
-`limnos.http`. Knows no rule.
+`limnos.http`. Has no business rules.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from limnos.services.request.request_scope import RequestScope
 
 ROOT: Final = "/lance/v1"
 _FIRST: Final = frozenset({b"namespace", b"table", b"transaction", b"materialized_view"})
-"""The second segments of the protocol's paths. Other paths below `/v1` belong to other protocols."""
+"""The second path segments of the protocol. Other paths below `/v1` belong to other protocols."""
 
 OWN_PARAMETERS: Final = ("delimiter", "metalake")
-"""Query parameters of every operation: the protocol's, and the metalake that a client may name."""
+"""The query parameters of every operation: the protocol's, and the metalake."""
 DESCRIBE_FLAGS: Final = ("load_detailed_metadata", "check_declared")
 """Flags that the generated clients (lance_namespace_urllib3_client, lance-namespace-apache-client) send with each
 description.
@@ -41,7 +41,7 @@ The same flags in the body take precedence.
 
 NamedError = TypeVar("NamedError", NotFound, AlreadyExists)
 _BELOW: Final = re.compile("(?:Namespace|Table|View)(?: with same name)? (?:does not exist|already exists): ")
-"""The beginnings of messages that end with a name below its catalog."""
+"""Prefixes of messages that end with a name below its catalog."""
 
 _SPACE, _TABLE, _TRANSACTION = "/namespace/{namespace_id}", "/table/{table_id}", "/transaction/{transaction_id}"
 _QUICK: tuple[Route[Handler], ...] = (
@@ -181,7 +181,7 @@ _SLOW: tuple[Route[Handler], ...] = (
     Route("POST", f"{_TABLE}/explain_plan", queries.query_explain, "lance-explain-table-query-plan", asks=_READS),
     Route("POST", f"{_TABLE}/analyze_plan", queries.query_analyze, "lance-analyze-table-query-plan", asks=_READS),
 )
-"""Operations on a table's rows: they have a deadline of their own. Bodies of rows are limited only by the settings."""
+"""Operations on a table's rows. They have their own deadline, and bodies of rows are limited only by the settings."""
 ROUTES: tuple[Route[Handler], ...] = (*_QUICK, *_SLOW)
 
 
@@ -191,7 +191,7 @@ _TAKEN: Final = ("tag", "branch", "index")
 def _with_plain_errors(handler: Handler) -> Handler:
     """Wrap a handler so that some errors become 400.
 
-    LanceDB's clients take any 404 about a table as a missing table, and retry a 409 again and again.
+    LanceDB's clients treat any 404 about a table as a missing table, and retry a 409 endlessly.
     """
 
     async def answer(request: Request, ctx: Context) -> Response:
@@ -210,8 +210,8 @@ def _with_plain_errors(handler: Handler) -> Handler:
 
 
 def _with_catalog(error: NamedError, request: Request, *, ctx: Context) -> NamedError:
-    """Put the catalog before a name in an error, as in the request's identifier: for Lance a catalog is the first
-    namespace.
+    """Put the catalog before a name in an error message, as in the request's identifier: for Lance a catalog is the
+    first namespace.
     """
     result = _BELOW.match(error.message)
     try:
@@ -224,8 +224,8 @@ def _with_catalog(error: NamedError, request: Request, *, ctx: Context) -> Named
 
 
 def _without_root(routes: Iterable[Route[Handler]]) -> tuple[Route[Handler], ...]:
-    """Return the routes of a namespace without an identifier: with the delimiter `.`, clients' libraries remove the
-    root's.
+    """Return the routes for namespaces without an identifier: with the delimiter `.`, the clients' libraries drop the
+    identifier of the root.
     """
     return tuple(
         route._replace(path=route.path.replace("/{namespace_id}", ""), operation=f"{route.operation}-root")
@@ -249,7 +249,7 @@ class LanceRouter(Router[H]):
 
 
 def _normalize_segments(segments: list[bytes]) -> list[bytes] | None:
-    """Return a path's segments as the routes spell them, or None for a path of another protocol."""
+    """Return a path's segments in the form of the routes, or None for a path of another protocol."""
     first = segments[0]
     if first == b"lance":
         return [each for each in segments if each]
@@ -282,7 +282,7 @@ class LanceProtocol:
         )
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the object that a path names: the metalake, a catalog, or a namespace or table of it."""
+        """Return the scope of a path: the metalake, a catalog, or a namespace or table of it."""
         place = place_of(request, ctx)
         if not place.levels:
             return place.scope, None, ()

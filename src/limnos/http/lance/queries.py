@@ -1,7 +1,7 @@
 """Queries: vector search, full-text search and filters over a table's rows, and their plans.
 
-May import `model`, `services`, `sources` for the shape of a query, and this package. Knows no engine. LanceDB's remote
-clients spell a query differently (bare lists, pairs); both spellings are accepted from every client.
+May import `model`, `services`, `sources` for the shape of a query, and this package. Must not know engines. LanceDB's
+remote clients spell a query differently (bare lists, pairs); both spellings are accepted from every client.
 """
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ from limnos.sources.lance.questions import Query
 
 ARROW_FILE: Final = (b"content-type", b"application/vnd.apache.arrow.file")
 EVERY: Final = 1 << 31
-"""A limit that counts as none: LanceDB's clients send a larger number for no limit."""
+"""A limit that means no limit: LanceDB's clients send a large number."""
 METRICS: Final = ("l2", "cosine", "dot", "hamming")
 
 
 class QueryVectors(msgspec.Struct):
-    """Vectors in the protocol's spelling; without any there is no vector search."""
+    """Vectors in the protocol's encoding; if empty, there is no vector search."""
 
     single_vector: list[float] | None = None
     multi_vector: list[list[float]] | None = None
 
 
 class QueryColumns(msgspec.Struct):
-    """Columns in the protocol's spelling: by name, or as expressions with new names."""
+    """Columns in the protocol's encoding: by name, or as expressions with new names."""
 
     column_names: list[str] | None = None
     column_aliases: dict[str, str] | None = None
 
 
 class QueryWords(msgspec.Struct):
-    """Words to search for, in some columns or all. LanceDB's clients may send a structure instead."""
+    """A full-text query: the words, and the columns to search or all. LanceDB's clients may send a structure
+    instead.
+    """
 
     query: str | dict[str, object]
     columns: list[str] | None = None
@@ -101,11 +103,11 @@ class ExplainBody(IdentifiedBody, kw_only=True):
 
 
 NUMBERS_MAX: Final = 100_000
-"""How many numbers the vectors of a query may have: each is looked at on the event loop."""
+"""The maximum number of numbers in the vectors of a query: each is checked on the event loop."""
 
 
 async def table_query(request: Request, where: Where) -> Response:
-    """Return rows as an Arrow file, which is sent while it is produced."""
+    """Return rows as an Arrow file, streamed while it is produced."""
     body = request.decode(await body_of(request), QueryBody)
     rows = find_rows(request, where, body=body)
     pieces = await rows.query(query_of(body), at=body.at)
@@ -130,7 +132,7 @@ async def query_analyze(request: Request, where: Where) -> Response:
 
 
 def query_of(body: QueryBody) -> Query:
-    """Return the query, from either spelling. Raises BadRequest."""
+    """Return the query, from either encoding. Raises BadRequest."""
     columns, aliases = _columns_of(body)
     vectors = _vectors_of(body)
     text, text_columns = _text_of(body)
@@ -176,7 +178,7 @@ def _columns_of(body: QueryBody) -> tuple[list[str] | None, dict[str, str] | Non
 
 
 def _named_columns(arguments: dict[str, object]) -> tuple[list[str] | None, dict[str, str] | None]:
-    """Return columns from the protocol's spelling, or from LanceDB's, which are expressions by new names."""
+    """Return columns from the protocol's encoding, or from LanceDB's, which maps new names to expressions."""
     try:
         if not arguments.keys() <= {"column_names", "column_aliases"}:
             return None, msgspec.convert(arguments, dict[str, str])

@@ -1,7 +1,7 @@
 """The table of a request on rows: a table of the tree, or one in a directory that is served without a store.
 
-May import `model`, `services` and this package. Knows no rule. The handlers of rows accept both, so that both have the
-same requests, refusals and responses.
+May import `model`, `services` and this package. Has no business rules. The handlers of rows accept both, so that both
+have the same requests, refusals and responses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from limnos.services.lance.rows import LanceRows, TreeRows
 from limnos.services.request.context import Context
 
 Where = Context | FolderTables
-"""The request's context, for a table of the tree; or the directory."""
+"""The location of the rows: the request's context, for a table of the tree; or the directory."""
 
 
 def find_rows(request: Request, where: Where, *, body: IdentifiedBody | None = None) -> LanceRows:

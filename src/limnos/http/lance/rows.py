@@ -1,8 +1,8 @@
 """Rows of tables: create with rows, insert, merge, count.
 
 May import `access` for names of actions, `model`, `names`, `services`, `sources` for the shapes of requests to a
-table's files, and this package. Knows no row: rows are an Arrow stream, which is passed on as it arrives. Options are
-in the query.
+table's files, and this package. Must not know rows: rows are an Arrow stream, which is passed on as it arrives. Options
+are in the query.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ async def rows_merge(request: Request, where: Where) -> Response:
 
 
 def _seconds_of(text: str | None) -> float | None:
-    """Parse a duration as clients write it: `30s`, `500ms`, `2m`, or a number of seconds. Raises BadRequest."""
+    """Parse a duration in the form of the clients: `30s`, `500ms`, `2m`, or a number of seconds. Raises BadRequest."""
     if not text:
         return None
     match = _TIME.fullmatch(text.strip())

@@ -1,7 +1,7 @@
 """Table routes: declare, register, describe, exists, drop, deregister, rename, and the list of all.
 
-May import `access`, `model`, `names`, `services` and this package. Knows no row: other routes read and write a table's
-content.
+May import `access`, `model`, `names`, `services` and this package. Must not know rows: other routes read and write a
+table's content.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class RenameTable(IdentifiedBody, kw_only=True):
 
 
 class TableBody(IdentifiedBody):
-    """The body of a request that only names a table."""
+    """The body of a request with only the table's identifier."""
 
 
 async def table_declare(request: Request, ctx: Context) -> Response:
-    """Create a table without data: name and location are reserved, and clients write there themselves."""
+    """Create a table without data. This reserves its name and its location, to which clients then write themselves."""
     data = await body_of(request)
     body = request.decode(data, DeclareTable)
     place = place_of(request, ctx, body=body)
@@ -114,7 +114,7 @@ async def table_register(request: Request, ctx: Context) -> Response:
 
 
 def _is_dry(request: Request) -> bool:
-    """Return whether the request is only checked, and creates nothing."""
+    """Return whether the request is a dry run, which only makes the checks."""
     return _flag(request, None, name="dry_run", default=False)
 
 
@@ -124,7 +124,7 @@ def encode_location(table: LanceTable) -> dict[str, object]:
 
 
 async def table_describe(request: Request, ctx: Context) -> Response:
-    """Return a table's location and properties, and its version and schema unless the client declines them."""
+    """Return a table's location and properties, and its version and schema unless the client excludes them."""
     data = await body_of(request)
     body = request.decode(data, DescribeTable)
     place = place_of(request, ctx, body=body)
@@ -200,7 +200,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_deregister(request: Request, ctx: Context) -> Response:
-    """Remove a table from the catalog; its files stay."""
+    """Remove a table from the catalog; its files are kept."""
     data = await body_of(request)
     body = request.decode(data, TableBody)
     place = place_of(request, ctx, body=body)
@@ -232,8 +232,8 @@ def _parse_new_levels(request: Request, place: LanceObjectPath, *, body: RenameT
 
 
 async def tables_all(request: Request, ctx: Context) -> Response:
-    """List the full identifiers of all tables that the caller sees; for LanceDB's clients the names directly in a
-    database.
+    """List the full identifiers of all tables that the caller sees. For LanceDB's clients, list the names of the tables
+    directly in a database.
     """
     page_request, delimiter = page_request_of(request), delimiter_of(request)
     declared = request.query_flag("include_declared", default=True)

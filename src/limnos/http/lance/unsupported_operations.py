@@ -1,4 +1,4 @@
-"""Operations of the protocol that are not supported: each is answered 406 with code 0, and what to do instead.
+"""Operations of the protocol that are not supported: each returns 406 with code 0, and advice.
 
 May import `model`, `services` for the type of a request's context, and the shared modules of `limnos.http`. Checks no
 rights, because nothing is read.
@@ -26,7 +26,7 @@ _ELSEWHERE = {
 
 
 async def refuse_operation(_request: Request, _ctx: Context, *, operation: str, instead: str) -> NoReturn:
-    """Refuse an operation. Raises UnsupportedOperation with `instead`."""
+    """Refuse an operation. Raises UnsupportedOperation with the advice `instead`."""
     raise UnsupportedOperation(f"This server does not serve {operation}: {instead}")
 
 

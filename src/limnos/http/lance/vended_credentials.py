@@ -1,7 +1,7 @@
 """Vended credentials for Lance's clients: storage options in responses about a table that they open themselves.
 
-May import `model`, `services`, `sources` for kinds of credentials, and this package. Knows no rule. A client asks again
-when `expires_at_millis` is near. LanceDB's remote clients work through the server and get none.
+May import `model`, `services`, `sources` for kinds of credentials, and this package. Has no business rules. A client
+requests new ones shortly before `expires_at_millis`. LanceDB's remote clients read through the server and get none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPTIONS: Final = "storage_options"
 
 
 def delegates_of(request: Request, is_requested: bool | None = None) -> bool:  # noqa: FBT001 - a field of the body
-    """Return whether a client may get credentials: unless it declines them, or has no use for them."""
+    """Return whether a client may get credentials: it must not decline them, and must be able to use them."""
     return is_requested is not False and not is_remote(request)
 
 
@@ -73,5 +73,5 @@ def encode_credentials(vended: VendedCredentials) -> dict[str, str]:
 
 
 def credentials_response(answer: dict[str, object]) -> Response:
-    """Return a response about a table. One with credentials must not be cached."""
+    """Return a response about a table. With credentials it must not be cached."""
     return json_response(answer, 200, (NO_STORE,) if OPTIONS in answer else ())

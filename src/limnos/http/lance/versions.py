@@ -1,7 +1,7 @@
 """Routes of a table's versions: list, create, describe, delete.
 
-May import `model`, `services` and this package. Knows no file: `services.lance.versions` finds versions in the store or
-in the table's files.
+May import `model`, `services` and this package. Must not know files: `services.lance.versions` finds versions in the
+store or in the table's files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCHEMES = ("v1", "v2")
 
 
 class VersionListBody(IdentifiedBody):
-    """The body of a list. Clients send none, and put everything into the query."""
+    """The body of a list. Clients send no body, only query parameters."""
 
     branch: str | None = None
 
@@ -57,7 +57,7 @@ class DescribeVersion(IdentifiedBody):
 
 
 class VersionRange(msgspec.Struct):
-    """Versions from one up to but not including another; -1 means up to the newest."""
+    """Versions from the first (inclusive) to the second (exclusive); -1 as the end means up to the newest."""
 
     start_version: int
     end_version: int
@@ -75,7 +75,7 @@ class DeleteVersions(IdentifiedBody, kw_only=True):
 
 
 async def versions_list(request: Request, ctx: Context) -> Response:
-    """List the versions of a table or of one of its branches, the oldest first unless `descending`."""
+    """List the versions of a table or of one of its branches, oldest first unless `descending`."""
     body = request.decode(await body_of(request), VersionListBody)
     place = place_of(request, ctx, body=body)
     branch = body.branch or request.query("branch") or ""

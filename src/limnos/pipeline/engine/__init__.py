@@ -1,1 +1,1 @@
-"""The Spark part of pipelines: the only part that imports PySpark, and only when it is needed."""
+"""The Spark part of pipelines: only this package imports PySpark, and only when it is needed."""

@@ -1,7 +1,7 @@
 """Branches of steps: begin, look up, drop; and the check that a statement writes only its branch.
 
-May import this room's values, `names`, `model` and PySpark. It must not know how rows are written. A write names its
-branch in the table's name. Before it runs, its analysed plan must name the same branch, because other ways to choose a
+May import this room's values, `names`, `model` and PySpark. Must not know how rows are written. A write names its
+branch in the table's name. Before it runs, its analysed plan must name the same branch, because other ways to select a
 branch silently fall back to `main`.
 """
 
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
     from limnos.pipeline.declaration import Parts, StepDeclaration
 
 BASE_MARK = "limnos.base"
-"""Summary key of each snapshot that a step writes: the head of `main` from which its branch began, or `none`."""
+"""The summary key for the head of `main` from which the branch began, or `none`, in each snapshot that a step
+writes.
+"""
 _NO_BASE = "none"
 _RETAIN_DAYS = 7
 _RUN_BRANCH = re.compile(r"(?P<run>run_[0-9a-f]{12})_\d+")
 
 
 class WriteKind(Enum):
-    """Kinds of write, by the root node of their analysed plan."""
+    """The kinds of writes, by the root node of their analysed plan."""
 
     APPEND = "AppendData"
     OVERWRITE = "OverwriteByExpression"
@@ -56,7 +58,7 @@ def begin(
     at: int | None = None,
     metadata: TableMetadata | None = None,
 ) -> StepBranch:
-    """Begin `branch` of the step's table at the head of `main`, or at the snapshot `at` of an earlier attempt.
+    """Create `branch` of the step's table at the head of `main`, or at the snapshot `at` of an earlier attempt.
 
     An existing branch of that name is replaced. The result's `base` is the head of `main`; with `at` it is the base of
     the earlier attempt.
@@ -93,7 +95,7 @@ def drop(spark: SparkSession, table: Parts, *, name: str) -> None:
 
 
 def leftover_branches(spark: SparkSession, table: Parts) -> tuple[str, ...]:
-    """Return the names of all run branches of a table, sorted."""
+    """Return the names of all branches of runs in a table, sorted."""
     metadata = metadata_of(spark, table)
     return () if metadata is None else tuple(sorted(name for name in metadata.refs if _RUN_BRANCH.fullmatch(name)))
 
@@ -215,7 +217,7 @@ def _target(plan: Java) -> _WriteTarget:
 
 
 def _written_table_of_text(spark: SparkSession, statement: str) -> _WriteTarget:
-    """Return the target from the text of a plan, for Spark Connect: the line of the analysed plan that writes."""
+    """Return the target from the text of a plan, for Spark Connect: from the line of the analysed plan that writes."""
     text: str = spark.sql(f"EXPLAIN EXTENDED {statement}").collect()[0][0]
     analysed = text.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
     line = next((each for each in analysed.splitlines() if each.split(" ", 1)[0] in _NODES), "")

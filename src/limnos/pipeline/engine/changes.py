@@ -1,7 +1,7 @@
 """Changes of a table's columns that a frame's rows need, and the conversion of the frame to the table's columns.
 
-Job: compare two Spark schemas, and build the expressions that convert a frame. May import `model`, `names`, and
-PySpark's types and functions. It must not know tables, branches or which changes are allowed.
+Compares two Spark schemas, and builds the expressions that convert a frame. May import `model`, `names`, and PySpark's
+types and functions. Must not know tables, branches or the allowed changes.
 
 A column's path is its name, followed by the names of nested fields; `element`, `key` and `value` stand for the parts of
 lists and maps.
@@ -75,7 +75,7 @@ class ColumnChanges:
 
 
 def dotted_path(path: Route) -> str:
-    """Return a path as a declaration writes it."""
+    """Return a path in the notation of a declaration."""
     return ".".join(path)
 
 
@@ -93,7 +93,7 @@ def storable(schema: StructType) -> StructType:
 
 
 def require_single_names(schema: StructType) -> None:
-    """Raise BadRequest if two columns have the same name, regardless of case."""
+    """Raise BadRequest if two columns have the same name, ignoring case."""
     seen: set[str] = set()
     for column in schema.fields:
         if column.name.lower() in seen:

@@ -1,9 +1,9 @@
 """Exact counts of rows with a key and of distinct keys, with few groups.
 
-Job: one count for keys of merges and for `unique` rules. May import this room's names and PySpark. It must not know
-what follows from the numbers. Grouping by the keys themselves would move every key between tasks. Instead, integers and
-dates that are close to each other share a group, and their low bits select one of 64 bits of a number. Dense keys need
-up to 64 times fewer groups, scattered keys as many as there are keys.
+Serves the keys of merges and `unique` rules. May import this room's names and PySpark. Must not know the use of the
+counts. Grouping by the keys themselves would move every key between tasks. Instead, integers and dates that are close
+to each other share a group, and their low bits select one of 64 bits of a number. Dense keys need up to 64 times fewer
+groups, scattered keys as many as there are keys.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongTyp
 from limnos.pipeline.engine.naming import quote_identifier
 
 _BITS = 6
-"""Number of low bits that select one of 64 bits."""
+"""The number of low bits that select one of 64 bits."""
 _WHOLE = (ByteType, ShortType, IntegerType, LongType, DateType)
 _ROWS, _KNOWN, _SEEN, _KEY = "_limnos_rows", "_limnos_known", "_limnos_seen", "_limnos_key_{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyCounts:
-    """Counts of a frame: all `rows`, rows whose key is `known` (no NULL), and `distinct` keys."""
+    """The counts of a frame: all `rows`, rows whose key is `known` (no NULL), and `distinct` keys."""
 
     rows: int
     known: int
@@ -35,7 +35,7 @@ class KeyCounts:
 
     @property
     def are_keys(self) -> bool:
-        """Whether each row has a key of its own."""
+        """Whether all rows have different keys without NULL."""
         return self.rows == self.distinct
 
 
@@ -58,7 +58,7 @@ def _bit(place: Column) -> Column:
 
 
 def _divide_keys(keys: Sequence[tuple[Column, DataType]]) -> tuple[Column, list[Column]]:
-    """Split keys into a bit position, made of the low bits of integers, and the rest of each key, to group by."""
+    """Split keys into a bit position, from the low bits of integers, and the remaining part, which is grouped by."""
     whole = [key for key, kind in keys if isinstance(kind, _WHOLE)][:_BITS]
     width = _BITS // len(whole) if whole else 0
     blocks: list[Column] = []

@@ -1,7 +1,7 @@
 """Spark for the runner: sessions for concurrent steps, pins, task counts, cancellation.
 
-Job: give each running step its own session, and convert errors of Spark and Iceberg to the runner's errors. May import
-this room's values, `client`, `model` and PySpark. It must not know of servers, nor of the order of steps.
+Gives each running step its own session, and converts errors of Spark and Iceberg to the runner's errors. May import
+this room's values, `client`, `model` and PySpark. Must not know servers or the order of steps.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Session: TypeAlias = "SparkSession"
-"""Lets modules without Spark name the type that they pass on."""
+"""The type of a Spark session, for modules that do not import Spark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,9 @@ class SparkEngine:
             return frozenset(table for table in pins if not self._is_there(table, pins))
 
     def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
-        """Return for each pinned source whether its content has changed; None if only reading it would tell."""
+        """Return for each pinned source whether its content has changed; None if that cannot be determined without
+        reading it.
+        """
         with _spark_errors_before_run(self._spark):
             return {
                 source.name: has_changed(self._spark, source, pinned=pins[source.name], directory=directory)
@@ -145,7 +147,7 @@ class SparkEngine:
 
     @contextmanager
     def _followed(self, spark: SparkSession, step: str) -> Iterator[None]:
-        """Attribute the tasks of the session's jobs to the step."""
+        """Count the tasks of the session's jobs for the step."""
         if self._classic:
             spark.sparkContext.setJobGroup(step, f"limnos: {step}", interruptOnCancel=True)
             yield

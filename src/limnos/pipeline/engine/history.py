@@ -1,12 +1,12 @@
 """History tables, which keep every state of a key with its validity (slowly changing dimension of type 2).
 
 Job: compute the new timelines of the source's keys, and apply them to the branch by one MERGE. May import this room,
-`model` and PySpark. It must not know how other modes write.
+`model` and PySpark. Must not know how other modes write.
 
 A timeline is a set of events: at a time, a key takes a state or ends. The table's rows are converted back to events and
-the source's events are added; for the same moment the source wins. Equal neighbours are joined, and the intervals
-between events are the new rows. So late changes, several changes of a key at once, ends and returns need no special
-cases.
+the source's events are added; for the same moment the source has precedence. Adjacent equal states are merged, and the
+intervals between events are the new rows. So late changes, several changes of a key at once, ends and restarts need no
+special cases.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ def _bring_source(
 
 
 def _key_timelines(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
-    """Return the timelines of keys with one event each. The state is valid from then on; an end alone gives no row."""
+    """Return the timelines of keys with one event each. The state is valid from that time on; an end alone creates no
+    row.
+    """
     own = {shape.start: f.col(_AT), shape.end: f.lit(None).cast(ddl(shape.time)), shape.current: f.lit(True)}
     return events.where(~f.col(_END)).withColumns(own)
 
@@ -144,7 +146,7 @@ def _columns(names: tuple[str, ...]) -> list[Column]:
 
 
 def _source(step: StepDeclaration, frame: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
-    """Return the source's events: keys, values, time (NULL: now) and whether the key ends."""
+    """Return the source's events: keys, values, time (NULL: now) and whether the event ends the key."""
     write = step.write
     struct_type = StructType([shape.schema[each] for each in (*shape.keys, *shape.values)])
     at = f.lit(None) if write.as_of is None else f.expr(write.as_of)
@@ -153,9 +155,9 @@ def _source(step: StepDeclaration, frame: DataFrame, *, shape: _HistoryColumns) 
 
 
 def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
-    """Date events without a time: now, or the key's newest moment in the table if that is later.
+    """Assign times to events without one: now, or the key's newest moment in the table if that is later.
 
-    Unchanged keys are left out.
+    Unchanged keys are omitted.
     """
     newest = f.greatest(f.max(_column(shape.start)), f.max(_column(shape.end)))
     last = have.groupBy(*_columns(shape.keys)).agg(newest.alias(_OLD))
@@ -167,13 +169,13 @@ def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, 
 
 
 def _changed_events(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
-    """Return the events that change the table: a state that already begins at that moment is left out."""
+    """Return the events that change the table: a state that already begins at that moment is omitted."""
     began = have.withColumn(_AT, _column(shape.start))
     return _without(source, began, by=(*shape.keys, *shape.values, _AT), shape=shape)
 
 
 def _without(events: DataFrame, rows: DataFrame, *, by: tuple[str, ...], shape: _HistoryColumns) -> DataFrame:
-    """Remove events whose state a row already has, if the states can be compared."""
+    """Remove events whose state an existing row already has, if the states can be compared."""
     if not all(comparable(shape.schema[each].dataType) for each in shape.values):
         return events
     condition = ~f.col(f"s.{_END}")

@@ -1,8 +1,8 @@
 """Incremental reads of a step: which tables can be read by increments, and reasons for full reads.
 
-Job: decide from the step's last checkpoint, its write mode and the query's plan. May import this room, `names` and
-PySpark. It must not know how an increment is found (`increments`) nor how rows are written. The checkpoint is in the
-summary of the step's own published snapshot, so a restored table and its pipeline agree.
+Decides from the step's last checkpoint, its write mode and the query's plan. May import this room, `names` and PySpark.
+It must not know how an increment is found (`increments`) nor how rows are written. The checkpoint is in the summary of
+the step's own published snapshot, so a restored table and its pipeline agree.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot
 
 QUERY_MARK = "limnos.query"
-"""Summary key: digest of the query. A changed query cannot continue from an older checkpoint."""
+"""The summary key for the digest of the query. A changed query cannot continue from an older checkpoint."""
 _THROUGH = frozenset(
     {
         "Project", "Filter", "SubqueryAlias", "View", "Generate", "Sort", "CollectMetrics", "ResolvedHint", "RepartitionByExpression",
@@ -42,7 +42,7 @@ _RIGHT = frozenset({"Inner", "Cross", "RightOuter"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadChoice:
-    """How an incremental step reads.
+    """The decision how an incremental step reads.
 
     If `whole_because` is None, `increments` has the tables that are read by increments.
     """
@@ -51,7 +51,7 @@ class ReadChoice:
     whole_because: str | None = None
     increments: frozenset[Parts] = frozenset()
     nothing_new: bool = False
-    """No table has new rows, so the step has nothing to write."""
+    """Whether no table has new rows, so that the step has nothing to write."""
 
 
 def marks_of(step: StepDeclaration, pins: Mapping[Parts, ReadPin]) -> dict[str, str]:
@@ -94,12 +94,14 @@ def choose(
 
 
 def checkpoint_snapshot(metadata: TableMetadata) -> TableSnapshot | None:
-    """Return the newest published snapshot that has a checkpoint. Maintenance may have added later ones without."""
+    """Return the newest published snapshot that has a checkpoint. Maintenance may have added later snapshots without
+    one.
+    """
     return next((each for each in metadata.ancestors(metadata.head()) if INPUTS in each.summary), None)
 
 
 def inputs_of_mark(snapshot: TableSnapshot) -> Mapping[str, int | str | None] | None:
-    """Return the inputs in a snapshot's checkpoint; None if it has none in the form that a step writes."""
+    """Return the inputs in a snapshot's checkpoint; None if it has no valid checkpoint."""
     return inputs_of(snapshot.summary.get(INPUTS))
 
 
@@ -128,10 +130,10 @@ def read_whole(spark: SparkSession, *, pins: Mapping[Parts, ReadPin], reason: st
 
 
 def not_incremental(frame: DataFrame, chosen: ReadChoice, *, also: frozenset[str] = frozenset()) -> str | None:
-    """Return why the query over increments is not the increment of the query; None if it is.
+    """Return the reason why the query over increments is not the increment of the query; None if it is.
 
     `also` are temporary views of other sources that contain only new rows. Filters, projections, unions, and joins with
-    unchanged tables qualify. Operators that look at several rows at once do not.
+    unchanged tables qualify. Operators that combine several rows do not.
     """
     if not is_classic(frame.sparkSession):
         return "over Spark Connect plans can't be looked into"
@@ -145,7 +147,7 @@ def not_incremental(frame: DataFrame, chosen: ReadChoice, *, also: frozenset[str
 
 
 class _NotIncremental(Exception):
-    """The plan needs more than the new rows; the message says which part of it."""
+    """Raised if the plan needs more than the new rows; the message names the part of the plan."""
 
 
 def _passes_new_rows(plan: Java, *, names: frozenset[str], shared: dict[int, bool]) -> bool:
@@ -213,7 +215,7 @@ def _mode_reason(step: StepDeclaration) -> str | None:
 
 
 def _last(spark: SparkSession, step: StepDeclaration) -> Mapping[str, int | str | None] | None:
-    """Return the inputs of the step's last checkpoint; None without one, or if the query has changed since."""
+    """Return the inputs of the step's last checkpoint; None if there is none, or if the query has changed since."""
     metadata = metadata_of(spark, step.table)
     if metadata is None:
         return None

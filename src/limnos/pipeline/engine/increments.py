@@ -1,11 +1,11 @@
 """Increments: new or changed rows of a table between two snapshots, or the reason for a full read.
 
-Job: choose the right way to read by the operations of the snapshots in between. May import this room's metadata,
-`names` and PySpark. It must not know steps. Iceberg's incremental read returns only appended files and ignores the
-rest, so the operations are examined first:
+Selects the kind of read by the operations of the snapshots in between. May import this room's metadata, `names` and
+PySpark. Must not know steps. Iceberg's incremental read returns only appended files and ignores the rest, so the
+operations are examined first:
 
 - only appends (and rewrites that change no row): Iceberg's incremental read;
-- format v3: rows whose row lineage says that they changed after the start;
+- format v3: rows that changed after the start, by row lineage;
 - else the changelog, except after deletes by delete files or with columns that cannot be compared.
 
 Deleted rows are in no increment.
@@ -42,7 +42,7 @@ class Increment:
     whole_because: str | None = None
     only_new: bool = False
     is_empty: bool = False
-    """Nothing has changed since."""
+    """Whether nothing has changed."""
 
 
 def increment(spark: SparkSession, table: Parts, *, since: int | None, until: int | None) -> Increment:

@@ -1,7 +1,7 @@
 """Inputs of a step as DataFrames: tables at pinned snapshots or on this run's branches, and sources.
 
-Job: build a step's DataFrame, full or incremental, with pins of all inputs. May import this room, `model` and PySpark.
-It must not know how rows are written.
+Builds a step's DataFrame, full or incremental, with pins of all inputs. May import this room, `model` and PySpark. Must
+not know how rows are written.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StepInputs:
     pins: Mapping[Parts, ReadPin]
     """Pins: of tables by path, of sources by their one-part name."""
     whole: bool = False
-    """The step is incremental, and this is a full read."""
+    """Whether the step is incremental and this is a full read."""
     nothing_new: bool = False
     malformed: tuple[MalformedRows, ...] = ()
     opened: tuple[OpenedSource, ...] = ()
@@ -77,7 +77,7 @@ def catalogs_of(spark: SparkSession) -> frozenset[str]:
 
 
 def inputs_of(spark: SparkSession, step: StepDeclaration, *, context: StepContext, watched: bool = False) -> StepInputs:
-    """Build the step's rows. `watched`: the step writes them unchanged and once.
+    """Build the step's rows. `watched`: the step writes them unchanged, and reads them once.
 
     Raises BadRequest, and Spark's errors.
     """
@@ -178,7 +178,7 @@ class _InputReader:
         return _call_function(self.spark, body, step=self.step, frames=frames, values=self.values)
 
     def _mentioned(self) -> list[Parts]:
-        """Return the names in the step's body, as written."""
+        """Return the names in the step's body, in their original form."""
         body = self.step.body
         if isinstance(body, Sql):
             return [one.parts for one in self.query.relations if not one.travels]

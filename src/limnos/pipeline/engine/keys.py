@@ -1,7 +1,7 @@
 """Checks of merge keys: not NULL and unique.
 
-Job: check the keys and return the result as a finding. May import this room's values, `model` and PySpark. It must not
-know tables. Without the check, a merge silently inserts duplicate new keys, and inserts NULL keys again in each run.
+Returns the result as a finding. May import this room's values, `model` and PySpark. Must not know tables. Without the
+check, a merge silently inserts duplicate new keys, and inserts NULL keys again in each run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EMPTY = "_limnos_empty"
 
 
 class KeyViolation(BadRequest):
-    """Rows whose keys do not allow a merge. `finding` has the numbers and examples."""
+    """Raised if keys of rows do not allow a merge. `finding` has the numbers and examples."""
 
     def __init__(self, message: str, *, finding: ExpectationFinding) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ def keys_finding(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
 
 
 def _broken(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
-    """Group by each key and describe the worst violations."""
+    """Group by each key and describe the keys with the most violations."""
     columns = [f.col(quote_column(each)) for each in keys]
     counted = frame.groupBy(*columns).agg(f.count(f.lit(1)).alias(_COUNT))
     counted = counted.withColumn(_EMPTY, reduce(or_, [each.isNull() for each in columns]))
@@ -92,7 +92,7 @@ def are_distinct(frame: DataFrame, keys: Sequence[str]) -> bool:
 
 
 def _plan_below_observation(plan: Any) -> Any:  # noqa: ANN401 - Spark's own
-    """Return the plan below an observation, which passes rows unchanged but hides Spark's knowledge about them."""
+    """Return the plan below an observation, which passes rows unchanged but hides known properties of them."""
     below = plan
     while below.getClass().getSimpleName() == "Project":
         below = below.child()
@@ -115,7 +115,7 @@ def _each(result: Any) -> Iterator[Any]:  # noqa: ANN401 - Scala's collections
 
 
 def require_keys(frame: DataFrame, keys: Sequence[str], *, step: str, distinct: bool = False) -> None:
-    """Raise KeyViolation unless each row has a key of its own.
+    """Raise KeyViolation unless all rows have different keys without NULL.
 
     `distinct`: uniqueness is already known, so that only NULLs are checked.
     """

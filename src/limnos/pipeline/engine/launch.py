@@ -1,8 +1,8 @@
 """Spark sessions for runs of pipelines: local, on a cluster, or by Spark Connect.
 
-Job: start and end a session with the catalogs of a metalake, set so that steps share Spark fairly. May import `spark`,
-`client`, `model` and PySpark. It must not know pipelines. The credential is set on the running session only, so command
-lines and the Spark UI never show it.
+Starts and ends a session with the catalogs of a metalake, configured so that steps share Spark fairly. May import
+`spark`, `client`, `model` and PySpark. Must not know pipelines. The credential is set only on the running session, so
+that command lines and the Spark UI never show it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def spark_for(
 ) -> Iterator[SparkSession]:
     """Open a session with all Iceberg catalogs of the metalake that the caller may see, for the body of a `with`.
 
-    `connect` is the address of a Spark Connect server, `sc://host:15002`; without it Spark is started for `master`. An
+    `connect` is the address of a Spark Connect server, `sc://host:15002`; if None, Spark is started for `master`. An
     unreachable server is retried for `away_s` seconds.
     """
     with connection.client() as client:
@@ -143,7 +143,7 @@ def _connect_session(
 
 
 def _require_listener(address: str) -> None:
-    """Raise ServiceUnavailable if nothing listens at the address; Spark's client would retry for minutes."""
+    """Raise ServiceUnavailable if nothing listens at the address; otherwise Spark's client would retry for minutes."""
     place = urlsplit(address.partition(";")[0])
     try:
         with socket.create_connection((place.hostname or "", place.port or _CONNECT_PORT), timeout=_CONNECT_WITHIN_S):

@@ -1,7 +1,7 @@
 """Layout of a table: partition fields and sort orders, from declarations and from metadata.
 
-Job: parse both notations into one comparable value. May import `model`, `names` and this room's metadata. It must not
-know Spark's session nor how a difference is handled.
+Parses both notations into one comparable value. May import `model`, `names` and this room's metadata. Must not know
+Spark's session or how a difference is handled.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PartitionTerm(NamedTuple):
     column: tuple[str, ...]
 
     def sql(self) -> str:
-        """Return the term as Spark's SQL writes it."""
+        """Return the term in the notation of Spark's SQL."""
         name = engine.render_spark(self.column)
         kind, _, number = self.transform.rstrip("]").partition("[")
         if kind == "identity":
@@ -59,7 +59,7 @@ class SortTerm(NamedTuple):
     nulls: str = "nulls-first"
 
     def sql(self) -> str:
-        """Return the term as Spark's SQL writes it."""
+        """Return the term in the notation of Spark's SQL."""
         return f"{self.term.sql()} {self.direction.upper()} {self.nulls.replace('-', ' ').upper()}"
 
 
@@ -110,7 +110,7 @@ def column_docs(metadata: TableMetadata) -> dict[tuple[str, ...], str | None]:
 
 
 def same_term(one: PartitionTerm, other: PartitionTerm) -> bool:
-    """Return whether two terms are the same, regardless of the case of columns."""
+    """Return whether two terms are the same, ignoring the case of columns."""
     return one.transform == other.transform and [each.lower() for each in one.column] == [
         each.lower() for each in other.column
     ]

@@ -1,7 +1,7 @@
 """Lineage of a step's rows (tables, files, columns) from the query's analysed plan.
 
-May import this room's values and PySpark. It must not know how rows are written. A merge is analysed as the query of
-its source, so no lineage is lost; a Spark listener would see only the target.
+May import this room's values and PySpark. Must not know how rows are written. A merge is analysed as the query of its
+source, so no lineage is lost; a Spark listener would see only the target.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Java = Any
 """An object of the Java virtual machine. Python has no types for its members."""
 _RELATIONS: Final = frozenset({"DataSourceV2Relation", "DataSourceV2ScanRelation", "StreamingRelationV2"})
 _REFERENCE = re.compile(r"(branch_|tag_|snapshot_id_|at_timestamp_).+")
-"""The last part of a name that selects a state of a table."""
+"""A pattern for the last part of a name that selects a state of a table."""
 
 
 def lineage_of(frame: DataFrame) -> QueryLineage:
@@ -46,7 +46,7 @@ def lineage_of(frame: DataFrame) -> QueryLineage:
 
 
 def _without_helper_columns(origins: Iterable[ColumnOrigin]) -> tuple[ColumnOrigin, ...]:
-    """Leave out the helper columns that identify malformed rows of a file."""
+    """Remove the helper columns that identify malformed rows of a file."""
     return tuple(sorted([each for each in origins if each.column not in (BAD, FILE)], key=_order))
 
 
@@ -99,7 +99,7 @@ def _relation(leaf: Java) -> LineageSource | None:
 
 
 def _is_reference(table: Java, name: str) -> bool:
-    """Return whether a relation is a state of the table that the part before its last one names."""
+    """Return whether a relation is a branch, tag or other state of the table whose name precedes its last part."""
     text = str(table.name())
     return text == name or text.endswith(f".{name}")
 
@@ -125,7 +125,7 @@ def _common(roots: Sequence[str]) -> str:
 
 
 def _place(url: str) -> LineageSource:
-    """Name files as OpenLineage does: `file` and the path, or the bucket's address and the key."""
+    """Return the OpenLineage name of files: `file` and the path, or the bucket's address and the key."""
     parts = urlsplit(url)
     if parts.scheme in {"", "file"}:
         return LineageSource("file", f"/{parts.path.lstrip('/')}")
@@ -133,7 +133,7 @@ def _place(url: str) -> LineageSource:
 
 
 def _database(url: str, table: str) -> LineageSource:
-    """Name a table of a database as OpenLineage does, without user and password."""
+    """Return the OpenLineage name of a database's table, without user and password."""
     parts = urlsplit(url.removeprefix("jdbc:"))
     scheme = "postgres" if parts.scheme == "postgresql" else parts.scheme
     host = parts.netloc.rpartition("@")[2]

@@ -1,7 +1,7 @@
 """Merges of rows into a branch by their keys: update, insert, delete.
 
-Job: one MERGE from staged rows, so that a non-deterministic source gives the same rows each time Spark reads it. May
-import this room and PySpark. It must not know histories, which have their own module.
+One MERGE from staged rows, so that a non-deterministic source has the same rows each time Spark reads it. May import
+this room and PySpark. Must not know histories, which have their own module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DELETE = "_limnos_delete"
 
 
 def merge(step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema: StructType) -> None:
-    """Merge the frame's rows into `branch`, which has just begun, by the step's keys.
+    """Merge the frame's rows into the new branch `branch`, by the step's keys.
 
     Raises KeyViolation before anything is written.
     """

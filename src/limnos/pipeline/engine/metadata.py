@@ -1,7 +1,7 @@
 """Metadata of an Iceberg table: UUID, refs, snapshots with summaries, schemas, layout.
 
-Job: one value for tables of any catalog of a session. May import `names`, `model` and PySpark. It must not know what a
-step is. A classic session returns the JSON of Spark's own copy; over Spark Connect the newest metadata file is read.
+One type of value for tables of any catalog of a session. May import `names`, `model` and PySpark. Must not know steps.
+A classic session returns the JSON of Spark's own copy; over Spark Connect the newest metadata file is read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TableSnapshot(msgspec.Struct, frozen=True, rename="kebab"):
     timestamp_ms: int = 0
     schema_id: int | None = None
     first_row_id: int | None = None
-    """Format v3: the first row id of the snapshot's new rows."""
+    """In format v3, the first row id of the snapshot's new rows."""
     summary: Mapping[str, str] = {}
 
     @property
@@ -47,7 +47,7 @@ class TableReference(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class TableField(msgspec.Struct, frozen=True):
-    """A column. Nested types stay JSON."""
+    """A column. Nested types are kept as JSON."""
 
     id: int
     name: str

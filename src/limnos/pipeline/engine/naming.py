@@ -1,7 +1,7 @@
 """Quoting of names for Spark's SQL.
 
-Job: quote parts of a name so that dots, back quotes and spaces in them are literal. Pure: may import nothing but the
-standard library, and knows nothing of sessions.
+Quotes parts of a name so that dots, back quotes and spaces in them are literal. Pure: may import the standard library
+only. Must not know sessions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Spark's own SQL parser, from the session's JVM or from a JVM started only for parsing.
 
-Job: a `SparkGrammar` that parses a text into a tree. A classic session provides its parser. Otherwise one JVM per
-process is started, with Spark's archives on its class path and without Spark itself. May import `model.errors`, `spark`
-(Java) and py4j; `relations` interprets the trees.
+A `SparkGrammar` parses a text into a tree. A classic session provides its parser. Otherwise one JVM per process is
+started, with Spark's archives on its class path and without Spark itself. May import `model.errors`, `spark` (Java) and
+py4j; `relations` interprets the trees.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Java = Any
 _CATALYST = "org.apache.spark.sql.catalyst.parser"
 _LOCK = threading.Lock()
 _BARE: list[SparkGrammar] = []
-"""The grammar of the JVM without Spark; empty until it is started."""
+"""The parser of the JVM without Spark; empty until it is started."""
 _POSITION = re.compile(r"\s*(SQLSTATE: \w+)?\s*(\(line \d+, pos \d+\))?\s*$")
 _CONDITION = re.compile(r"^\[[A-Z_.]+\]\s*")
 
@@ -73,12 +73,14 @@ class SparkGrammar:
             raise _refusal(error) from error
 
     def name(self, text: str) -> tuple[str, ...]:
-        """Return the parts of a name as a query writes it."""
+        """Parse a name in a query into its parts."""
         parts = self.sql_parser.parseMultipartIdentifier(text)
         return tuple(parts.apply(index) for index in range(parts.size()))
 
     def accept(self, sql: str) -> None:
-        """Let Spark build its plan of a statement, to find errors that the grammar allows. Raises InvalidQuery."""
+        """Let Spark build its plan of a statement, to find errors that the grammar does not detect. Raises
+        InvalidQuery.
+        """
         try:
             self.sql_parser.parsePlan(sql)
         except Exception as error:

@@ -1,8 +1,8 @@
-"""Pinned reads: each table as it was when the run began, or on this run's branch.
+"""Pinned reads: each table in its state at the start of the run, or on this run's branch.
 
-Job: pin tables and views, and replace their names in a query. May import this room, `model`, `names` and PySpark. It
-must not know of increments, nor of sources that are no tables. A view is read by its definition, and its tables are
-pinned as if the query had named them.
+Pins tables and views, and replaces their names in a query. May import this room, `model`, `names` and PySpark. Must not
+know increments, or sources that are no tables. A view is read by its definition, and its tables are pinned as if the
+query had named them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PinnedRead:
     pin: ReadPin
     text: str
     is_stand_in: bool = False
-    """The text is the name of a temporary view of the session, not the table's name."""
+    """Whether the text is the name of a temporary view of the session, not the table's name."""
 
 
 def pin_tables(spark: SparkSession, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
@@ -50,14 +50,14 @@ def pin_tables(spark: SparkSession, tables: Iterable[Parts]) -> dict[Parts, Read
 
 
 def branch_pin(branch: StepBranch) -> ReadPin:
-    """Return the pin of a table that an earlier step of this run has written."""
+    """Return the pin of a table on the branch of an earlier step of this run."""
     return ReadPin(name=".".join(branch.table), table=branch.table, snapshot=branch.head, branch=branch.name)
 
 
 def reads(
     spark: SparkSession, pins: Mapping[Parts, ReadPin], *, overrides: Mapping[Parts, PinnedRead] | None = None
 ) -> dict[Parts, PinnedRead]:
-    """Return how the session reads all pinned tables. Tables in `overrides` are read as given there, also by views.
+    """Return how the session reads all pinned tables. Tables in `overrides` are replaced by these reads, also in views.
 
     Raises NotFound and CommitConflict if a pin is no longer valid.
     """
@@ -84,7 +84,7 @@ def with_reads(
 
 
 def frame_of(spark: SparkSession, read: PinnedRead) -> DataFrame:
-    """Return a read as a frame, for Python steps."""
+    """Return a pinned read as a frame, for Python steps."""
     return spark.sql(f"SELECT * FROM {read.text}")
 
 

@@ -1,7 +1,7 @@
 """Column lineage of an analysed plan, from the plan's JSON.
 
-Job: trace each output column to columns of the sources, and find the columns that filter, join or group the rows. May
-import the standard library. It must not know of Spark's session nor what a source is: the caller names the leaves.
+Traces each output column to columns of the sources, and finds the columns that filter, join or group the rows. May
+import the standard library. Must not know Spark's session or sources: the caller names the leaves.
 
 Spark writes a plan as a list of nodes in pre-order, each with its number of children; expressions have the same form.
 Columns are identified by expression ids, which stay the same from their definition to their uses.
@@ -13,14 +13,14 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
-"""A node as Spark writes it. Its fields depend on its class."""
+"""A node in Spark's JSON. Its fields depend on its class."""
 
 IDENTITY, TRANSFORMATION, AGGREGATION = "IDENTITY", "TRANSFORMATION", "AGGREGATION"
 _STRENGTH = {IDENTITY: 0, TRANSFORMATION: 1, AGGREGATION: 2}
 _CASTS = frozenset({"Cast", "UpCast", "AnsiCast"})
 _DIRECTLY = frozenset({"Alias", "PromotePrecision", "KnownNotNull", "TempResolvedColumn"})
 _CONDITIONS = {"condition": "FILTER", "groupingExpressions": "GROUP_BY", "order": "SORT", "keys": "GROUP_BY"}
-"""Fields of plans whose columns decide about rows, with the kind of influence."""
+"""The fields of plans whose columns filter, join or group rows, with the kind of influence."""
 
 
 class ColumnOrigin(NamedTuple):
@@ -51,7 +51,9 @@ class PlanTree(NamedTuple):
 
 
 class PlanTrace(NamedTuple):
-    """Lineage of a plan: its sources, the origins of its columns, and the columns that decide about its rows."""
+    """The lineage of a plan: its sources, the origins of its columns, and the columns that filter, join or group its
+    rows.
+    """
 
     inputs: tuple[Hashable, ...]
     columns: tuple[Origins, ...]
@@ -117,7 +119,7 @@ def _indirect(origins: Iterable[ColumnOrigin], subtype: str) -> Origins:
 
 
 class _Tracer:
-    """One walk through a plan. `rows` collects the columns that decide about rows of the whole plan."""
+    """One walk through a plan. `rows` collects the columns that filter, join or group rows in the whole plan."""
 
     def __init__(self, leaves: Mapping[int, Hashable]) -> None:
         self.leaves = leaves
@@ -250,7 +252,7 @@ class _Tracer:
         return ids or output
 
     def _lateral(self, tree: PlanTree, env: ColumnEnvironment) -> list[int]:
-        """Trace the right side of a lateral join, which sees the columns of the left side."""
+        """Trace the right side of a lateral join, which may refer to the columns of the left side."""
         for each in _trees(tree.node.get("right")):
             right, output = self.plan(tree_of(each.node["plan"]), env)
             env |= right
@@ -279,7 +281,7 @@ class _Tracer:
         return _transformed_origins(_all(origins), AGGREGATION if kind == "AggregateExpression" else TRANSFORMATION)
 
     def _subquery(self, tree: PlanTree, env: ColumnEnvironment, *, outer: ColumnEnvironment) -> Origins:
-        """Trace a subquery in an expression, including the values that it is compared with."""
+        """Trace a subquery in an expression, including the values that its result is compared with."""
         inner, output = self.plan(tree_of(tree.node["plan"]), {**outer, **env})
         if tree.kind == "LateralSubquery":
             return NOWHERE

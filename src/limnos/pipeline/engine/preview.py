@@ -1,8 +1,8 @@
 """Preview of a run's changes to tables' columns, by analysis of the queries without running them.
 
-Job: `preview` returns for each step the statements that its table would need. Spark analyses the queries over empty
-frames; a step's result stands for its table in later steps. May import `names`, PySpark and this room. It writes
-nothing. Python steps are called with empty frames, because their columns are known only then.
+`preview` returns for each step the statements that its table would need. Spark analyses the queries over empty frames;
+later steps read a step's result in place of its table. May import `names`, PySpark and this room. It writes nothing.
+Python steps are called with empty frames, because their columns are known only then.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SAMPLES: Mapping[ParameterType, object] = {
     ParameterType.DATE: dt.date(2000, 1, 1),
     ParameterType.TIMESTAMP: dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
 }
-"""A value of each type for the analysis. As a rule the value does not affect the columns."""
+"""A value of each type for the analysis. In general the value does not affect the columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class StepPreview:
 
 
 class _UnknownColumns(Exception):
-    """The columns are known only after a run."""
+    """Raised if the columns are known only after a run."""
 
 
 def preview(
@@ -78,7 +78,7 @@ def preview(
 
 
 class _Previewer:
-    """Keeps the frames of steps and sources as temporary views with unique names."""
+    """Registers frames of steps and sources as temporary views with unique names, and analyses the steps."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline, *, catalogs: frozenset[str]) -> None:
         self._spark = spark

@@ -1,9 +1,9 @@
 """Table names in queries with their positions, from the parse tree of Spark's own grammar.
 
-Job: `query_names` returns each table name of a step's SQL with its span, and the parameters. `splice_names` replaces
-the spans, so that a query reads pinned snapshots and branches. The tree is searched by the grammar's rules, so no name
-is overlooked. Spans count code points, as Python's strings do. Names bound by WITH are left out, by scope. May import
-`parser` and `names`; it must not know of catalogs, nor of what a name stands for.
+`query_names` returns each table name of a step's SQL with its span, and the parameters. `splice_names` replaces the
+spans, so that a query reads pinned snapshots and branches. The tree is searched by the grammar's rules, so no name is
+overlooked. Spans count code points, like Python's strings. Names bound by WITH are excluded, by scope. May import
+`parser` and `names`. Must not know catalogs or the objects behind names.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class NameForm(Enum):
 
     NAME = "{}"
     STATEMENT = "(SELECT * FROM {})"
-    """`TABLE t` as a whole query; the span includes the word TABLE."""
+    """The form `TABLE t` as a whole query; the span includes the word TABLE."""
     ARGUMENT = "SELECT * FROM {}"
-    """An argument `f(TABLE(t))`."""
+    """The form of an argument `f(TABLE(t))`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,11 @@ class NamedRelation:
     stop: int
     form: NameForm = NameForm.NAME
     travels: bool = False
-    """The query has its own VERSION or TIMESTAMP AS OF. Such a name is not pinned and depends on no step of a run."""
+    """Whether the query has its own VERSION or TIMESTAMP AS OF. Such a name is not pinned and depends on no step of a
+    run.
+    """
     alias_at: int | None = field(default=None, compare=False)
-    """Position for an alias; None if the query has one, or allows none there."""
+    """The position for an alias; None if the query has one, or allows none there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ def _refuse_variables(sql: str) -> None:
 
 
 def _require_query(tree: ParseTree) -> None:
-    """Raise InvalidQuery unless the statement is a query: a step must not write, set or call."""
+    """Raise InvalidQuery unless the statement is a query: a step's SQL must not write, set or call anything."""
     statement = tree.root.statement()
     if statement is None or _kind(statement) != "StatementDefaultContext":
         raise _at(

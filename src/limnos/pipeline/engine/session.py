@@ -1,6 +1,6 @@
 """Helpers for a Spark session: temporary settings and temporary views.
 
-May import PySpark. It must not know what a step is.
+May import PySpark. Must not know steps.
 """
 
 from __future__ import annotations

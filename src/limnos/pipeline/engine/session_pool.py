@@ -1,7 +1,7 @@
 """A pool of Spark sessions: one for each running step, reused, and closed in order.
 
-Job: lend sessions with the settings and catalogs of the given one. May import this room and PySpark. It must not know
-what a step does with one.
+Lends sessions with the settings and catalogs of the given one. May import this room and PySpark. Must not know the use
+of sessions.
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ from limnos.pipeline.engine.metadata import is_classic
 logger = logging.getLogger(__name__)
 
 _RETRIES = {"rest.client.max-retries": "60"}
-"""Retries of a catalog that answers 503: about half a minute. Iceberg's own 5 retries take eight seconds."""
+"""The number of retries of a catalog that answers 503: about half a minute. Iceberg's own 5 retries take eight
+seconds.
+"""
 
 
 _CONNECT_PAUSE_MS = 1_000
 _CONNECT_TRIES = 120
 _ANSWER_WITHIN_S = 10.0
-"""Seconds for a Spark Connect server to answer an interrupt. After that the connection is closed."""
+"""How long a Spark Connect server may take to respond to an interrupt, in seconds. After that the connection is
+closed.
+"""
 
 
 class SparkSessions:
@@ -51,7 +55,7 @@ class SparkSessions:
 
     @contextmanager
     def lent(self) -> Iterator[SparkSession]:
-        """Lend a session that nobody else uses, as this thread's active session, for the body of a `with`."""
+        """Lend a session, which no other thread uses, as this thread's active session, for the body of a `with`."""
         with self._lock:
             spark = self._free.pop() if self._free else None
         spark = spark or self._another()

@@ -1,7 +1,7 @@
-"""Opening of a step's sources: each under its own name, at the state that the run has already read.
+"""Opening of a step's sources: each under its own name, in the state that the run has already read.
 
-Job: pass this run's pin and the last checkpoint to a source's reader, and register the rows under the source's name.
-May import this room, `names` and PySpark. It must not know kinds of sources.
+Passes this run's pin and the last checkpoint to a source's reader, and registers the rows under the source's name. May
+import this room, `names` and PySpark. Must not know kinds of sources.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OpenedSource:
     name: str
     read: SourceRead
     nothing_new: bool
-    """The last published run read exactly this state."""
+    """Whether the last published run read exactly this state."""
 
     def release(self) -> None:
         """Drop the temporary view and free the reader's resources."""
@@ -80,7 +80,9 @@ class SourceOpener:
         return OpenedSource(name=source.name, read=read, nothing_new=new and same)
 
     def _pinned(self, source: DeclaredSource) -> ReadPin | None:
-        """Return the pin of the source in this run: from another step, or of the table that it is."""
+        """Return the pin of the source in this run: the one that another step took, or for a table source the table's
+        pin.
+        """
         if isinstance(source.kind, Stream):
             return None  # each step that reads a stream has its own progress
         table = getattr(source.kind, "table", None)

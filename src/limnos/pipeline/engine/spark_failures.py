@@ -1,7 +1,7 @@
 """Conversion of errors of Spark and Iceberg to the runner's errors.
 
-Job: distinguish wrong code, missing rights and an unreachable server, with a message without Java's stack trace. May
-import `model`, this room's failures, and py4j's and PySpark's errors. It must not know which step it was.
+Distinguishes wrong code, missing rights and an unreachable server, with a message without Java's stack trace. May
+import `model`, this room's failures, and py4j's and PySpark's errors. Must not know steps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _AWAY = re.compile(
     r"|Error occurred while processing \w+ request|Connection closed|Broken pipe|StateUnknown"
 )
 _NO_SPACE = re.compile(r"No space left on device|[Dd]isk quota exceeded|has no room left")
-"""Messages of a full server or disk. Spark wraps them like an unreachable server, but waiting does not help."""
+"""Messages about a full server or disk. Spark wraps them like an unreachable server, but waiting does not help."""
 _HELD_LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block rdd_\w+ not found")
 """Messages that staged rows were lost with their executors."""
 _MESSAGE_MAX = 2000

@@ -1,10 +1,10 @@
-"""Staging of rows: computed once and held, so that several readers see the same rows.
+"""Staging of rows: they are computed once and kept, so that several readers see the same rows.
 
-Job: `stage` computes a DataFrame and returns one that reads the result; `release` frees it. Uses: rows that two writes
-divide, keys that are checked before a merge, and sources that return other rows on a second read. It uses Spark's local
-checkpoint: executors hold the rows, so no shared directory is needed and nothing remains when Spark ends. On several
-executors each block has a second copy, because a lost executor would lose its rows. May import PySpark; it must not
-know what the rows are for.
+`stage` computes a DataFrame and returns one that reads the result; `release` frees it. It is used for rows that are
+split between two writes, keys that are checked before a merge, and sources that return different rows on a second read.
+It uses Spark's local checkpoint: executors store the rows, so no shared directory is needed and nothing remains when
+Spark ends. On several executors each block has a second copy, because a lost executor would lose its rows. May import
+PySpark. Must not know the use of the rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def release(frame: DataFrame) -> None:
 
 
 def _level(frame: DataFrame) -> StorageLevel:
-    """Two copies on several machines; one deserialised copy on a single machine.
+    """Return the storage level: two copies on several machines, one deserialised copy on a single machine.
 
     PySpark's MEMORY_AND_DISK stores rows serialised, which costs more than the processing itself.
     """

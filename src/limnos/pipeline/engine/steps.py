@@ -1,8 +1,7 @@
 """Execution of one step on a branch of its table, from inputs to findings.
 
-Job: call the parts of the room in order: inputs, row rules, the table, the branch, the write, table rules. May import
-this room, `model`, `names` and PySpark. It must not know of servers nor of other steps; nothing it does is visible on
-`main`.
+Calls the parts of the room in order: inputs, row rules, the table, the branch, the write, table rules. May import this
+room, `model`, `names` and PySpark. Must not know servers or other steps. Its changes are not visible on `main`.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ class _StepExecution:
             self.phases[name] = self.phases.get(name, 0.0) + time.monotonic() - began
 
     def _is_watched(self, rules: RowRules) -> bool:
-        """Return whether the rows of a source go into the table unchanged and in one read."""
+        """Return whether the rows of a source are written to the table unchanged and in one read."""
         plain = self.step.write.mode in (WriteMode.REPLACE, WriteMode.APPEND)
         return isinstance(self.step.body, Load) and plain and not rules.need_stage
 
@@ -191,7 +190,7 @@ class _StepExecution:
         return self.branches[-1], None if known is None else known.schema
 
     def _added(self, written: WriteResult) -> DataFrame | None:
-        """Return the rows that the write added, if they can be distinguished from older rows; else None."""
+        """Return the rows that the write added; None if they cannot be distinguished from older rows."""
         branch = self.branches[0]
         name = engine.render_spark(branch.table)
         mode = self.step.write.mode

@@ -1,8 +1,8 @@
 """Preparation of a step's table: create it, add and widen columns, set its layout.
 
-Job: compare the step's rows with the existing table, refuse changes that lose data, execute the others. May import this
-room, `model`, `names` and PySpark. It must not know how rows are written nor how a run is published. Columns belong to
-the table and not to a branch, so readers see an added column at once (empty). Columns are dropped by the publishing
+Compares the step's rows with the existing table, refuses changes that lose data, and executes the others. May import
+this room, `model`, `names` and PySpark. Must not know how rows are written or how a run is published. Columns belong to
+the table and not to a branch, so readers see an added column (empty) at once. Columns are dropped by the publishing
 commit.
 """
 
@@ -51,7 +51,7 @@ class TablePreparation:
     changes: ColumnChanges = field(default_factory=ColumnChanges)
     statements: tuple[str, ...] = ()
     columns_to_drop: tuple[str, ...] = ()
-    """Columns that the step allows to drop. They are written as NULL, and dropped when the run is published."""
+    """Columns that the step allows to be dropped. They are written as NULL, and dropped when the run is published."""
     existing_table: TableMetadata | None = None
     """Metadata of the existing table; None if there is none."""
     schema: StructType | None = None
@@ -123,7 +123,7 @@ def prepare(
     branch: str,
     existing_tables: frozenset[Parts] = frozenset(),
 ) -> TablePreparation:
-    """Execute the DDL that creates or alters the step's table, and return it with what `preparation` found.
+    """Execute the DDL that creates or alters the step's table. Returns the table, and the result of `preparation`.
 
     Raises as `preparation` does.
     """
@@ -298,7 +298,7 @@ def _dressing(step: StepDeclaration, metadata: TableMetadata) -> Iterator[str]:
 
 
 def _partition_changes(step: StepDeclaration, metadata: TableMetadata) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the partition fields to add and to drop. Without a declared partition the table's stays."""
+    """Return the partition fields to add and to drop. Without a declared partition the table's partition is kept."""
     if not step.partition:
         return (), ()
     expected, have = tuple(map(partition_term, step.partition)), partition_of(metadata)

@@ -1,8 +1,8 @@
 """Definitions of views: the query, and the catalog and namespace of its unqualified names.
 
-Job: ask the session's catalogs for a view. May import `names`, this room and PySpark. It must not know what the query
-is used for. Over Spark Connect only the CREATE VIEW statement is available. It lacks the default catalog, and leaves
-special column names unquoted; such views raise an error there.
+Loads a view from the session's catalogs. May import `names`, this room and PySpark. Must not know the use of the query.
+Over Spark Connect only the CREATE VIEW statement is available. It lacks the default catalog, and leaves special column
+names unquoted; such views raise an error there.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class ViewDefinition:
     sql: str
     columns: tuple[str, ...]
     selected_columns: tuple[str, ...]
-    """The query's columns that the view takes, in order; empty: all."""
+    """The columns of the query that the view selects, in order; empty for all."""
     catalog: str | None
-    """Default catalog of unqualified names; None: unknown."""
+    """The default catalog of unqualified names; None if unknown."""
     namespace: Parts = ()
 
 

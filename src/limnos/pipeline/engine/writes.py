@@ -1,7 +1,7 @@
 """Writes of a step's rows to its branch: replace, append, merge, partitions or history.
 
-Job: one statement and one snapshot for each write, only on the branch, with run and step in the summary. May import
-`model`, `names`, this room and PySpark. It must not know where rows come from nor what is expected of them.
+Each write is one statement and one snapshot, only on the branch, with run and step in the summary. May import `model`,
+`names`, this room and PySpark. Must not know sources or expectations.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ def write(
 ) -> WriteResult:
     """Write the step's rows to `branch` in the step's mode, with `marks` in the snapshot's summary.
 
-    If the commit's answer is lost, the branch is read: a commit that arrived is not an error.
+    If the response to the commit is lost, the branch is read: a commit that succeeded is not an error.
 
     Args:
         spark: The session.
         step: The step, with its write mode.
         frame: The rows.
-        branch: The branch, which has just begun or is as its last write left it.
+        branch: The branch, which is new or unchanged since its last write.
         marks: Entries for the snapshot's summary.
-        whole: An incremental step got all rows, so in mode `append` they replace the earlier ones.
+        whole: Whether an incremental step read all rows, so that in mode `append` they replace the earlier ones.
         run_at: The run's time, required for a history without `as_of`.
         schema: The table's columns, if they are known.
 

@@ -1,6 +1,6 @@
 """The top-level keys of a file, and the declaration built from them.
 
-Job: the outermost table. May import this room's values and shapes; `graph` finds cycles and duplicates among steps.
+The outermost table. May import this room's values and shapes; `graph` finds cycles and duplicates among steps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from limnos.pipeline.reads import RUN_PARAMETERS
 from limnos.pipeline.shapes import NodeSite, ProblemNotes, TableName, Values
 
 SESSION = "spark"
-"""A function's argument of this name receives the session."""
+"""The name of a function's argument that receives the session."""
 
 
 def build_pipeline(values: Values, site: NodeSite) -> Pipeline:
@@ -106,7 +106,7 @@ def _build_step(
 
 
 def _python_files(values: Values, site: NodeSite) -> tuple[str, ...]:
-    """Return the files to ship: the listed ones, and those of the pipeline's functions."""
+    """Return the files to ship to executors: the listed ones, and those of the pipeline's functions."""
     results: dict[str, None] = {}
     for written in values.get("python_files", ()):
         try:

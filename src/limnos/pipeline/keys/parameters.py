@@ -1,7 +1,6 @@
 """Keys of a parameter: its type and its default.
 
-Job: the table, and the check of a default against the type. May import this room's values and shapes; it must not know
-of runs.
+The table, and the check of a default against the type. May import this room's values and shapes. Must not know runs.
 """
 
 from __future__ import annotations

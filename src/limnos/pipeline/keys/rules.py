@@ -1,7 +1,6 @@
 """Keys of `expect`: a table for each kind of rule.
 
-Job: the tables, and default names of rules. May import this room's values and shapes; it must not know how a rule is
-counted.
+The tables, and default names of rules. May import this room's values and shapes. Must not know how a rule is evaluated.
 """
 
 from __future__ import annotations

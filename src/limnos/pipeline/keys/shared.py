@@ -1,6 +1,6 @@
 """Shapes that many keys use: names, columns, SQL, options, functions.
 
-Job: the shapes that the tables of keys share. May import this room's values; it must not know which key uses which.
+The shapes that the tables of keys share. May import this room's values. Must not know keys.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def pairs(items: tuple[tuple[str, Any, object], ...]) -> list[tuple[str, Any]]:
 
 
 def require_function(function: str, site: NodeSite) -> tuple[FunctionArgument, ...] | None:
-    """Return the arguments of a function beside the file; None for an installed one. Nothing is imported."""
+    """Return the arguments of a function in the pipeline's directory; None for an installed one. Nothing is
+    imported.
+    """
     try:
         return site.beside.arguments(function)
     except ValueError as error:

@@ -1,7 +1,7 @@
 """Keys of a source: files, databases, Python, streams, tables.
 
-Job: the tables, and the rules between their keys. May import this room's values and shapes; it must not know how a
-source is read.
+The tables, and the rules between their keys. May import this room's values and shapes. Must not know how a source is
+read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SUFFIXES: Mapping[str, str] = {
     ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",
     ".orc": "orc", ".txt": "text", ".text": "text", ".log": "text",
 }  # fmt: skip
-"""File suffixes and their formats. A suffix of a compression may follow."""
+"""File suffixes and their formats. A suffix of a compression format may follow."""
 _COMPRESSED = re.compile(r"\.(gz|bz2|zst|snappy|lz4|deflate)$")
 SHORT_FILES = Text(
     word="files by path or URL",

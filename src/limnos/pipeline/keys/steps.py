@@ -1,7 +1,7 @@
 """Keys of a step.
 
-Job: the table, and the draft of a step before its catalog is known. May import this room's values and shapes; it must
-not know the other steps.
+The table, and the draft of a step before its catalog is known. May import this room's values and shapes. Must not know
+the other steps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StepDraft:
     values: Values
     body: StepBody
     arguments: tuple[FunctionArgument, ...] | None = None
-    """Arguments of a Python function; None: unknown before it is imported."""
+    """The arguments of a Python function; None if they are unknown before it is imported."""
 
 
 def _body(values: Values, site: NodeSite) -> StepBody:

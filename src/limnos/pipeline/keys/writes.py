@@ -1,6 +1,6 @@
 """Keys of `write`: the modes and their settings.
 
-Job: the tables. May import this room's values and shapes; it must not know how rows are written.
+The tables. May import this room's values and shapes. Must not know how rows are written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The work of one attempt of a run, fixed before its first step begins.
 
-Job: values, and the engine's interface as the runner uses it. May import `client`, `model` and this room's values.
+Contains its values, and the runner's interface to the engine. May import `client`, `model` and this room's values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class StepEngine(Protocol):
         ...
 
     def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
-        """Return for each pinned source whether its content has changed; None if only reading it would tell."""
+        """Return for each pinned source whether its content has changed; None if that cannot be determined without
+        reading it.
+        """
         ...
 
     def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
@@ -74,9 +76,9 @@ class AttemptWork:
     new: frozenset[Parts]
     """Tables that did not exist when the run began."""
     outputs: RunOutputs = field(default_factory=RunOutputs)
-    """The outputs as they were when the run began."""
+    """The states of the outputs at the start of the run."""
     done: Mapping[str, StepOutcome] = field(default_factory=dict)
-    """Outcomes of an earlier attempt, on branches of this attempt."""
+    """Outcomes of an earlier attempt, on branches that this attempt continues."""
     planning_s: float = 0.0
     """Seconds spent on preparing this attempt."""
 

@@ -1,7 +1,7 @@
 """Backfill: one run per value of a parameter, one after the other.
 
-Job: compute the values of a range, and run them in order until a run does not end as requested. May import `model` and
-this room's values; it must not know how a run is executed.
+Computes the values of a range, and runs them in order until a run does not end as requested. May import `model` and
+this room's values. Must not know how a run is executed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class ParameterRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillResult:
-    """The last run's result, and the rest of the range as text for `--backfill`; None if the range is complete."""
+    """The last run's result, and the remaining part of the range as text for `--backfill`; None if the range is
+    complete.
+    """
 
     ended: RunResult
     done: int
@@ -58,7 +60,7 @@ def parse_range(pipeline: Pipeline, text: str) -> ParameterRange:
 def run_range(values: ParameterRange, run: Callable[[Scalar], RunResult]) -> BackfillResult:
     """Run once for each value in order.
 
-    The first run that is not published ends it, because later runs may depend on it.
+    The first run that is not published ends the backfill, because later runs may depend on it.
     """
     for number, value in enumerate(values.values):
         ended = run(value)

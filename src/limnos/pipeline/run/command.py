@@ -1,7 +1,7 @@
 """Runs for the command line: from a file or a run's id to a result.
 
-Job: combine the file, Spark, the server and a listener, and stop cleanly on Ctrl-C. May import `client`, `model` and
-this room. It must not print; listeners do.
+Combines the file, Spark, the server and a listener, and stops cleanly on Ctrl-C. May import `client`, `model` and this
+room. Must not print; listeners do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from limnos.pipeline.run.stop import StopSignal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """Options that choose Spark: a master to start, or the address of a Spark Connect server."""
+    """Options for Spark: a master to start, or the address of a Spark Connect server."""
 
     master: str = "local[*]"
     connect: str | None = None

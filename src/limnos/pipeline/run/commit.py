@@ -1,6 +1,6 @@
 """Publishing of a run: one transaction moves `main` of all outputs and marks the run as published.
 
-Job: send the transaction, find its result if the answer was lost, explain a refusal, and report lineage after success.
+Sends the transaction, finds its result if the response was lost, explains a refusal, and reports lineage after success.
 May import `client` and this room. Assertions are never refreshed here: if `main` of a table has moved, its step runs
 again.
 """
@@ -39,7 +39,9 @@ class MovedOutput:
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """All outputs are published. `revision` is their catalog's; None if only the run's record says so."""
+    """The result of publishing all outputs. `revision` is their catalog's; None if it is known only from the run's
+    record.
+    """
 
     revision: int | None
 
@@ -49,13 +51,13 @@ def publish(
 ) -> PublishResult | tuple[MovedOutput, ...]:
     """Move `main` of all tables to their branches' heads, or return the outputs that have moved.
 
-    `again` counts the tries of this attempt.
+    `again` is the number of earlier tries in this attempt.
 
     Raises:
         RunStopped: Another attempt has taken over, or the run was cancelled.
         DeniedError: The caller lacks a right.
         RefusedError: The server refuses the transaction for another reason.
-        UnavailableError: The server was away for too long. The run's record then says whether the run was published.
+        UnavailableError: The server was away for too long. The run's record then shows whether the run was published.
     """
     metadata = {
         branch.table: heads.metadata
@@ -78,7 +80,7 @@ def publish(
 
 
 def tell_lineage(client: Client, outcomes: Mapping[str, StepOutcome], *, pipeline: str, run: str) -> None:
-    """Report the lineage of each published step. If its query gave none, report the tables that it read."""
+    """Report the lineage of each published step. If the query's lineage is unknown, report the tables that it read."""
     for name, outcome in outcomes.items():
         lineage = outcome.lineage or lineage_of_tables(pin.table for pin in outcome.pins if pin.table is not None)
         targets = [branch.table for branch in outcome.branches]
@@ -97,7 +99,7 @@ def key_of(run: str, attempt: int, *, again: int) -> str:
 def _explain_refusal(
     client: Client, branches: Sequence[StepBranch], *, run: str, attempt: int, error: ClientError, patience: RetryPolicy
 ) -> PublishResult | tuple[MovedOutput, ...]:
-    """Find out from the run's record and the tables why the transaction was refused."""
+    """Determine from the run's record and the tables why the transaction was refused."""
     seen = patience.on(lambda: client.runs.load(run))
     if seen.attempt != attempt:
         raise RunStopped(EndReason.SUPERSEDED, superseded_message(run, error)) from error
@@ -148,7 +150,7 @@ def _schema(heads: TableHeads) -> int | None:
 
 
 def _writer(heads: TableHeads) -> str:
-    """Describe the writer and the time of the head of `main`, from its snapshot."""
+    """Return a description of the writer and the time of the head of `main`, from its snapshot."""
     snapshot = heads.snapshot(heads.main)
     summary = snapshot.get("summary") or {}
     words = []

@@ -1,6 +1,6 @@
 """Events of a run as text: lines for people and logs, or one JSON object per line for programs.
 
-Job: turn events into text. May import this package, msgspec and rich. It must not know who runs what.
+Converts events to text. May import this package, msgspec and rich. Must not know runs.
 """
 
 from __future__ import annotations

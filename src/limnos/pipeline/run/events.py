@@ -1,7 +1,7 @@
 """Events of a run, and their listeners.
 
-Job: one event per change of a step or of the run, for terminals, logs and programs. May import this package only. It
-must not know how events are shown.
+One event per change of a step or of the run, for terminals, logs and programs. May import this package only. Must not
+know how events are shown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Listener = Callable[[RunEvent], None]
 
 
 def ignore_event(event: RunEvent) -> None:
-    """Ignore an event. The default listener of a run."""
+    """No-op: the default listener of a run."""
 
 
 class TaskProgress(Protocol):

@@ -1,7 +1,7 @@
-"""Reasons for the failure of a run: which reason is reported, and what a user can do about it.
+"""Reasons for the failure of a run: the reason to report, and advice for the user.
 
-Job: turn the errors of steps into an `EndReason` and into words. May import `client` and this room; it must not know
-Spark, nor change anything at the server.
+Converts the errors of steps to an `EndReason` and a message. May import `client` and this room. Must not know Spark or
+change anything at the server.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def error_text(error: BaseException) -> str:
-    """Return the message of an error of this room or the client, or the text of any other."""
+    """Return the message of an error of this room or the client, or the text of any other error."""
     return str(getattr(error, "message", "") or error)
 
 
@@ -42,7 +42,7 @@ def end_reason_of(errors: list[BaseException]) -> EndReason:
 
 
 def missing_grants(client: Client, work: AttemptWork, *, names: Iterable[str]) -> str:
-    """Return the missing grants for these steps as text; empty if none is missing or the server cannot tell."""
+    """Return the missing grants for these steps as text; empty if none is missing or they cannot be determined."""
     steps = {step.name: step for step in work.steps}
     written = [table for name in names for table in tables_of(work.pipeline, steps[name])]
     read = [pin.table for pin in work.pins.values() if pin.table is not None]

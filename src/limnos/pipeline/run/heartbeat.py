@@ -1,6 +1,6 @@
 """Heartbeats of a run: they renew its lease and receive requests to stop.
 
-Job: one thread with its own connection, so that neither a long Spark job nor a slow answer to another request delays a
+One thread with its own connection, so that neither a long Spark job nor a slow response to another request delays a
 heartbeat. May import `client` and this package. An unreachable server does not stop a run. It stops if another attempt
 has taken over or the run was cancelled.
 """
@@ -53,7 +53,7 @@ class HeartbeatThread:
                 logger.debug("a beat of run %s was not taken: %s", self._run, error)
 
     def beat(self) -> None:
-        """Send one heartbeat, and ask the run to stop if the server says so. Raises ClientError."""
+        """Send one heartbeat, and stop the run if the response requests it. Raises ClientError."""
         try:
             message = self._client.runs.beat(self._run, self._attempt, progress=self._progress())
         except (ConflictError, NotFoundError) as error:
@@ -65,7 +65,7 @@ class HeartbeatThread:
 
 
 def superseded_message(run: str, error: ClientError) -> str:
-    """Return the message that another attempt holds the run."""
+    """Return the message that another attempt has taken over the run."""
     return (
         f"this process does not hold the run any longer ({error.message}); it stopped and published nothing. "
         f"`limnos pipeline show {run}` says who does"

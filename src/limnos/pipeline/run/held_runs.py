@@ -1,6 +1,6 @@
-"""Publishing and discarding of runs that no process works on.
+"""Publishing and discarding of runs without a process.
 
-Job: use only the run's record and the tables, without Spark. May import `client`, `model` and this room.
+Uses only the run's record and the tables, without Spark. May import `client`, `model` and this room.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResul
 
 
 def discard(client: Client, run_id: str, *, away_s: float = 60) -> tuple[RunResult, RemovedOutputs]:
-    """Discard a run: drop its branches, and the tables that it created and nobody else wrote.
+    """Discard a run: drop its branches, and the tables that it created and no other client wrote.
 
-    Raises CommitConflict while a process works on the run, or if it was published.
+    Raises CommitConflict while a process executes the run, or if it was published.
     """
     patience = RetryPolicy(away_s, stop=StopSignal())
     seen = patience.on(lambda: client.runs.load(run_id))
@@ -88,9 +88,9 @@ def branches_of(seen: Run) -> list[StepBranch]:
 
 
 def _own_branches(seen: Run) -> list[StepBranch]:
-    """Return the branches in the record, checked to be the run's own.
+    """Return the branches in the record, after checking that they are the run's own.
 
-    The run's user wrote the record, but publishing uses the caller's rights. Only someone who may write a table can
+    The run's user wrote the record, but publishing uses the caller's rights. Only a user who may write a table can
     create a branch of the run on it. Other refs, or dropped columns without a branch, could name any table. Raises
     CommitConflict for those.
     """
@@ -109,7 +109,7 @@ def _own_branches(seen: Run) -> list[StepBranch]:
 
 
 def tables_of_run(seen: Run) -> dict[Parts, bool]:
-    """Return all tables that may have branches of the run, with whether each was missing when the run began."""
+    """Return all tables that may have branches of the run, each with whether it was missing when the run began."""
     new = set(_tables(seen, "new"))
     results = {branch.table: branch.table in new or branch.is_new for branch in branches_of(seen)}
     return {table: table in new for table in _tables(seen, "tables")} | results

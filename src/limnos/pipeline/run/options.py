@@ -1,7 +1,7 @@
 """Options of a run: selected steps, full reads, publishing or holding.
 
-Job: the values, their check against the declaration, and their form in the run's record. May import `model` and this
-room's values.
+The values, their check against the declaration, and their form in the run's record. May import `model` and this room's
+values.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ class RunOptions:
 
     only: tuple[str, ...] = ()
     since: tuple[str, ...] = ()
-    """`--from`: these steps and all that need them."""
+    """The option `--from`: these steps and all that need them."""
     full: bool = False
-    """Incremental steps read all of their input."""
+    """Whether incremental steps read all of their input."""
     hold: bool = False
-    """Hold the run instead of publishing it when all steps are done."""
+    """Whether to hold the run instead of publishing it when all steps are done."""
     at_once: int = 4
-    """Maximum number of steps that run at the same time."""
+    """The maximum number of steps that run at the same time."""
     lease_s: int = 30
     wait_s: float = 0
-    """Seconds to wait until another run of the pipeline ends."""
+    """How long to wait for the end of another run of the pipeline, in seconds."""
     away_s: float = 600
-    """Seconds to wait for an unreachable server."""
+    """How long to wait for an unreachable server, in seconds."""
     tries: int = 3
-    """How often a step is repeated because somebody else wrote its table during the run."""
+    """How often a step is repeated because another writer changed its table during the run."""
 
     def to_record(self) -> dict[str, object]:
-        """Return the options that the run's record keeps for a resume."""
+        """Return the options that the run's record stores for a resume."""
         return {"only": list(self.only), "from": list(self.since), "full": self.full, "hold": self.hold}
 
 

@@ -1,7 +1,7 @@
-"""Output tables and namespaces at the start of a run, to detect ones that are dropped or replaced during it.
+"""Output tables and namespaces at the start of a run, to detect that they are dropped or replaced during it.
 
-Job: look up outputs through the server at the start, and compare them after a step has failed. May import `client` and
-this room's values. It must not know Spark.
+Looks up outputs through the server at the start, and compares them after a step has failed. May import `client` and
+this room's values. Must not know Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NO_FILE = re.compile(r"Failed to open input stream|File does not exist|FileNotF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutputs:
-    """Output tables with their UUIDs, and the namespaces of new tables, as far as they existed when the run began."""
+    """Output tables with their UUIDs, and the namespaces of new tables, that existed when the run began."""
 
     uuids: Mapping[Parts, str] = field(default_factory=dict)
     namespaces: frozenset[Parts] = frozenset()
@@ -97,7 +97,7 @@ def _namespaces(table: Parts, outputs: RunOutputs) -> list[Parts]:
 
 
 def _is_there(client: Client, namespace: Parts) -> bool:
-    """Return whether a namespace exists; one that the caller may not see counts as existing."""
+    """Return whether a namespace exists; a namespace that the caller may not see counts as existing."""
     try:
         client.namespaces.load(namespace)
     except NotFoundError:

@@ -1,7 +1,7 @@
 """Values of a pipeline's parameters for a run: typed, complete, and in JSON's types.
 
-Job: convert text or Python values to the form that the run's record keeps, and that form to Spark's named parameters.
-May import `model` and this room's values. Dates and times are kept as ISO 8601 text.
+Converts text or Python values to the form in the run's record, and that form to Spark's named parameters. May import
+`model` and this room's values. Dates and times are stored as ISO 8601 text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, 
 
 
 def parameter_values(pipeline: Pipeline, values: Mapping[str, object]) -> dict[str, Scalar]:
-    """Return the value of each parameter. Raises BadRequest for an unknown, missing or wrongly typed one."""
+    """Return the value of each parameter. Raises BadRequest for a parameter that is unknown, missing or of a wrong
+    type.
+    """
     known = {parameter.name: parameter for parameter in pipeline.parameters}
     for name in values:
         find_parameter(pipeline, name)

@@ -1,6 +1,6 @@
 """JSON of a run's record: the declaration, pins, and outcomes of steps.
 
-Job: encode and decode, so that another process than the runner's can resume, publish or discard a run. May import this
+Encodes and decodes, so that another process than the runner's can resume, publish or discard a run. May import this
 room's values.
 """
 
@@ -54,7 +54,7 @@ _KINDS = {
     "Files": "files", "TableSource": "table", "Jdbc": "jdbc", "PythonSource": "python", "Stream": "stream",
     "Sql": "sql", "PythonStep": "python", "Load": "load",
 }  # fmt: skip
-"""Value of the field `kind`, which tells apart the types that a field may have."""
+"""The values of the field `kind`, which distinguishes the types that a field may have."""
 
 
 def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
@@ -78,7 +78,7 @@ def _code_of(step: StepDeclaration) -> str:
 
 
 def encode_pins(pins: Mapping[Parts, ReadPin]) -> list[dict[str, object]]:
-    """Encode the pins taken when the run began, for the run's options."""
+    """Encode the pins at the start of the run, for the run's options."""
     return [
         {"table": list(table), "snapshot": pin.snapshot, "fingerprint": pin.fingerprint}
         for table, pin in sorted(pins.items())
@@ -125,13 +125,13 @@ def encode_phases(seconds: Mapping[str, float]) -> dict[str, float]:
 
 
 def encode_findings(findings: Iterable[ExpectationFinding]) -> list[dict[str, object]]:
-    """Encode findings; absent samples are left out."""
+    """Encode findings; absent samples are omitted."""
     result = ({field.name: getattr(finding, field.name) for field in fields(finding)} for finding in findings)
     return [{name: value for name, value in each.items() if value is not None} for each in result]
 
 
 def _outputs(outcome: StepOutcome) -> list[dict[str, object]]:
-    """Encode the branches. The step's lineage is kept with the first, which is the step's own table."""
+    """Encode the branches. The step's lineage is stored with the first, which is the step's own table."""
     results = [_output(branch) for branch in outcome.branches]
     if results and outcome.lineage is not None:
         results[0]["lineage"] = lineage.encode_lineage(outcome.lineage)
@@ -181,7 +181,7 @@ def _input(pin: ReadPin) -> dict[str, object]:
 def outcome_of(
     *, outputs: Iterable[Mapping[str, Any]], inputs: Iterable[Mapping[str, Any]], rows: int | None, size: int | None
 ) -> StepOutcome:
-    """Decode an outcome as far as publishing, discarding and resuming need it: branches, pins and lineage."""
+    """Decode the parts of an outcome that publishing, discarding and resuming need: branches, pins and lineage."""
     written = list(outputs)
     record = written[0].get("lineage") if written else None
     return StepOutcome(

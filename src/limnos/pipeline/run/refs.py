@@ -1,6 +1,6 @@
 """Branches of a run's tables: looked up and changed through the server, without Spark.
 
-Job: look up tables; begin branches at the heads of finished steps; remove the branches and tables of a run. May import
+Looks up tables; creates branches at the heads of finished steps; removes the branches and tables of a run. May import
 `client` and this room's values. Only refs and new tables change here, never snapshots.
 """
 
@@ -19,12 +19,12 @@ from limnos.pipeline.outcomes import StepBranch
 MAIN = "main"
 RETAINED_MS = 7 * 24 * 3600 * 1000
 _DROPS_MAX = 200
-"""Maximum number of operations in one transaction."""
+"""The maximum number of operations in one transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHeads:
-    """A table now: its UUID, and the snapshots of its branches and tags."""
+    """The current state of a table: its UUID, and the snapshots of its branches and tags."""
 
     table: Parts
     uuid: str
@@ -33,7 +33,7 @@ class TableHeads:
 
     @property
     def main(self) -> int | None:
-        """Snapshot id of `main`; None if the table is empty."""
+        """The snapshot id of `main`; None if the table is empty."""
         return self.refs.get(MAIN)
 
     def snapshot(self, snapshot_id: int | None) -> Mapping[str, Any]:
@@ -58,7 +58,7 @@ def heads_of(client: Client, table: Parts) -> TableHeads | None:
 
 
 def restart_branches(client: Client, branches: Iterable[StepBranch], *, name: str) -> tuple[StepBranch, ...]:
-    """Begin the branch `name` at the head of each given branch. Later writes of an earlier process are not on it.
+    """Create the branch `name` at the head of each given branch. Later writes of an earlier process are not on it.
 
     Raises RefusedError or ConflictError if a table or a snapshot no longer exists.
     """
@@ -104,7 +104,7 @@ class RemovedOutputs:
 
 
 def clear_branches(client: Client, tables: Mapping[Parts, bool], *, run: str) -> RemovedOutputs:
-    """Drop all branches of the run in these tables, and new tables that nobody else has written.
+    """Drop all branches of the run in these tables, and new tables that no other client has written.
 
     `tables` maps each table to whether the run created it. A conflict with a concurrent change is retried once; a
     second one is raised.
@@ -141,7 +141,7 @@ def _clear_branches_once(client: Client, tables: Mapping[Parts, bool], *, run: s
 def _is_made_by(heads: TableHeads, run: str) -> bool:
     """Return whether the table's own property names the run as its creator.
 
-    The run's record is not enough: its user wrote it, and the caller who discards may have other rights.
+    The run's record is not sufficient: its user wrote it, and the caller who discards may have other rights.
     """
     properties = heads.metadata.get("properties") or {}
     return f"{properties.get(MADE_BY)}_" == branches_prefix(run)

@@ -1,7 +1,7 @@
 """The result of a run, and its exit code.
 
-Job: the values that a caller gets back. May import the standard library only. Exit codes do not collide with those of
-all commands (not found, denied, conflict, unavailable), and equal them if the reason is the same.
+The values that a caller gets. May import the standard library only. Exit codes do not collide with the common ones of
+all commands (not found, denied, conflict, unavailable), and equal them for the same reason.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class EndReason(Enum):
     BUSY = "busy"
     """Another run of the pipeline was in progress."""
     MOVED = "moved"
-    """Somebody else wrote an output repeatedly, or dropped it."""
+    """Another client wrote an output repeatedly, or dropped it."""
     CANCELLED = "cancelled"
     INTERRUPTED = "interrupted"
-    """Interrupted by the keyboard or a signal."""
+    """Interrupted by Ctrl-C or a signal."""
     SUPERSEDED = "superseded"
     """Another process resumed the run, so this process stopped."""
     AWAY = "away"
-    """The server was unreachable for longer than a run waits."""
+    """The server was unreachable for longer than the run waits."""
 
 
 EXIT_CODES = {
@@ -46,12 +46,12 @@ EXIT_CODES = {
     EndReason.SUPERSEDED: 13,
     EndReason.INTERRUPTED: 130,
 }
-"""Exit code of the command for each reason."""
+"""The exit code of the command for each reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """The end of a run. `state` is the server's state; `message` says what was wrong and what to do."""
+    """The end of a run. `state` is the server's state; `message` has the problem and advice."""
 
     run: str
     pipeline: str
@@ -60,24 +60,24 @@ class RunResult:
     why: EndReason
     message: str
     revision: int | None = None
-    """Revision of the catalog at which the run was published."""
+    """The revision of the catalog at which the run was published."""
     rows: int = 0
     seconds: float = 0.0
 
     def require(self) -> RunResult:
-        """Return this value if the run was published or held as requested. Raises RunFailed otherwise."""
+        """Return the result if the run was published or held as requested. Raises RunFailed otherwise."""
         if self.why is not EndReason.DONE:
             raise RunFailed(self)
         return self
 
     @property
     def exit_code(self) -> int:
-        """Exit code of the command."""
+        """The exit code of the command."""
         return EXIT_CODES[self.why]
 
 
 class RunFailed(Exception):
-    """The run did not end as requested; `ended` has the result. For schedulers that understand only exceptions."""
+    """Raised if the run did not end as requested; `ended` has the result. For schedulers that expect exceptions."""
 
     def __init__(self, ended: RunResult) -> None:
         super().__init__(f"run {ended.run} of {ended.pipeline} {ended.state}: {ended.message}")

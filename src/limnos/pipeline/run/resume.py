@@ -1,8 +1,8 @@
 """Resuming of a run by another attempt: finished steps are kept, the others run.
 
-Job: find out which parts of the record are still valid, begin branches there, execute the rest. May import `client`,
-`model` and this room; it must not know Spark. From an earlier attempt's branches it takes only the heads in the record,
-so late writes of a killed process are ignored.
+Determines which parts of the record are still valid, creates branches there, and executes the other steps. May import
+`client`, `model` and this room. Must not know Spark. It uses only the heads in the record of an earlier attempt's
+branches, so late writes of a killed process are ignored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def resume(
     """Resume a run with the given declaration of its pipeline. Steps whose declaration changed run again.
 
     Raises:
-        ConflictError: Another process holds the run, or the run is over.
+        ConflictError: Another process executes the run, or the run is over.
         BadRequest: The run belongs to another pipeline.
         InvalidPipeline: Another pipeline now declares one of its tables.
     """
@@ -104,7 +104,7 @@ def _unfinished_steps(seen: Run, names: frozenset[str]) -> frozenset[str]:
 
 
 def _changed_steps(seen: Run, pipeline: Pipeline, *, names: frozenset[str]) -> frozenset[str]:
-    """Return the steps whose declaration differs from the one that the run began with."""
+    """Return the steps whose declaration differs from the one at the run's start."""
     known = seen.options.get("digests")
     digests = known if isinstance(known, Mapping) else {}
     return frozenset(
@@ -117,7 +117,7 @@ def _changed_steps(seen: Run, pipeline: Pipeline, *, names: frozenset[str]) -> f
 def _pins(
     seen: Run, means: RunMeans, *, reads: Mapping[str, frozenset[Parts]], pipeline: Pipeline
 ) -> tuple[dict[Parts, ReadPin], frozenset[str]]:
-    """Return the run's pins and the steps that read renewed ones: snapshots that expired or were not pinned."""
+    """Return the run's pins, and the steps that read renewed pins: of snapshots that expired or were not pinned."""
     results = {step.table for step in pipeline.steps if step.name in reads}
     requested = {table for tables in reads.values() for table in tables} - results
     known = {table: pin for table, pin in record_json.pins_of(seen.options.get("pins")).items() if table in requested}
@@ -158,7 +158,7 @@ def _source_pins(step: RunStep) -> dict[str, ReadPin]:
 
 
 def _finished_outcomes(seen: Run, names: frozenset[str], *, client: Client, name: str) -> dict[str, StepOutcome]:
-    """Return outcomes on new branches of this attempt, for steps whose tables are as the run left them."""
+    """Return outcomes on new branches of this attempt, for finished steps whose tables are unchanged since."""
     outcomes: dict[str, StepOutcome] = {}
     for step in seen.steps:
         if step.name not in names:

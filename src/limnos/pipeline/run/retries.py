@@ -1,6 +1,6 @@
 """Retries while the server is away, for as long as a run's options allow.
 
-Job: repeat idempotent calls. May import `client` and this package. It must not know what is called.
+Repeats idempotent calls. May import `client` and this package. Must not know the calls.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class RetryPolicy:
         """Repeat a call until the server answers.
 
         Raises:
-            NoSpaceError: At once, because waiting frees no space.
+            NoSpaceError: Immediately, because waiting frees no space.
             RunStopped: A stop of the run was requested while waiting.
-            UnavailableError: The server was away for too long. ServerError and StepAway are retried and raised
-                likewise.
+            UnavailableError: The server was away for too long. ServerError and StepAway are retried and raised in the
+                same way.
         """
         pause_s, until = PAUSE_FIRST_S, time.monotonic() + self.away_s
         while True:

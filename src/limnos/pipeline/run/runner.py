@@ -1,8 +1,8 @@
 """One attempt of a run, from its first step to its end.
 
-Job: execute steps in order, record their outcomes, publish all by one commit, and repeat steps whose table somebody
-else wrote meanwhile. May import `client` and this room; it must not know Spark. In every case the run's record says how
-it ended, or its lease expires.
+Executes steps in order, records their outcomes, publishes all by one commit, and repeats steps whose table another
+client wrote meanwhile. May import `client` and this room. Must not know Spark. In every case the end is in the run's
+record, or the run's lease expires.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from limnos.pipeline.side_tables import tables_of
 logger = logging.getLogger(__name__)
 
 _AWAY_TRIES = 5
-"""How often a step is repeated because an answer was lost although the server is reachable."""
+"""How often a step is repeated because a response was lost although the server is reachable."""
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ class AttemptRunner:
     # ------------------------------------------------------------------------------------------ steps
 
     def _carry(self, names: frozenset[str]) -> RunResult | None:
-        """Run these steps. Returns None if all succeeded, else the run's result."""
+        """Run the given steps. Returns None if all succeeded, else the run's result."""
         for name in names:
             self._outcomes.pop(name, None)
         needs = {name: self.work.needs[name] for name in self._steps if name in names}
@@ -293,7 +293,7 @@ class AttemptRunner:
         return result
 
     def _again(self, moved: tuple[MovedOutput, ...]) -> frozenset[str]:
-        """Return the steps to repeat: those whose tables have moved, and their downstream steps."""
+        """Return the steps to repeat: those whose tables have changed, and their downstream steps."""
         tables = {each.branch.table for each in moved}
         own = {
             name
@@ -372,7 +372,7 @@ class AttemptRunner:
         return self._end("cancelled", why, message=words)
 
     def _away(self, error: BaseException) -> RunResult:
-        """Return the result for an unreachable server: the end cannot be recorded, and the lease expires."""
+        """Return the result for an unreachable server: the end cannot be recorded, so the lease expires."""
         message = f"{error_text(error)}. When it is back: `limnos pipeline show {self.work.run}` says whether it was published"
         return self._ended(
             "lost", EndReason.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` goes on"

@@ -1,6 +1,6 @@
 """The schedule of steps: each starts as soon as its needs are done, several at the same time.
 
-Job: order and threads. May import this package only; it must not know what a step does. After the first failure or a
+Order and threads of steps. May import this package only. Must not know the work of a step. After the first failure or a
 stop no further step starts, and running steps finish.
 """
 
@@ -14,7 +14,7 @@ from limnos.pipeline.run.result import EndReason
 from limnos.pipeline.run.stop import RunStopped, StopSignal
 
 _LOOK_S = 0.2
-"""Seconds between two checks for a stop. Python also handles signals at these moments."""
+"""The interval between two checks for a stop, in seconds. Python also handles signals at these moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ def run_schedule(
     stop: StopSignal,
     halt: Callable[[], None],
 ) -> ScheduleResult:
-    """Run each step of `needs` after the steps that it needs. Needs that are not keys of the mapping count as done.
+    """Run each step of `needs` after the steps that it needs. Steps that are no keys of the mapping count as done.
 
-    After a stop `halt` is called, perhaps more than once, to cancel running steps.
+    After a stop `halt` is called, possibly more than once, to cancel running steps.
     """
     waiting = dict(needs)
     done: set[str] = set()
@@ -58,7 +58,7 @@ def run_schedule(
 
 
 def _wait_for_ended(under_way: Collection[Future[None]], stop: StopSignal) -> Collection[Future[None]]:
-    """Wait for steps to end. Ctrl-C here stops the run, so that running steps are cancelled in order."""
+    """Wait for steps to end. Ctrl-C stops the run, so that running steps are cancelled in order."""
     try:
         return wait(under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED).done
     except KeyboardInterrupt:

@@ -1,7 +1,7 @@
 """Start of a run: register the pipeline, take the lease, execute.
 
-Job: everything between a declaration and the first step: order, parameters, pins, the record. May import `client`,
-`model` and this room; it must not know Spark.
+Everything between a declaration and the first step: order, parameters, pins, the record. May import `client`, `model`
+and this room. Must not know Spark.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class _RunRequest:
         return frozenset(self.tables) - frozenset(outputs.uuids)
 
     def record(self, pins: Mapping[Parts, ReadPin], *, outputs: RunOutputs) -> dict[str, object]:
-        """Return the options for the run's record, which a resume, a publish or a discard needs."""
+        """Return the options for the run's record, which resuming, publishing or discarding needs."""
         return self.options.to_record() | {
             "pins": record_json.encode_pins(pins),
             "tables": [list(table) for table in self.tables],
@@ -155,7 +155,7 @@ class _RunRequest:
         }
 
     def steps_told(self) -> list[dict[str, object]]:
-        """Return the reads and the output of each step, for the run's record."""
+        """Return the inputs and the output of each step, for the run's record."""
         return [
             {
                 "name": step.name,
@@ -189,7 +189,7 @@ def _begin_run(
 def _start_at_server(
     request: _RunRequest, client: Client, *, record: Mapping[str, object], patience: RetryPolicy
 ) -> Run:
-    """Start the run at the server. A lost answer is retried with the same id."""
+    """Start the run at the server. If the response is lost, the request is retried with the same id."""
     return patience.on(
         lambda: client.runs.start(
             request.pipeline.name,

@@ -1,7 +1,7 @@
 """The stop signal of a run, with its reason.
 
-Job: one flag that a thread sets and others see. May import this package only. The first reason wins: a run that lost
-its lease cannot be cancelled later.
+One flag that a thread sets and others read. May import this package only. The first reason is kept: a run that lost its
+lease cannot be cancelled later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class StopSignal:
         self._reason: RunStopped | None = None
 
     def ask(self, why: EndReason, message: str) -> None:
-        """Request a stop. The first reason stays."""
+        """Request a stop. The first reason is kept."""
         with self._lock:
             if self._reason is None:
                 self._reason = RunStopped(why, message)
@@ -46,5 +46,5 @@ class StopSignal:
             raise RunStopped(self._reason.why, self._reason.message)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a number of seconds, or until a stop is requested. Returns whether it was."""
+        """Wait for a number of seconds, or until a stop is requested. Returns whether one was requested."""
         return self._asked.wait(seconds)

@@ -1,4 +1,4 @@
-"""Audit: reads the lines of the audit, all for a metalake's owner or a service admin, their own for users.
+"""Audit: reads audit lines. A metalake's owner and a service admin read all of them, other users their own.
 
 May import the rooms below. Must not know any wire format. A reader sees every change that was committed before the
 request.
@@ -22,7 +22,8 @@ from limnos.store.activity.audit import AuditFilter, lines_read
 
 PAGE_MAX: Final = 1_000
 BITES_MAX: Final = 500
-"""How many batches of changes a reader turns into lines before reading: a hundred thousand changes in all."""
+"""The maximum number of batches of changes that one read converts into audit lines: a hundred thousand changes in all.
+"""
 
 
 class AuditLinesPage(NamedTuple):
@@ -79,7 +80,10 @@ def _narrow_to_caller(request_view: RequestView, audit_filter: AuditFilter) -> A
 
 
 async def audit_catch_up(ctx: Context) -> None:
-    """Make lines of all changes that were committed before this call. Raises ServiceUnavailable if too many wait."""
+    """Convert all changes that were committed before this call into audit lines.
+
+    Raises ServiceUnavailable if too many wait.
+    """
     await ctx.services.audit.flush()
     for _ in range(BITES_MAX):
         if not await ctx.services.audit.collect():

@@ -38,7 +38,7 @@ LINES_PER_FILE: Final = 100_000
 
 
 class AuditExport(msgspec.Struct, frozen=True):
-    """Write the lines of some days below a location: from `since` up to but without `until`."""
+    """Write the lines of some days below a location: from `since` (inclusive) to `until` (exclusive)."""
 
     location: str
     since: date
@@ -46,7 +46,7 @@ class AuditExport(msgspec.Struct, frozen=True):
 
 
 class AuditDays(msgspec.Struct, frozen=True):
-    """The first day that has not been written yet."""
+    """The task payload: the first day that has not been exported yet."""
 
     next: date | None = None
 
@@ -84,7 +84,7 @@ async def audit_export(ctx: Context, *, location: str | None, since: date | None
 
 
 def export_leave(tx: Tx, permit: Permit[AuditExport]) -> int:
-    """Create the task. Returns its id."""
+    """Create the export task. Returns its id."""
     return tx.tasks.create(EXPORT_AUDIT, msgspec.json.encode(permit.command).decode())
 
 
@@ -100,7 +100,7 @@ async def export_run(work: TaskContext, payload: AuditExport) -> str:
 
 
 async def days_run(work: TaskContext, payload: AuditDays) -> tuple[AuditDays, str | None]:
-    """Write the days that are over since the last round, if the settings name a location.
+    """Export the days that have ended since the last round, if the settings name a location.
 
     Returns the next payload and a summary.
     """
@@ -116,7 +116,7 @@ async def days_run(work: TaskContext, payload: AuditDays) -> tuple[AuditDays, st
 
 
 async def day_write(work: TaskContext, location: str, *, day: date) -> tuple[int, int]:
-    """Write a day's lines. Returns the number of files and of lines."""
+    """Export one day's lines. Returns the number of files and of lines."""
     files = total = after = 0
     while lines := await _lines(work, day, after=after):
         target = f"{location.rstrip('/')}/{name_of(day, lines)}"

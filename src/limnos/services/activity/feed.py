@@ -37,7 +37,7 @@ from limnos.view.keys import listing_key
 LIMIT_MAX: Final = 1_000
 WAIT_S_MAX: Final = 60.0
 PARTS_MAX: Final = 20
-"""How many parts without visible changes one request reads."""
+"""The maximum number of parts of the feed without visible changes that one request reads."""
 ATTEMPTS_MAX: Final = 20
 NOW: Final = "now"
 OLDEST_WORD: Final = "oldest"
@@ -149,7 +149,7 @@ async def page_read(
 
 
 def _in_order(changes: list[list[PublishedChange]]) -> list[PublishedChange]:
-    """Merge the changes of several zones by their times; the order within each zone stays, whatever its times."""
+    """Merge the changes of several zones by time, and preserve the order within each zone."""
     results: list[tuple[int, PublishedChange]] = []
     for part in changes:
         latest = 0
@@ -192,13 +192,13 @@ def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> d
 
 
 async def position_restrict(ctx: Context, position: FeedPosition) -> FeedPosition:
-    """Return a position without zones outside its home; a forged position may name any zone."""
+    """Remove zones outside its home from a position: a forged position may name any zone."""
     own = await _own_of(ctx, position.zones.keys(), home=position.home)
     return msgspec.structs.replace(position, zones={zone: at for zone, at in position.zones.items() if zone in own})
 
 
 async def _own_of(ctx: Context, zones: Collection[int], *, home: int) -> set[int]:
-    """Return the zones that belong to the home: itself, and its present and former catalogs."""
+    """Return the zones that belong to the home: its own, and those of its present and former catalogs."""
     node_positions = await ctx.look_up(partial(zones_read, zones))
     return {
         zone
@@ -208,7 +208,7 @@ async def _own_of(ctx: Context, zones: Collection[int], *, home: int) -> set[int
 
 
 def _refuse_lost(position: FeedPosition | None, part: FeedSlice) -> None:
-    """Refuse to continue where changes are missing. Raises PositionPruned."""
+    """Raise PositionPruned if changes after the position are missing."""
     if position is None:
         return
     if position.epoch != part.epoch:

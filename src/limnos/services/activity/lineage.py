@@ -99,7 +99,7 @@ class _LineageItem(NamedTuple):
 
 
 class _NothingToKeep(Exception):
-    """No reported edge may be stored."""
+    """Raised if no reported edge may be stored."""
 
 
 async def home_find(ctx: Context, metalake: str) -> UsableCatalogs:
@@ -157,7 +157,7 @@ class _LineageIntake:
         self._fields: dict[LineageKey, FieldNames] = {}
 
     def sort(self, lineages: Sequence[EventLineage]) -> dict[str, list[_LineageItem]]:
-        """Group the reports by the catalog that decides on them; hidden datasets are rejected."""
+        """Group the reports by the catalog that decides on them, and reject hidden datasets."""
         sorted_: dict[str, list[_LineageItem]] = {}
         for event in lineages:
             for output in event.outputs:

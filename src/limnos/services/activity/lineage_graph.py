@@ -51,7 +51,7 @@ GraphPlace = tuple[int, int, str]
 A table has 0 and "".
 """
 WHOLE: Final = (EVERY_FIELD, "")
-"""The rest of a graph position that means a whole table."""
+"""The column part of a graph position that stands for the whole table."""
 
 
 class LineageStatement(NamedTuple):
@@ -202,7 +202,7 @@ class _GraphWalk:
         return _GraphPicture(self, visible_objects).draw(root)
 
     async def _read(self, at: Iterable[GraphPlace], visible_objects: VisibleObjects) -> list[_GraphStep]:
-        """Read the stored lineage edges that begin or end at the given objects and columns."""
+        """Read the stored edges that begin or end at the given objects and columns."""
         up = self.question.up
         if not self.by_column:
             edges = await self.ctx.look_up(partial(edges_read, {place[0] for place in at}, up=up, limit=ROWS_MAX))
@@ -235,7 +235,7 @@ class _GraphWalk:
         return NOTHING if names is None else names
 
     async def _look(self, ids: set[int]) -> VisibleObjects:
-        """Read the visible ones of some objects, and the ids of external datasets."""
+        """Read the visible objects among the given ids, and the ids of external datasets."""
         self.known |= ids
         unknown = ids - self.outside.keys()
         self.outside |= await self.ctx.look_up(partial(external_datasets_read, unknown))
@@ -244,7 +244,7 @@ class _GraphWalk:
         )
 
     def _named(self, step: _GraphStep, visible_objects: VisibleObjects) -> _GraphStep:
-        """Replace a column that was reported by name by its present field id, if it has one."""
+        """Replace a column that was reported by name by its current field id, if it has one."""
         node_id, field_id, name = step.neighbour
         if field_id == UNKNOWN_FIELD:
             number = self._fields(node_id, visible_objects).current.get(name)
@@ -345,7 +345,7 @@ class _GraphPicture:
             arcs[key] = known._replace(sayings=(*known.sayings, saying)[:SAYINGS_MAX])
 
     def _spot(self, place: GraphPlace) -> GraphPlace:
-        """Return the vertex's key; all columns of a hidden object share one."""
+        """Return the key of a vertex; all columns of a hidden object share one."""
         is_hidden = place[0] not in self.walk.outside and self.visible_objects.get(place[0]) is None
         return (place[0], *WHOLE) if is_hidden else place
 

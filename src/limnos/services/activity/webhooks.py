@@ -142,7 +142,9 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
 
 
 async def _start(ctx: Context, metalake: str, after: str) -> str:
-    """Return a position's text: a given one, the newest, or the oldest. Raises BadRequest, PositionPruned."""
+    """Return the text of the starting position: the given one, the newest, or the oldest. Raises BadRequest,
+    PositionPruned.
+    """
     feed_position = None if after in (NOW, OLDEST_WORD) else position_of(after)
     page = await page_read(ctx, RequestScope(metalake), feed_position, limit=1, start=NEWEST)
     if feed_position is not None:

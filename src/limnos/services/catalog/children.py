@@ -42,7 +42,7 @@ _LISTS: Final = {
 
 
 class ChildrenRequest(NamedTuple):
-    """A request for a page: children after a kind and a name, at most `size`; of one kind if `kind` is given."""
+    """A request for a page: at most `size` children after a kind and a name, of one kind if `kind` is given."""
 
     after: tuple[Kind, str] | None = None
     size: int = 100
@@ -52,8 +52,8 @@ class ChildrenRequest(NamedTuple):
 class ChildObject(NamedTuple):
     """A child. Without `node` the caller may not load it.
 
-    - `owner`: the owner; None without one.
-    - `comment`: the comment; None without one.
+    - `owner`: the owner; None if it has none.
+    - `comment`: the comment; None if it has none.
     - `changed_at`: when it was last changed or committed to, in milliseconds since 1970.
     """
 
@@ -193,7 +193,7 @@ def _may_lie_there(request_view: RequestView, kind: Kind, *, parent: Levels) -> 
 
 
 def _refuse_missing(request_view: RequestView, parent: Levels, *, kind: Kind) -> None:
-    """Refuse a missing namespace in the words of its lists. Raises NotFound, PermissionDenied."""
+    """Raise the same error for a missing namespace as its lists do: NotFound or PermissionDenied."""
     if kind is Kind.NAMESPACE:
         listing_require(request_view, parent)
         raise request_view.missing(Kind.NAMESPACE, parent)
@@ -207,7 +207,7 @@ def _may_list(request_view: RequestView, kind: Kind, *, parent: Levels, chain: S
 
 
 def _record_decision(request_view: RequestView, kind: Kind, *, parent: Levels, chain: SecurableChain) -> None:
-    """Decide once more with the audit. Raises PermissionDenied if the list is refused."""
+    """Repeat the decision with an audit record. Raises PermissionDenied if the list is refused."""
     if kind is Kind.NAMESPACE:
         listing_require(request_view, parent)
     else:

@@ -82,7 +82,7 @@ class NamespaceMove(msgspec.Struct, frozen=True):
     name: str
     room: int | None
     frees: bool = False
-    """Whether the caller may end its protection. Otherwise a protected namespace keeps its parent."""
+    """Whether the caller may end its protection. If not, a protected namespace keeps its parent."""
 
 
 def already_exists(levels: Levels, holder: str = "namespace") -> AlreadyExists:
@@ -290,7 +290,7 @@ async def namespace_edit(
 
 
 def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
-    """Write the namespace's edited record; without a difference, write nothing."""
+    """Write the namespace's edited record, if it differs from the stored one."""
     command = permit.command
     node = tx.nodes.confirm(command.namespace)
     before = cast("NamespaceRecord", node.record)

@@ -70,7 +70,7 @@ class PlannedRename(NamedTuple):
 
 
 def _catalog(request_view: RequestView) -> Node:
-    """Return the catalog if the caller may alter it. Raises NotFound, NotInUse, PermissionDenied."""
+    """Return the catalog, for a caller who may alter it. Raises NotFound, NotInUse, PermissionDenied."""
     request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
     request_view.require_in_use()
     return request_view.catalog

@@ -32,7 +32,7 @@ NUMBER_BYTES: Final = 12
 SWITCHES: Final = ("switching", "unswitching")
 """States whose next step writes the catalog's own record, which belongs to the metalake's zone."""
 _RESTS: Final = ("planned", "migrated")
-"""States in which no migration runs."""
+"""States in which no migration is running."""
 
 
 class NestingGoal(NamedTuple):
@@ -75,7 +75,7 @@ class NestingStep(msgspec.Struct, frozen=True):
 
 
 class NestingBegin(msgspec.Struct, frozen=True):
-    """Plan the renames of names that contain a separator."""
+    """Plan to rename the namespaces whose names contain a separator."""
 
     step: NestingStep
     separator: str

@@ -51,7 +51,7 @@ from limnos.view.cache_miss import for_each
 
 _TABLE, _MAY_PROBE = Kind.TABLE, Action.TABLE_MAY_PROBE
 _EXISTS, _LOAD = Action.TABLE_EXISTS, Action.TABLE_LOAD
-"""Module constants, since reading a member of an enum costs a tenth of a microsecond and these are used most."""
+"""Module constants: reading an enum member costs a tenth of a microsecond, and these are used most."""
 
 
 class TableCreate(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class TableMove(msgspec.Struct, frozen=True):
     into: Node
     name: str
     frees: bool = False
-    """Whether the caller may end its protection. Otherwise a protected table keeps its namespace."""
+    """Whether the caller may end its protection. If not, a protected table keeps its namespace."""
 
 
 def table_find(
@@ -181,7 +181,7 @@ class NewTable(NamedTuple):
     owner_id: int | None
     place: CatalogStorage
     home: str | None
-    """The location set on its namespace; None without one."""
+    """The location set on its namespace; None if it has none."""
 
     def command(
         self, name: str, document: MetadataDocument, *, data_paths: tuple[str, ...] = ()

@@ -36,7 +36,7 @@ from limnos.services.storage.namespace_locations import inherited_location
 from limnos.store.tx import Tx
 
 NOBODY = 0
-"""The writer of a view that was created while access control was off."""
+"""The writer's id of a view that was created while access control was off."""
 
 
 class ViewState(NamedTuple):
@@ -71,7 +71,7 @@ class ViewMove(msgspec.Struct, frozen=True):
     into: Node
     name: str
     frees: bool = False
-    """Whether the caller may end its protection. Otherwise a protected view keeps its namespace."""
+    """Whether the caller may end its protection. If not, a protected view keeps its namespace."""
 
 
 def view_find(request_view: RequestView, namespace: Levels, name: str, action: Action) -> AuthorizedObject[Node]:

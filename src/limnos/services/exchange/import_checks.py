@@ -58,7 +58,7 @@ _REPORTED_ERRORS: Final = (
 )  # fmt: skip
 _TYPE_WORDS: Final = {1: "RELATIONAL", 2: "FILE", 3: "STREAM", 4: "ML"}
 KINDS: Final[Mapping[str, Kind]] = {kind.word: kind for kind in RESTS}
-"""The kinds of entity records, by their words."""
+"""The kinds of entity records, by name."""
 
 
 class CheckedRecord(NamedTuple):

@@ -298,7 +298,7 @@ class ImportPart(ImportWriter):
     # -- helpers --------------------------------------------------------------------------------------------------
 
     def trailer(self, ready: CheckedRecord) -> None:
-        """Verify the trailer's record count and mark the import complete. Raises BadRequest for another count."""
+        """Verify the trailer's record count and mark the import complete. Raises BadRequest if the counts differ."""
         records = ready.record.trailer.records
         if records != ready.number:
             raise BadRequest(

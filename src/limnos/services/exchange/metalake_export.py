@@ -155,7 +155,7 @@ class _MetalakeExport:
         return export_record
 
     def _shown(self, record: CatalogRecord) -> tuple[dict[str, str], list[str]]:
-        """Return a catalog's properties without secrets, and the names of the omitted ones."""
+        """Return a catalog's properties without secrets, and the names of the secret ones."""
         if self._secrets:
             return self._keys.opened(record.properties), []
         masked = [key for key, value in record.properties.items() if is_secret(key) or mask_passwords(value) != value]

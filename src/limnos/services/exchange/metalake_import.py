@@ -1,8 +1,8 @@
 """Metalake import: begun under a name, fed in batches by the client, and then published as a whole or abandoned.
 
 May import the rooms below. Must not know any wire format but the export's. Received records are in the store but not
-reachable, so an interrupted client continues after the last record that the import has. A task deletes an abandoned
-import, also one that nobody fed for a day. Decision record 0081.
+reachable, so an interrupted client continues after the last record that the import has. A task deletes abandoned
+imports, and imports that received no batch for a day. Decision record 0081.
 """
 
 from __future__ import annotations
@@ -45,11 +45,13 @@ IDS: Final = ("keep", "map")
 PRUNE_IMPORT: Final = "prune-import"
 PRUNED_AT_ONCE: Final = 500
 IDLE_MS: Final = 86_400_000
-"""How long an import that nobody feeds is kept, in milliseconds."""
+"""How long an import without new batches is kept, in milliseconds."""
 
 
 class ImportBegin(msgspec.Struct, frozen=True):
-    """Begin the import of a metalake under a name. `form` is the format of the file; `keeps`: ids stay as they are."""
+    """Begin the import of a metalake under a name. `form` is the format of the file; `keeps`: the objects keep their
+    ids.
+    """
 
     name: str
     form: str
@@ -336,7 +338,7 @@ async def import_prune(work: TaskContext, payload: PruneImport) -> None:
 
 
 async def imports_prune(work: TaskContext) -> None:
-    """Abandon imports that nobody has fed for a day."""
+    """Abandon imports that received no batch for a day."""
 
     def give_up(tx: Tx) -> None:
         for import_id in tx.imports.idle(before=tx.now_ms - IDLE_MS):

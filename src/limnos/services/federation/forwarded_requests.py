@@ -44,7 +44,9 @@ from limnos.sources.connectors.registry import NEVER, TO_READERS, VENDED
 
 
 class SourceObjectRequest(NamedTuple):
-    """An object of a source, the action on it, and the action whose right lets a caller learn that it is missing."""
+    """A request for an object of a source: the action on it, and the action whose right lets a caller learn that it is
+    missing.
+    """
 
     kind: Kind
     path: Levels

@@ -37,7 +37,7 @@ class FederatedSchema(NamedTuple):
 
 
 def schemas_visible(request_view: RequestView, parent: Levels = ()) -> VisibleSourceNames:
-    """Decide on listing schemas: the outermost, or those in `parent`. Raises PermissionDenied."""
+    """Decide on listing schemas: those in `parent`, or the top-level ones. Raises PermissionDenied."""
     request_view.require_in_use()
     listing_require(request_view, parent)
     chain = placeholder_find(request_view, Kind.NAMESPACE, path=parent)[1] if parent else request_view.settled.outer

@@ -69,18 +69,18 @@ class SourceConnectors:
         question: Callable[[C], T],
         changes: bool = False,
     ) -> T:
-        """Ask a catalog's connector a question.
+        """Call a catalog's connector.
 
         Args:
             origin: The catalog and its source.
             of: Returns the connector's capability; None if it lacks it.
-            question: The question to that capability. It runs in a thread.
-            changes: Whether the question changes the source.
+            question: A function that calls that capability. It runs in a thread.
+            changes: Whether the call changes the source.
 
         Raises:
             UnsupportedOperation: The connector lacks the capability.
             SourceFailed: There was no answer in time.
-            StateUnknown: There was no answer in time to a question that `changes`, so that it may yet be carried out.
+            StateUnknown: A call that `changes` got no answer in time, so it may still take effect.
         """
         connector = of(self._connector(origin))
         if connector is None:
@@ -134,7 +134,7 @@ def no_sources() -> SourceConnectors:
 
 
 class _SourceTimeout(LimnosError):
-    """A source gave no answer in time. Never leaves this module."""
+    """Raised if a source gives no answer in time. Never leaves this module."""
 
 
 def _timeout_error() -> LimnosError:

@@ -62,7 +62,7 @@ class AttachmentsChange(msgspec.Struct, frozen=True):
 
 
 class ObjectAttachment(NamedTuple):
-    """A tag or policy as an object has it, its own or inherited; a tag with its values there."""
+    """A tag or policy on an object, its own or inherited; a tag with its values there."""
 
     node: Node
     inherited: bool
@@ -277,7 +277,7 @@ def _known_row(places: list[_AttachmentRow], request_views: dict[str, RequestVie
 def _attached_object(
     request_view: RequestView, row: _AttachmentRow, *, columns: dict[tuple[str, ...], dict[int, str]]
 ) -> AttachedObject | None:
-    """Return an object that the caller may know; None for others, and for one that was renamed or dropped since."""
+    """Return an object that the caller may know. Returns None if it is hidden, or was renamed or dropped since."""
     if row.kind is Kind.CATALOG:
         return (
             AttachedObject(*row[:2])

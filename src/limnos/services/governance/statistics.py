@@ -57,7 +57,7 @@ class StatisticsDrop(msgspec.Struct, frozen=True):
 
 
 class _StatisticsTarget(NamedTuple):
-    """The object of statistics: a table, its chain, and a column's field id (`OWN` for the table)."""
+    """The target of statistics: a table, its chain, and a column's field id (`OWN` for the table)."""
 
     table: Node
     chain: SecurableChain

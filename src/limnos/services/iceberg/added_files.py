@@ -104,7 +104,7 @@ class _AddedFilesCheck:
                 await self._snapshot(files, snapshot=snapshot, ids=ids)
 
     def left_out(self, reason: str, count: int) -> None:
-        """Log and count files that were not checked."""
+        """Log and count the files that were not checked."""
         LOOKED_AT["not looked for",] += count
         log.warning("files of a commit were not looked for", reason=reason, count=count)
 

@@ -31,7 +31,9 @@ class CommitState(NamedTuple):
 
 
 class CommitGuards(NamedTuple):
-    """What the transaction of a commit checks: the snapshots that it removes, and until when it must be made."""
+    """Conditions that a commit's transaction checks: the removed snapshots are not needed, and the deadline has not
+    passed.
+    """
 
     removed: frozenset[int]
     fence_until: float | None

@@ -88,15 +88,15 @@ class TableCommit(msgspec.Struct, frozen=True):
     data_paths: tuple[str, ...] = ()
     """Locations outside the table's own to which it sends writers from now on."""
     keeps_words: bool = False
-    """Whether its comment and its current schema stay, so that searches have nothing to read."""
+    """Whether its comment and its current schema stay, so that the search index needs no update."""
     fence_until: float | None = None
-    """Until when it must be made, as `orphan_fence.fence_check` says."""
+    """The time by which the commit must end; `orphan_fence.fence_check` sets it."""
     token_id: int | None = None
     """The token of the maintenance operation that commits, whose lease must be valid."""
 
 
 class LostRace(Exception):
-    """Another commit came first: build again on its result."""
+    """Raised if another commit came first: build again on its result."""
 
 
 class CommitBase(NamedTuple):
@@ -192,14 +192,14 @@ async def table_commit(
 
 
 def commit_files_of(change: CommitChange, *, document: MetadataDocument | None, place: CatalogStorage) -> CommitFiles:
-    """Return the part of a change that concerns files."""
+    """Return the files of a change, for the check of added files."""
     return CommitFiles(change.updates, change.raw, document, place)
 
 
 async def _check_operation(
     request: TableCommitRequest, base: CommitBase
 ) -> tuple[TableCommitRequest, RewriteFigures | None]:
-    """Check the commit of a maintenance operation. Returns the request as it is carried out, and what it does."""
+    """Check the commit of a maintenance operation. Returns the checked request and its effect."""
     checked = await rewrite_check(
         request.ctx, document=base.document, place=base.place, token_id=base.token_id or 0, change=request.change
     )
@@ -290,7 +290,7 @@ async def change_apply(
 
 
 async def change_create(services: NodeServices, change: CommitChange) -> NewMetadata:
-    """Build the metadata of a table that a commit creates, from its updates alone."""
+    """Build the metadata of a table that a commit creates, from the commit's updates alone."""
     now_ms, ahead_ms = services.store.time.now_ms(), services.defaults.clock_ahead_ms
     if change.raw is None:
         return NewMetadata(

@@ -1,4 +1,5 @@
-"""Dataset fence: what commits of other clients may change in a dataset's table, and the lock that a SQL++ commit needs.
+"""Dataset fence: limits what commits of other clients may change in a dataset's table, and verifies the lock of a SQL++
+commit.
 
 May import the rooms below. Must not know any wire format. A dataset with a primary key takes rows only from SQL++, so
 that keys stay unique, until its owner allows other writers. The check compares the metadata before and after a commit.

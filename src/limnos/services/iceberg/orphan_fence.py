@@ -3,7 +3,7 @@
 May import the rooms below and `formats.iceberg`. Must not know when files are deleted. A writer may be slower than the
 age of orphan files, and its commit would then leave a table that nobody can read. A node knows the tables with such
 files for `KNOWLEDGE_S`, so that a commit to any other table costs no statement. A commit is refused if it ends later
-than `KNOWLEDGE_MAX_S` after its node last asked. The removal waits longer than that between mark and deletion.
+than `KNOWLEDGE_MAX_S` after its node last read that list. The removal waits longer than that between mark and deletion.
 """
 
 from __future__ import annotations
@@ -37,14 +37,16 @@ seconds_since_boot = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME",
 
 
 class FenceKnowledge(NamedTuple):
-    """The tables with files that are being deleted, or were, and when this node asked, in seconds since boot."""
+    """The tables with files that are being deleted, or were, and when this node last read them from the store, in
+    seconds since boot.
+    """
 
     tables: frozenset[int] = frozenset()
     asked_at: float = float("-inf")
 
 
 class OrphanFence:
-    """What one node knows of the fence."""
+    """One node's knowledge of the tables whose files are being deleted as orphans."""
 
     def __init__(self) -> None:
         self.knowledge = FenceKnowledge()
@@ -68,7 +70,7 @@ class AnyChange(Protocol):
 
 
 def fence_require(fence_until: float | None) -> None:
-    """Refuse a commit whose node asked about the fence too long ago. Raises ServiceUnavailable.
+    """Refuse a commit whose node read the fenced tables too long ago. Raises ServiceUnavailable.
 
     Call it after the document was swapped, in the transaction.
     """
@@ -88,7 +90,7 @@ async def fence_check(
         place: The storage of its catalog.
 
     Returns:
-        Until when the commit must have ended, for `fence_require`; None for a new table.
+        The time by which the commit must end, for `fence_require`; None for a new table.
 
     Raises:
         CommitConflict: A file is being deleted, or was deleted.
@@ -109,7 +111,9 @@ async def fence_check(
 
 
 def _may_add(change: AnyChange) -> bool:
-    """Return whether a change may name new files. In the body of a large request, text may be escaped."""
+    """Return whether a change may name new files. Text in the body of a large request may be escaped, so that the
+    answer errs towards True.
+    """
     if change.raw is not None:
         return any(each in change.raw for each in _ADDS)
     actions = [each.get("action") for each in change.updates if isinstance(each, dict)]

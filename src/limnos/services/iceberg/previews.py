@@ -2,7 +2,7 @@
 
 May import the rooms below and the part of `formats.scans` that needs no library. Must not know any wire format. The
 decision is that of a scan, so restrictions apply as they do there. Worker processes read the files, with limits for
-rows, bytes and time. Each preview leaves a line in the audit, because rows leave the lake by it.
+rows, bytes and time. Each preview is audited, because rows leave the lake.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ROWS_MAX: Final = 200
 COLUMNS_MAX: Final = 60
 ANSWER_BYTES_MAX: Final = 1 << 20
 READ_BYTES_MAX: Final = 64 << 20
-"""The most bytes of data and delete files that one preview reads."""
+"""The maximum number of bytes of data and delete files that one preview reads."""
 FILES_MAX: Final = 20
 DEADLINE_S: Final = 10.0
 CALLER_MAX: Final = 2
@@ -49,9 +49,9 @@ _ENDED: Final = (
 
 
 class PreviewRequest(NamedTuple):
-    """How many rows of which columns a caller wants, of a snapshot or of the current one.
+    """The requested number of rows and columns, of a given snapshot or the current one.
 
-    Without names the first `COLUMNS_MAX` columns.
+    If no columns are named, the first `COLUMNS_MAX` are returned.
     """
 
     rows: int = 100
@@ -75,9 +75,9 @@ class PreviewColumn(NamedTuple):
 
 
 class TablePreview(NamedTuple):
-    """The first rows of a table. `is_complete` says that the caller may see no others.
+    """The first rows of a table. `is_complete` is true if these are all rows that the caller may see.
 
-    `columns_left_out` counts the columns that were not asked for, or beyond the limit.
+    `columns_left_out` is the number of columns that were not requested or exceed the limit.
     """
 
     columns: tuple[PreviewColumn, ...]
@@ -256,7 +256,7 @@ class _PreviewReading:
 
 
 def _audit(ctx: Context, scanned: ScanTarget, *, preview: TablePreview, path: Levels) -> None:
-    """Write an audit line about a preview, even if the audit leaves out reads."""
+    """Write an audit line about a preview, even if reads are not audited."""
     asker = ctx.asker
     origin = RequestOrigin() if asker is None else asker.origin()
     decided = [] if asker is None else asker.decided or []

@@ -49,7 +49,7 @@ class TableReplace(msgspec.Struct, frozen=True):
     document: MetadataDocument
     expected: int
     removed: frozenset[int] = frozenset()
-    """The snapshots of the table that the other metadata does not have."""
+    """The snapshots of the table that the new metadata does not contain."""
     data_paths: tuple[str, ...] = ()
 
 

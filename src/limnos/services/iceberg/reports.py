@@ -51,7 +51,7 @@ class ReportQueue:
         self._permit = upkeep_permit("limnos")
 
     def take(self, report: MetricsReportRow) -> None:
-        """Queue a report, unless the server keeps none, it is not in the sample, or the queue is full."""
+        """Queue a report, unless the server stores no reports, it is not in the sample, or the queue is full."""
         if not self.keep_ms or (self.sample < 1 and random.random() >= self.sample):  # noqa: S311 - a sample
             TAKEN["left out",] += 1
             return

@@ -70,7 +70,7 @@ def _list_directories(home: str, beat: Heartbeat, *, properties: Mapping[str, st
 
 
 def _forget_ended(home: str, tx: Tx) -> set[str]:
-    """Delete the rows of directories whose plans have ended. Returns the directories that plans need."""
+    """Delete the rows of directories whose plans have ended. Returns the directories that are still in use."""
     while len(tx.restricted_reads.end(home)) == ENDED_AT_ONCE:
         pass
     return tx.restricted_reads.known()

@@ -26,13 +26,12 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.restricted_reads")
 IDLE_MS: Final = 600_000
-"""How long a shared directory stays after its last plan was cancelled, in milliseconds.
+"""How long a shared directory is kept after its last plan was cancelled, in milliseconds.
 
 Iceberg's Java library cancels each plan when it has read it, and often plans again soon.
 """
 FLUSHES: Final = 16
-"""In how many parts a quota is divided: a plan checks its quotas each time it has written one part of the smaller
-one.
+"""The number of parts of a quota: a plan checks its quotas each time it has written one such part of the smaller one.
 """
 _PERMIT: Final = upkeep_permit("limnos")
 

@@ -1,4 +1,4 @@
-"""Restricted tables: what a restricted user sees of a table, namely its columns and snapshots but none of its files.
+"""Restricted tables: restricted users see a table's columns and snapshots, but none of its files.
 
 May import the rooms below and `formats.iceberg`. Must not know any wire format. Restricted users may do no action that
 opens files (`access.restrictions.CLOSED`), so a route that does not call this module refuses them. Routes that call it

@@ -55,7 +55,7 @@ class ManifestReader(Protocol):
 
 
 class CheckedRewrite(NamedTuple):
-    """A checked commit: its requirements and updates, which name the operation, and what it does."""
+    """A checked commit: its requirements and updates, which name the operation, and its effect."""
 
     requirements: list[object]
     updates: list[object]
@@ -65,7 +65,7 @@ class CheckedRewrite(NamedTuple):
 async def rewrite_check(
     ctx: Context, *, document: MetadataDocument, place: CatalogStorage, token_id: int, change: CommitChange
 ) -> CheckedRewrite:
-    """Check a commit with an operation's token, and add to its snapshot what the server knows.
+    """Check a commit with an operation's token, and add the server's entries to the summary of its snapshot.
 
     Args:
         ctx: The request.
@@ -75,7 +75,7 @@ async def rewrite_check(
         change: The commit's requirements and updates.
 
     Raises:
-        BadRequest: It is no true rewrite, with the reason.
+        BadRequest: The commit does not only rewrite files; the message has the reason.
         PermissionDenied: The lease is over.
         InvalidTable: A manifest or the table's metadata cannot be read.
     """
@@ -169,14 +169,14 @@ async def _entries(ctx: Context, files: ManifestReader, *, location: str) -> dic
 def rewrite_require(tx: Tx, *, table_id: int, token_id: int | None) -> None:
     """Require in the commit's transaction that the lease is valid, and count the commit. Raises PermissionDenied.
 
-    `token_id` is None for a commit that is no maintenance operation's.
+    `token_id` is None for other commits.
     """
     if token_id is not None and not tx.rewrites.record_commit(token_id, node_id=table_id):
         raise PermissionDenied(LEASE_OVER)
 
 
 def rewrite_count(figures: RewriteFigures | None) -> None:
-    """Count a commit that was made."""
+    """Count a successful commit."""
     REWRITES["committed",] += 1
     if figures is not None:
         REWRITTEN_FILES[()] += figures.removed

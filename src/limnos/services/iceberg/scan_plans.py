@@ -28,7 +28,7 @@ _ID_LENGTH: Final = 32
 _TOLD_WHOLE: Final = "told-"
 """The prefix of ids of plans that were complete in their first answer.
 
-Iceberg's Java library cancels every plan when it has read it; for these ids there is no row to look for.
+Iceberg's Java library cancels every plan after reading it; plans with this prefix have no row.
 """
 
 
@@ -45,7 +45,7 @@ class ScanPlanView(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the plan has been computed."""
+        """Whether the computation of the plan has ended."""
         return self.scan_tasks is not None or bool(self.tasks)
 
 

@@ -37,11 +37,11 @@ from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.request.request_view import RequestView
 
 LIST_BYTES_MAX: Final = 64 << 20
-"""The largest manifest or manifest list that is read."""
+"""The maximum size of a manifest or manifest list that is read, in bytes."""
 DELETE_BYTES_MAX: Final = 64 << 20
-"""The total size of delete manifests that one scan may read, by the lengths in their lists."""
+"""The maximum total size of the delete manifests of one scan in bytes, by the lengths in their lists."""
 READ_BYTES_MAX: Final = 192 << 20
-"""The total size of what one step holds in memory at once, whatever lengths the lists state."""
+"""The maximum size of the bytes that one step holds in memory at once, whatever lengths the lists state."""
 
 
 class ScanTarget(NamedTuple):
@@ -52,7 +52,7 @@ class ScanTarget(NamedTuple):
     place: CatalogStorage
     request: ScanRequest
     bound: BoundRestrictions | None = None
-    """The restrictions that apply to the caller."""
+    """The restrictions that apply to the caller; None for an unrestricted caller."""
 
 
 class ScanTasks(NamedTuple):

@@ -38,7 +38,7 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.snapshot_pins")
 PINS_MAX: Final = 1_000
-"""How many tables one run pins, and how many plans one pin of this node counts."""
+"""The maximum number of tables that one run pins, and of plans that one pin of this node counts."""
 _KNOWN_MAX: Final = 10_000
 _REMOVES: Final = "remove-snapshots"
 _PERMIT: Final = upkeep_permit("limnos")
@@ -199,7 +199,7 @@ class PlanPins:
             await ctx.services.store.submit(_PERMIT, lambda tx: tx.snapshot_pins.plan_drop(pin.name))
 
     def _forget(self, now_ms: int) -> None:
-        """Forget expired pins, and all while there are too many."""
+        """Remove expired pins, and all pins if there are too many."""
         for key in [key for key, pin in self._held.items() if pin.expires_ms <= now_ms or len(self._held) > _KNOWN_MAX]:
             for plan_id in self._held.pop(key).plans:
                 self._by_plan.pop(plan_id, None)
@@ -213,7 +213,7 @@ def snapshots_of_scan(aim: ScanScope) -> tuple[int, ...]:
 
 
 async def _pin(ctx: Context, scanned: ScanTarget, *, name: str, snapshots: tuple[int, ...]) -> None:
-    """Write a pin. If the store cannot be written to, the scan goes on without one."""
+    """Write a pin. If the store cannot be written to, the scan continues without a pin."""
     keep_ms = ctx.services.defaults.scan_keep_ms
 
     def mutation(tx: Tx) -> bool:

@@ -164,7 +164,9 @@ class _SliceCheck:
         self.count = 0
         self.findings: list[FileFinding] = []
         self.has_moved = False
-        """Whether a manifest is done. Even a slow slice finishes one, so that the next slice begins elsewhere."""
+        """Whether a manifest has been checked. Even a slow slice finishes one, so that the next slice begins at
+        another.
+        """
         self._until = asyncio.get_running_loop().time() + SLICE_S
 
     def is_over(self) -> bool:
@@ -192,7 +194,7 @@ class _SliceCheck:
     async def _snapshot(
         self, snapshot: SnapshotFiles, before: SnapshotFiles | None, *, manifest: int, file: int
     ) -> tuple[int, int] | None:
-        """Check a snapshot from a position on. Returns where the slice ended; None if the snapshot is done."""
+        """Check a snapshot, starting at a position. Returns where the slice ended; None if the snapshot is done."""
         if self.is_over():
             return manifest, file
         listed = await self._manifests(snapshot, is_first=(manifest, file) == (0, 0))
@@ -226,7 +228,7 @@ class _SliceCheck:
             return ()
 
     async def _manifest(self, manifest: ListedManifest, snapshot: SnapshotFiles, *, skip: int) -> int | None:
-        """Check a manifest and its files, from one on.
+        """Check a manifest and its files, starting at a given file.
 
         Returns the file at which the slice ended; None if the manifest is done.
         """
@@ -251,7 +253,7 @@ class _SliceCheck:
         return skip + len(page.files) if page.has_more else None
 
     async def _look(self, files: Sequence[ListedFile], *, kind: str, snapshot: SnapshotFiles | None) -> None:
-        """Check that files exist and have their stated sizes, several at a time."""
+        """Check several files at a time for their existence and stated sizes."""
 
         async def look(file: ListedFile) -> FileFinding | None:
             try:
@@ -279,7 +281,7 @@ class _SliceCheck:
     def _finding(
         error: LimnosError, file: ListedFile, *, kind: str, snapshot: SnapshotFiles | None
     ) -> FileFinding:  # fmt: skip
-        """Return the problem of a file. Raises the error if it is the storage's and not the file's."""
+        """Return the problem of a file. Raises errors of the storage that do not concern the file."""
         if isinstance(error, MissingFile):
             problem = MISSING
         elif isinstance(error, OutsideRoots):

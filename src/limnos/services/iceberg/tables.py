@@ -70,7 +70,7 @@ def _now_ms() -> int:
 
 
 def file_to_verify(ctx: Context, document: MetadataDocument) -> str | None:
-    """Return the metadata file whose existence is checked before its table is answered; None if the setting asks for no
+    """Return the metadata file whose existence is checked before the response is sent; None if the setting asks for no
     check.
     """
     mode, location = ctx.services.defaults.verify_metadata_file, document.metadata_location
@@ -155,7 +155,7 @@ async def new_table_located(
     """Decide on creating a table whose path depends on how the catalog spells names, before the rest of the request is
     read.
 
-    Returns the path and the decision; None for a catalog of an external system, which decides by itself. Raises
+    Returns the path and the decision; None for a catalog of an external system, where the connector decides. Raises
     NotFound, AlreadyExists, PermissionDenied, BadRequest.
     """
 
@@ -198,7 +198,7 @@ async def table_make(
     draft: NewTable,
     delegates: bool = False,
 ) -> tuple[MetadataDocument, CatalogRecord]:
-    """Write a new table's metadata file and create the table; on a refusal the file is deleted again.
+    """Write a new table's metadata file and create the table; if the store refuses, the file is deleted again.
 
     Args:
         ctx: The request.
@@ -207,7 +207,7 @@ async def table_make(
         name: The table's name.
         whole: The metadata of the table.
         draft: The decision on the table.
-        delegates: Whether the client wants credentials. If none can be had, no table is created.
+        delegates: Whether the client wants credentials. If the server cannot vend them, no table is created.
 
     Returns:
         The table's document, and its catalog's record.

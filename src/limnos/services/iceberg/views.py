@@ -58,9 +58,7 @@ class ViewRequest(NamedTuple):
 
 
 class ViewReplace(msgspec.Struct, frozen=True):
-    """Replace a view's document if it is still the one that the replace was built on, and record the writer of its
-    text.
-    """
+    """Replace a view's document if no other replace has changed it, and record the writer of its text."""
 
     view: Node
     document: MetadataDocument | None
@@ -86,7 +84,8 @@ class ViewReplaceBase(NamedTuple):
 class ViewReplaceRequest(NamedTuple):
     """A request to replace a view.
 
-    `raw` is the body of a large one, whose parts are empty. `needs` finds the objects it will need.
+    `raw` is the body of a large request; the other parts are then empty. `needs` finds the objects that the view will
+    need.
     """
 
     namespace: Levels
@@ -102,7 +101,7 @@ class ViewReplaceRequest(NamedTuple):
 
 
 class _LostReplaceRace(Exception):
-    """Another replace came first: build again on its result."""
+    """Raised if another replace came first: build again on its result."""
 
 
 async def view_create(ctx: Context, scope: RequestScope, *, namespace: Levels, request: ViewRequest) -> ViewState:

@@ -1,8 +1,8 @@
-"""Consequences of a change of rights, in numbers, before it is made: who gains or loses which level on how much.
+"""Preview of a change of rights: how many users gain or lose which level of access on how many objects.
 
 May import the rooms below, `identity.grants` and this package's modules of access. Must not know any wire format. It
-reads only. Who may make the change may ask. Users with the same roles are decided together, and so are objects with
-the same rules, owners and containers.
+only reads. A caller needs the right to make the change. Users with the same roles are decided together, and so are
+objects with the same rules, owners and containers.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from limnos.store.identity.roles import role_part_read
 USERS_MAX: Final = 20_000
 USERS_AT_ONCE: Final = 250
 PAIRS_MAX: Final = 20_000
-"""Pairs of a class of users and a class of objects that are decided about."""
+"""The maximum number of pairs of a class of users and a class of objects that are decided."""
 PAIRS_AT_ONCE: Final = 25
 
 
 class RulesQuestion(NamedTuple):
-    """The change that grants privileges on an object to a role, or revokes them."""
+    """A change that grants privileges on an object to a role, or revokes them."""
 
     metalake: str
     role: str
@@ -56,7 +56,7 @@ class RulesQuestion(NamedTuple):
 
 
 class RolesQuestion(NamedTuple):
-    """The change that assigns roles to a user or group, or revokes them."""
+    """A change that assigns roles to a user or group, or revokes them."""
 
     metalake: str
     kind: Kind
@@ -102,7 +102,8 @@ class Consequence(NamedTuple):
     """The consequence of a change.
 
     `users` is the number of users whom the change concerns, `gaining` and `losing` those who gain or lose a level.
-    `objects` were looked at. `is_bounded` tells that more users or objects exist, or that classes were left out.
+    `objects` is the number of examined objects. `is_bounded` is true if more users or objects exist, or classes were
+    omitted.
     """
 
     users: int
@@ -193,7 +194,7 @@ async def _roots(ctx: Context, roles: tuple[RoleEntity, ...], *, outer: Securabl
 
 
 def _chain_in(nodes: Ancestry, object_id: int, *, outer: SecurableChain) -> SecurableChain | None:
-    """Return the chain of an object from its ancestry; None for a dropped object."""
+    """Return the chain of an object from its ancestors; None for a dropped object."""
     if object_id == outer[-1].id:
         return outer[-1:]
     links: list[ChainLink] = []
@@ -247,7 +248,7 @@ class _Tally:
 async def _compared(
     facts: SubtreeFacts, users: AffectedUsers, *, changed_rules: dict[int, list[RuleRow]], is_enforced: bool
 ) -> Consequence:
-    """Decide before and after the change for each class of users and of objects, and add up."""
+    """Decide before and after the change for each class of users and of objects, and add up the results."""
     after_rules = facts.rules | changed_rules
     objects = await classes_of(facts, after_rules, users=users)
     tally, pairs, is_bounded = _Tally(), 0, facts.is_bounded or users.is_bounded

@@ -1,7 +1,7 @@
-"""Holders of access: which users may do what to an object and why, and the rules and owners that give it.
+"""Holders of access: the users with access to an object, with reasons, and the rules and owners that grant it.
 
 May import the rooms below and `identity.access_objects`. Must not know any wire format. A page reads a bounded number
-of users, and its cost grows with them alone. Each page is true at one moment after the question.
+of users, and its cost grows with them alone. Each page shows the state at one moment after the request.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ from limnos.view.cache_miss import for_each
 
 PAGE_MAX: Final = 1_000
 USERS_AT_ONCE: Final = 250
-"""Users that one read takes; other requests run between two reads."""
+"""The number of users in one read; other requests run between two reads."""
 LOOKED_MAX: Final = 10_000
-"""Users that one page looks at."""
+"""The maximum number of users that one page examines."""
 ATTEMPTS_MAX: Final = 5
 LevelActions = dict[str, tuple[Action, ...]]
 
 
 class AccessHolder(NamedTuple):
-    """A user with access: why, by level or action, and the read restrictions that apply, by name and object."""
+    """A user with access: the reasons by level or action, and the names and objects of the read restrictions that
+    apply.
+    """
 
     user: str
     is_enabled: bool
@@ -55,7 +57,7 @@ class AccessHolder(NamedTuple):
 class HoldersPage(NamedTuple):
     """A page of holders. `following` is the name after which the next page begins; None at the end.
 
-    `asked` are the levels or the action that were looked at. `is_enforced` is False with access control off.
+    `asked` are the levels or the action of the request. `is_enforced` is False if access control is off.
     """
 
     kind: Kind
@@ -97,7 +99,7 @@ class AccessOwner(NamedTuple):
 
 
 class AccessRules(NamedTuple):
-    """The owners and rules that decide on an object, the object's own first; hidden roles are counted only."""
+    """The owners and rules that decide on an object, the object's own first; hidden roles are only counted."""
 
     kind: Kind
     owners: list[AccessOwner]

@@ -1,7 +1,7 @@
-"""Access to one object by many users: the facts that decide, read from the store, and decisions made from them.
+"""Access of many users to one object: reads the facts that decide from the store, and decides on them.
 
-May import the rooms below and `identity.explain`. Must not know any wire format. The policy is that of every request;
-only the facts are read for all users at once. Users with the same roles and groups share one decision.
+May import the rooms below and `identity.explain`. Must not know any wire format. The policy is the same as for every
+request; only the facts are read for all users at once. Users with the same roles and groups share one decision.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PRIVILEGES = {int(privilege): privilege for privilege in Privilege}
 
 
 class AccessQuestion(NamedTuple):
-    """The object of a question. `kind` None means the innermost kind of object that exists at the path."""
+    """The object of a request. If `kind` is None, the innermost kind of object that exists at the path."""
 
     metalake: str
     kind: Kind | None
@@ -39,7 +39,7 @@ class AccessQuestion(NamedTuple):
 
 
 class AccessTarget(NamedTuple):
-    """The object as the caller's request view has it. Restrictions are those of its catalog, by object."""
+    """The object in the caller's request view. Restrictions are those of its catalog, by object."""
 
     scope: RequestScope
     metalake_id: int
@@ -55,7 +55,7 @@ class AccessTarget(NamedTuple):
 
 
 async def scope_of_question(ctx: Context, question: AccessQuestion) -> RequestScope:
-    """Return the scope of a question's object. Raises BadRequest for a path that names no object of the kind."""
+    """Return the scope of a requested object. Raises BadRequest for a path that names no object of the kind."""
     kind = question.kind or (Kind.METALAKE if not question.path else Kind.CATALOG)
     if question.kind is not None:
         require_path(question.kind, question.path, metalake=question.metalake)
@@ -63,7 +63,9 @@ async def scope_of_question(ctx: Context, question: AccessQuestion) -> RequestSc
 
 
 def target_of(request_view: RequestView, question: AccessQuestion) -> AccessTarget:
-    """Return the object of a question, also if it is missing. Raises PermissionDenied to strangers."""
+    """Return the requested object, even if it is missing. Raises PermissionDenied if the caller is no user of the
+    metalake.
+    """
     request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
     kind = question.kind or _kind_at(request_view, question.path)
     chain = chain_to(request_view, kind, path=question.path)
@@ -94,7 +96,8 @@ def _kind_at(request_view: RequestView, path: tuple[str, ...]) -> Kind:
 
 
 def require_asker(request_view: RequestView, chain: SecurableChain) -> bool:
-    """Check that the caller may ask who has access to an object: who manages grants, or may grant on it.
+    """Check that the caller may list the holders of access to an object: a caller who manages grants, or may grant on
+    it.
 
     Returns whether the caller manages grants there, and so may see all names of roles. Raises PermissionDenied.
     """
@@ -141,7 +144,7 @@ class ObjectAccess:
         )  # fmt: skip
 
     def reasons(self, user: UserRow, actions: tuple[Action, ...]) -> tuple[DecisionFactor, ...] | None:
-        """Return why a user may take one of some actions; None if the user may take none."""
+        """Return the reasons why a user may take one of some actions; None if the user may take none."""
         key = (self._class_of(user), actions)
         if key not in self._made:
             self._made[key] = self._reasons(self.subject_of(user), actions)

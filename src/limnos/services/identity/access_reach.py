@@ -1,4 +1,4 @@
-"""Reach of a user: the objects below an object on which the user has access, counted and listed by path.
+"""Accessible objects of a user below an object, counted and listed by path.
 
 May import the rooms below and this package's modules of access. Must not know any wire format. The cost grows with the
 objects below. Objects with the same rules, owner and container share one decision.
@@ -26,7 +26,7 @@ from limnos.services.request.request_view import RequestView
 
 PAGE_MAX: Final = 1_000
 DECIDED_AT_ONCE: Final = 500
-"""Objects that are decided about before other requests have their turn."""
+"""The number of decisions after which other requests run."""
 
 
 class ReachedObject(NamedTuple):
@@ -50,8 +50,8 @@ class Reach(NamedTuple):
     """What a user may do below an object.
 
     `counts` are the numbers of objects by level and kind. `hidden` objects are counted, but the caller may not load
-    them. `looked` is how many objects were looked at, for callers who manage grants there; for others only how many
-    the user reaches, since they may not know of more. `is_bounded` tells that further objects were not looked at.
+    them. `looked` is the number of examined objects if the caller manages grants there, else only of those that the
+    user may access. `is_bounded` is true if more objects exist that were not examined.
     """
 
     user: str
@@ -76,7 +76,7 @@ async def access_reach(ctx: Context, question: AccessQuestion, *, request: Reach
 
     Raises:
         PermissionDenied: It is another user, and the caller does not manage grants there.
-        BadRequest: Nothing lies in that kind of object.
+        BadRequest: Objects of that kind contain no others.
     """
     scope = await scope_of_question(ctx, question)
 
@@ -132,7 +132,9 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
 
 
 class SubtreeDecisions:
-    """Decisions for one user on the objects of a subtree; objects that do not differ for the user share one."""
+    """Decisions for one user on the objects of a subtree; objects with the same facts for the user share one
+    decision.
+    """
 
     def __init__(self, subject: Subject, facts: SubtreeFacts) -> None:
         self.subject = subject

@@ -1,4 +1,4 @@
-"""Objects below an object with the facts that decide about them: owners, rules and read restrictions.
+"""Objects below an object with the facts that access decisions need: owners, rules and read restrictions.
 
 May import the rooms below. Must not know any wire format. Objects are read in parts, and other requests run between
 two parts, so a large subtree is not seen at one moment. `OBJECTS_MAX` bounds the walk.
@@ -20,7 +20,7 @@ from limnos.store.sql import Load
 
 OBJECTS_MAX: Final = 100_000
 AT_ONCE: Final = 500
-"""Objects that one read takes."""
+"""The number of objects in one read."""
 STATEMENTS_MAX: Final = 50
 
 
@@ -41,7 +41,7 @@ class _Open(NamedTuple):
 class SubtreeFacts:
     """Objects of one or more subtrees, with all facts of these objects and of the objects above them.
 
-    `rules` are read if they are asked for. `is_bounded` tells that the walk ended at `OBJECTS_MAX`.
+    `rules` are read only if requested. `is_bounded` is true if the walk ended at `OBJECTS_MAX`.
     """
 
     def __init__(self, *, with_rules: bool) -> None:
@@ -57,7 +57,7 @@ class SubtreeFacts:
         return self.owners.get(link.id)
 
     async def walk(self, ctx: Context, roots: Iterable[SecurableChain], *, objects_max: int = OBJECTS_MAX) -> None:
-        """Read the roots themselves, and everything below them."""
+        """Read the roots and everything below them."""
         entry = list(roots)
         for start in range(0, len(entry), AT_ONCE):
             part = entry[start : start + AT_ONCE]
@@ -114,5 +114,5 @@ def _may_hold(link: ChainLink) -> bool:
 
 
 def object_path(chain: SecurableChain) -> tuple[str, ...]:
-    """Return the path of an object below its metalake, the catalog first; of a metalake, nothing."""
+    """Return the path of an object below its metalake, the catalog first; empty for a metalake."""
     return tuple(link.name for link in reversed(chain[:-1]))

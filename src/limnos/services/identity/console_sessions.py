@@ -1,8 +1,8 @@
-"""Sessions of the console: opened with a password, a token, a one-use code or at the issuer, extended by use, ended.
+"""Sessions of the console: opened with a password, token, one-use code or at the issuer, extended by use, and ended.
 
 May import the rooms below. Must not know any wire format: the console's room puts the text into a cookie. A session
-never has more trust than what it was opened with. It ends with the token it was opened with, with the password, and
-when its user ends it, at the next request on every node.
+never has more trust than the credential that opened it. It ends, at the next request on every node, with its token or
+password, or when its user ends it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from limnos.view.keys import token_key
 CODE_S: Final = 120
 """How long a code can be used, in seconds."""
 EXTEND_EVERY_MS: Final = 300_000
-"""A session's expiry moves at most once in so many milliseconds, so that most clicks write nothing."""
+"""The minimum time between two extensions of a session, in milliseconds, so that most clicks write nothing."""
 CLIENT_NAME_MAX: Final = 100
 _NOBODY: Final = "Say who you are: a session of the console belongs to somebody"
 _OVER: Final = "The session is over: sign in again"
@@ -47,7 +47,9 @@ _NO_CODE: Final = "The code was used already or has expired: make a new one with
 
 
 class ConsoleSessionOpen(msgspec.Struct, frozen=True):
-    """Open a session or make a code. `password`, `opened_by` and `code` are what it is opened with; each must hold."""
+    """Open a session or make a code. Each given credential of `password`, `opened_by` and `code` must still be
+    valid.
+    """
 
     user: str
     client: str
@@ -57,7 +59,7 @@ class ConsoleSessionOpen(msgspec.Struct, frozen=True):
     root_id: int | None
     lives_s: int
     ends_ms: int | None
-    """The latest end of the session, where it is opened with something that expires."""
+    """The latest end of the session, if it is opened with a credential that expires."""
     rules: AccessSettings
     password: Password | None = None
     opened_by: int | None = None
@@ -126,7 +128,7 @@ async def session_open_with_password(
 
 
 async def session_open_with_header(ctx: Context, *, header: bytes, client: str) -> ConsoleSession:
-    """Open a session for the holder of a token or, where names are believed, for a name.
+    """Open a session for the holder of a token, or for a name if the server accepts names without proof.
 
     `header` is an Authorization header as any protocol takes it. The session ends when the token does. Raises
     AuthenticationFailed, ServiceUnavailable.
@@ -244,7 +246,7 @@ def _own(request_view: RequestView) -> Decision:
 
 
 def console_session_insert(tx: Tx, permit: Permit[ConsoleSessionOpen]) -> Token:
-    """Insert a session or a code, unless what it is opened with has ended meanwhile."""
+    """Insert a session or a code, unless the credential that opens it has ended meanwhile."""
     command = permit.command
     standing = tx.principals.standing(command.user)
     check_sign_in(command.rules, standing, user=command.user)

@@ -1,7 +1,7 @@
 """Grants: rules of roles (privileges on objects), and role assignments of users and groups.
 
 May import the rooms below. Must not know any wire format. Everything here belongs to the metalake's zone, whatever
-object it is about.
+object a rule is for.
 """
 
 from __future__ import annotations
@@ -102,13 +102,13 @@ def check_privilege_requests(wishes: tuple[PrivilegeRequest, ...]) -> None:
 
 
 def refuse_duplicates(wishes: tuple[PrivilegeRequest, ...]) -> None:
-    """Refuse a role that names the same object twice. Raises BadRequest."""
+    """Refuse a role request that names the same object twice. Raises BadRequest."""
     if len({(wish.kind, wish.full_name) for wish in wishes}) != len(wishes):
         raise BadRequest("The same object stands twice in the role: give it all its privileges in one place")
 
 
 def _find_grant_target(request_view: RequestView, wish: PrivilegeRequest, *, hides: bool) -> ResolvedGrants:
-    """Find the object of a request; with `hides` an object that the caller may not know is missing.
+    """Find the object of a request. With `hides`, an object that the caller may not know counts as missing.
 
     Raises NotFound, IllegalPrivilege.
     """

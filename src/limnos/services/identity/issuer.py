@@ -33,15 +33,15 @@ class AuthorizationRequest(NamedTuple):
 
 
 class Issuer(Protocol):
-    """Checks tokens of the external issuer, and has its settings."""
+    """Verifies tokens of the external issuer, and holds its settings."""
 
     name: str
     """The host of the issuer, for people; "" without a client by which browsers sign in."""
 
     metalakes: tuple[str, ...]
-    """The metalakes that learn of users and groups from its tokens."""
+    """The metalakes that store users and groups from its tokens."""
     remember_s: float
-    """How long a verified token is not verified again, in seconds."""
+    """How long a verification of a token is cached, in seconds."""
     client: PublicClient | None
     """The public client for signing in with a browser, if the settings name one."""
 

@@ -1,4 +1,4 @@
-"""Issuer sign-in: verifies a token of an external issuer, and stores what it says of its user in the metalakes.
+"""Issuer sign-in: verifies a token of an external issuer, and stores its user and groups in the metalakes.
 
 May import the rooms below. Must not know any wire format or the network: `ISSUER.of(services)` fetches the issuer's
 keys. The token's user becomes a user of the metalakes that the settings name, and a member of the groups there that the
@@ -46,7 +46,8 @@ class UserSignIn(msgspec.Struct, frozen=True):
 async def sign_in(
     services: NodeServices, header: bytes, *, request_id: str, asker: AuditedRequest | None = None
 ) -> Credential:
-    """Verify the JWT of an Authorization header and store its user in the metalakes; equal headers one at a time.
+    """Verify the JWT of an Authorization header and store its user in the metalakes; requests with equal headers wait
+    for each other.
 
     Raises AuthenticationFailed, ServiceUnavailable.
     """
@@ -85,7 +86,7 @@ async def store_identity(
 
 
 async def _check_user(ctx: Context, user: str) -> None:
-    """Refuse an unknown user whose name no new user may have. Raises BadRequest."""
+    """Refuse an unknown user whose name is not allowed for new users. Raises BadRequest."""
     admins = ctx.services.rules.service_admins
     if user in admins:
         return

@@ -1,8 +1,8 @@
-"""Logins: passwords of local users, and sessions that are opened with one and expire by themselves.
+"""Logins: passwords of local users, and the expiring sessions that they open.
 
 May import the rooms below. Must not know any wire format. A session is an expiring token that every protocol accepts,
 and a refresh token that can only refresh it. Both depend on the password: setting a new one ends them, at the next
-request, on every node. A session has the trust of its password when that was set.
+request, on every node. A session has the trust with which its password was set.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OVER: Final = "The session is over: sign in again with 'limnos login'"
 
 
 class PasswordPut(msgspec.Struct, frozen=True):
-    """Set a user's password, or delete it if `hashed` is None. `known` is the password that the decision saw."""
+    """Set a user's password, or delete it if `hashed` is None. `known` is the password at the time of the decision."""
 
     user: str
     hashed: str | None

@@ -2,7 +2,7 @@
 
 May import `access` and `model`. Must not know users or the store. Each node counts for itself. After too many wrong
 passwords, for a user or from an address, further attempts are refused without hashing, right or wrong: an immediate
-answer would tell which.
+answer would reveal which.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 AT_ONCE: Final = 2
 WAITING_MAX: Final = 64
 _RATES: Final = {"user": (10.0, 0.1), "address": (30.0, 0.5)}
-"""How many wrong passwords are allowed per user and per address: at first, and how many more each second."""
+"""How many wrong passwords are allowed per user and per address: the initial allowance, and the refill per second."""
 KNOWN_MAX: Final = 10_000
 
 
@@ -52,7 +52,7 @@ class PasswordAttempts:
 
     @contextmanager
     def one(self, *, user: str, address: str) -> Iterator[Callable[[], None]]:
-        """Take one attempt; the body calls the yielded function to return it if the password was right.
+        """Take one attempt from the allowance; calling the yielded function returns it if the password was right.
 
         Raises TooManyAttempts if no attempt is left.
         """

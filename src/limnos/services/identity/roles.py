@@ -85,7 +85,7 @@ def roles_list(request_view: RequestView) -> list[RoleEntity]:
 
 
 def _visible(request_view: RequestView) -> list[RoleEntity]:
-    """Return all roles that the caller may load, from one fact, however many there are."""
+    """Return all roles that the caller may load, read as one cached fact."""
     fact = require_fact(request_view.view, all_roles_key(request_view.metalake.id), zone=request_view.zone)
     if not request_view.rules.access_enabled:
         return [role for role, _ in fact]

@@ -1,8 +1,8 @@
 """Service accounts: users that are programs, with rotating secrets instead of a password.
 
-May import the rooms below. Must not know any wire format. A secret opens nothing itself: the client exchanges it for a
-short-lived token. Tokens opened by it, and tokens made with those, have the secret as their root and end with it, at
-the next request, on every node. Service admins create and end secrets.
+May import the rooms below. Must not know any wire format. A secret grants no access itself: the client exchanges it for
+a short-lived token. Tokens issued for it, and tokens created with those, have the secret as their root and end with it,
+at the next request, on every node. Service admins create and end secrets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from limnos.store.identity.tokens import secrets_read, token_read
 from limnos.store.tx import Tx
 
 SECRETS_MAX: Final = 2
-"""The present secret, and one to replace it."""
+"""The maximum number of active secrets: the current one, and its replacement."""
 _OVER: Final = (
     "The service account's secret was ended: ask an administrator for a new one, made with 'limnos user secret create'"
 )
@@ -51,13 +51,13 @@ class SecretCreate(msgspec.Struct, frozen=True):
 
 
 class SecretEnd(msgspec.Struct, frozen=True):
-    """End a secret and the tokens that it opened."""
+    """End a secret and the tokens that were issued for it."""
 
     secret: Token
 
 
 class AccessTokenOpen(msgspec.Struct, frozen=True):
-    """Open a short-lived token with a secret."""
+    """Issue a short-lived token for a secret."""
 
     secret: Token
     secret_hash: bytes
@@ -165,7 +165,7 @@ def _manage(request_view: RequestView) -> Decision:
 
 
 async def token_by_secret(ctx: Context, *, client: str, text: str) -> IssuedToken:
-    """Return the token for a client's secret: a new one for a service account's secret, an API token itself.
+    """Return the token for a client's secret: a new one for a service account's secret, for an API token, that token.
 
     An empty `client` accepts any user. Raises AuthenticationFailed.
     """
@@ -186,7 +186,9 @@ def _check_client(client: str, user: str) -> None:
 
 
 async def token_exchange(ctx: Context, *, text: str) -> IssuedToken:
-    """Exchange a valid token: a service account's for a new one, any other for itself. Raises AuthenticationFailed."""
+    """Exchange a valid token: for a service account's token a new one is returned, any other is returned unchanged.
+    Raises AuthenticationFailed.
+    """
     access = await _same_token(ctx, text)
     token = await _find_token(ctx, text)
     if token is None or token.purpose is not TokenPurpose.ACCESS:
@@ -203,7 +205,7 @@ async def _same_token(ctx: Context, text: str) -> IssuedToken:
 
 
 async def _find_token(ctx: Context, text: str) -> Token | None:
-    """Read the token that a text spells, whatever its purpose; None for a wrong one, or one of an external issuer."""
+    """Find the token of a text, whatever its purpose; None for an invalid one, or one of an external issuer."""
     credential = ctx.services.authenticator.credential(f"Bearer {text}".encode("utf-8", "replace"))
     if credential is None or credential.user is not None:
         return None

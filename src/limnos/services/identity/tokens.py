@@ -77,7 +77,7 @@ def tokens_list(request_view: RequestView, user: str | None) -> tuple[Token, ...
 
 
 async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = False) -> tuple[Token, ...]:
-    """Return the tokens of the caller, of another user, or of everybody, without their secrets.
+    """Return the tokens of the caller, of another user, or of all users, without their secrets.
 
     Raises PermissionDenied.
     """

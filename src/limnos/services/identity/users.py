@@ -112,7 +112,10 @@ def principals_list(request_view: RequestView, kind: Kind) -> list[Principal]:
 
 
 def holders_list(request_view: RequestView, kind: Kind) -> list[RoleHolder]:
-    """Return the users or groups that the caller may see, with their roles."""
+    """Return the users or groups that the caller may see, with their roles.
+
+    Raises NotInUse, PermissionDenied.
+    """
     principals = principals_list(request_view, kind)
     fact = require_fact(request_view.view, holders_key(request_view.metalake.id, kind), zone=request_view.zone)
     roles = dict(fact)

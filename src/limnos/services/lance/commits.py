@@ -132,9 +132,8 @@ async def _settle_pending(
 async def _find_repeated_commit(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, new_version: NewVersion, name: str
 ) -> LanceVersion | None:
-    """Return the version that an earlier equal request committed, found by the staged file's name or its bytes.
-
-    None if no request was equal.
+    """Return the version that an earlier equal request committed, found by the staged file's name or its bytes; None if
+    there was none.
     """
     if not 0 < new_version.version <= VERSION_MAX:
         return None
@@ -248,11 +247,11 @@ def _mark_committed(tx: Tx, permit: Permit[Node]) -> None:
 
 
 class FinalCheck:
-    """The decision on a change of a table's files just before the change, and the mutation that publishes it.
+    """Decides on a change of a table's files just before the change, and publishes it afterwards.
 
     The store's transaction cannot include files. If a right is revoked after this check, the change has happened
-    anyway, so it is published under this check's permit. Call the object before the change, and `announce` or `submit`
-    after it.
+    anyway, so it is published under this check's permit. Call the instance before the change, and `announce` or
+    `submit` after it.
     """
 
     __slots__ = ("_ctx", "_levels", "_permit", "_scope", "_table")
@@ -262,7 +261,10 @@ class FinalCheck:
         self._permit: Permit[Node] | None = None
 
     async def __call__(self) -> None:
-        """Decide. Raises NotFound, PermissionDenied, CommitConflict (another table has the name by now)."""
+        """Decide on the change.
+
+        Raises NotFound, PermissionDenied, CommitConflict (another table has the name by now).
+        """
         permit, location = await self._ctx.read(self._scope, self._decide)
         if (permit.command.id, location) != (self._table.node.id, self._table.location):
             raise CommitConflict("The table was replaced by another one meanwhile, and nothing was changed: look again")

@@ -1,8 +1,8 @@
 """Lance deletions: deletes old versions of a table by number, but never the newest or one that a tag or branch needs.
 
-May import the rooms below. Must not know any wire format. Deleting its row deletes a managed version; then its manifest
-is deleted. Lance's own cleanup finds files that only it referred to. In a table whose files define its versions,
-deleting the manifest deletes the version.
+May import the rooms below. Must not know any wire format. A managed version is deleted by deleting its row; then its
+manifest is deleted. Lance's own cleanup finds files that only this version referred to. In a table whose files define
+its versions, deleting the manifest deletes the version.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from limnos.store.tx import Tx
 
 SPANS_MAX = 1000
 ALL = -1
-"""The end of a span that includes the newest version."""
+"""The exclusive end of a span that includes the newest version."""
 
 
 class VersionSpan(NamedTuple):
-    """The versions from `start` up to but without `end`."""
+    """The versions from `start` (inclusive) to `end` (exclusive)."""
 
     start: int
     end: int

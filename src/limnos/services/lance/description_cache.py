@@ -1,10 +1,10 @@
 """Description cache: keeps descriptions of local Lance tables while the files that they were read from are unchanged.
 
-May import `files`, `formats`, `model`, and `sources` for the shapes of answers. Decides nothing: the caller was allowed
-by its own request. Clients commit to such tables without this server. So each answer first checks the table's directory
-of manifests: every commit creates a file there, which changes the directory's change time, and nobody can set that
-time. A change in the same tick of the file system's clock would not be visible, so a directory that changed just now is
-not cached. Remote tables are not cached: the check would cost as much as it saves. Decision record 0071.
+May import `files`, `formats`, `model`, and `sources` for the types of responses. Makes no access decisions: the request
+has been authorized before. Clients commit to such tables without this server. So each answer first checks the table's
+directory of manifests: every commit creates a file there, which changes the directory's change time, and no program can
+set that time. A change in the same tick of the file system's clock would not be visible, so a directory that changed
+just now is not cached. Remote tables are not cached: the check would cost as much as it saves. Decision record 0071.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ KEPT_BYTES_MAX: Final = 16 << 20
 ENTRY_BYTES: Final = 2_000
 """The memory of a cached description besides its texts, in bytes."""
 SETTLED_NS: Final = 3_000_000_000
-"""The age that a change must have for a later change to have another time, on the coarsest file systems."""
+"""The age in nanoseconds from which a change is certain to differ in time from any later one, even on the coarsest file
+systems.
+"""
 
 DescriptionKey = tuple[str, tuple[str, ...]]
 """A table's location and its roots; with other roots the files are checked again."""
@@ -90,7 +92,7 @@ class DescriptionCache:
     def keep(
         self, directory_snapshot: DirectorySnapshot, described: LanceDescription, *, top: LanceVersion | None
     ) -> None:
-        """Cache a description read after the snapshot, if nothing has changed since, nor shortly before."""
+        """Cache a description read after the snapshot, unless the directory has changed since, or shortly before."""
         location = f"{directory_snapshot.key[0]}/{VERSIONS}"
         if self._mark(location) != directory_snapshot.directory or (
             top is not None and top.version != described.version
@@ -123,7 +125,7 @@ class DescriptionCache:
 
 
 def _is_same(version: LanceVersion | None, top: LanceVersion | None) -> bool:
-    """Return whether two rows are of the same commit, whether or not its manifest is in place."""
+    """Return whether two rows describe the same commit, whether or not its manifest has its final name."""
     if version is None or top is None:
         return version is top
     return (version.version, version.staged) == (top.version, top.staged)

@@ -1,8 +1,8 @@
-"""Directory tables: the rows of tables in one directory, served without a store to callers who may do everything.
+"""Directory tables: the rows of tables in one directory, served without a store and without access control.
 
-May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the shapes of questions, and this
-room's worker tasks. Must not know any wire format. The same worker processes read and write the rows as in a server: an
-incomplete body is never committed. The directory is read in threads, since its library blocks.
+May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the types of requests, and the
+worker tasks of this package. Must not know any wire format. The same worker processes read and write the rows as in a
+server: an incomplete body is never committed. The directory is read in threads, since its library blocks.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class CreatedFolderTable(NamedTuple):
 
 
 class FolderRequest:
-    """One request, and whether it may have changed anything."""
+    """One request, and whether it may have changed files."""
 
     def __init__(self) -> None:
         self.is_submitted = False
@@ -86,11 +86,11 @@ class FolderTables:
         self._lines = PerKeyQueue()
 
     def table(self, levels: Levels) -> FolderRows:
-        """Return a table's rows. Whether the table exists shows only in the first question."""
+        """Return the rows of a table. A missing table is reported by the first operation."""
         return FolderRows(self, levels)
 
     async def lying(self, levels: Levels) -> FolderTable:
-        """Find a table. Raises NotFound, InvalidTable for a folder that is no table, StorageFailed."""
+        """Find an existing table. Raises NotFound, InvalidTable for a folder that is no table, StorageFailed."""
         return await asyncio.to_thread(self._lying, levels)
 
     def _lying(self, levels: Levels) -> FolderTable:
@@ -102,10 +102,10 @@ class FolderTables:
     ) -> CreatedFolderTable:
         """Create a table from the rows in a body.
 
-        Raises NotFound (the namespace), AlreadyExists, and what writing rows raises.
+        Raises NotFound (the namespace), AlreadyExists, and the errors of writing rows.
 
-        Requests for the same name run one after the other: a later one must know whether the first one gives the name
-        back.
+        Requests for the same name run one after the other: a later one must know whether the first one failed and
+        released the name.
         """
         async with self._lines.turn(hash(levels)):
             return await self._created(levels, mode=mode, properties=properties, body=body)
@@ -129,7 +129,7 @@ class FolderTables:
         return CreatedFolderTable(table, written)
 
     async def _taken(self, levels: Levels, *, mode: str, properties: Mapping[str, str]) -> tuple[FolderTable, bool]:
-        """Find a table, or reserve its name.
+        """Find a table, or reserve the name of a new one.
 
         Returns whether it is new. Raises AlreadyExists if the mode requires a new one.
         """
@@ -156,7 +156,7 @@ class FolderTables:
     async def within(self, work: FolderRequest) -> AsyncIterator[None]:
         """Limit the time of a request.
 
-        Raises ServiceUnavailable, or StateUnknown if something may have been changed.
+        Raises ServiceUnavailable, or StateUnknown if files may have changed.
         """
         try:
             async with asyncio.timeout(self.limits.seconds):
@@ -177,23 +177,23 @@ class FolderRows:
 
     @property
     def batch_bytes_max(self) -> int:
-        """Largest accepted batch, in bytes when decoded."""
+        """The maximum size of a decoded batch, in bytes."""
         return self._folders.limits.batch_bytes_max
 
     @property
     def body_bytes_max(self) -> int:
-        """Most bytes of rows in one request; 0 for no limit."""
+        """The maximum size of the rows in one request, in bytes; 0 for no limit."""
         return self._folders.limits.body_bytes_max
 
     async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Answer a question about the table."""
+        """Read information about the table."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(question, at=at, work=work)
             return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Execute a change of the table."""
+        """Execute a change of the table. Returns its result."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(question, at=at, work=work, writes=True)
@@ -209,7 +209,7 @@ class FolderRows:
         return self._following(first, pieces)
 
     async def _following(self, first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        """Yield the pieces, each within the time limit."""
+        """Yield the remaining pieces, each within the time limit."""
         async with aclosing(pieces):
             yield first
             while True:
@@ -227,7 +227,7 @@ class FolderRows:
     async def feed(
         self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
     ) -> LanceWriteResult:
-        """Change the table by the rows in a body."""
+        """Write the rows in a body to the table."""
         check_keys(question)
         work = FolderRequest()
         async with self._folders.within(work):
@@ -237,7 +237,7 @@ class FolderRows:
     async def _errand(
         self, question: LanceQuestion, *, at: VersionReference, work: FolderRequest, writes: bool = False
     ) -> tuple[WorkerTask, FolderTable]:
-        """Return the worker task of a question, for the table's present location."""
+        """Return the worker task for a request, with the table's present location."""
         check_version(at)
         branch = check_branch(at.branch or "") or None
         table = await self._folders.lying(self._levels)

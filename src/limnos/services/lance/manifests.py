@@ -1,10 +1,11 @@
-"""Lance manifests as files: staged ones, those of versions, and those moved aside because no reader may see them.
+"""Lance manifests as files: staged manifests, manifests of versions, and manifests moved aside to hide them from
+readers.
 
 May import `files` by `services.request.files`, `formats`, `telemetry` and `model`. Must not know the stored versions:
-the caller says which version is meant, and which is the newest. All names here lie directly in the table's own
-directories of manifests, also if links lead out. The first access after a commit gives the version's manifest its final
-name; it may run any number of times, on any node. The staged file stays until the next version exists. So a manifest
-that was lost before that, or moved aside by mistake, is restored by itself.
+the caller says which version is meant, and which is the newest. All files are directly in the table's own directories
+of manifests, even if links lead outside. The first access after a commit gives the version's manifest its final name;
+this may be repeated on any node. The staged file stays until the next version exists. So a manifest that was lost
+before that, or moved aside by mistake, is restored by itself.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.lance")
 SETTLES_MAX = 8
-"""How often a manifest is published again while others rename the same file."""
+"""The maximum number of attempts to publish a manifest while others rename the same file."""
 
 
 async def find_manifests(
     files: FileOperations, location: str, *, place: CatalogStorage, now_ms: int
 ) -> tuple[LanceVersion, ...]:
-    """Return the versions that exist at a location already, of every branch."""
+    """List the existing versions of every branch at a location."""
     properties = place.catalog.properties
     below = await files.below(f"{location}/tree", properties, roots=place.roots)
     branches = {
@@ -106,9 +107,9 @@ class BranchManifests:
     async def settle(self, version: LanceVersion, *, aside: str | None = None) -> bool:
         """Give a committed version's manifest its final name.
 
-        Returns whether it has it. Another file there is moved aside.
+        Returns whether this succeeded. Another file there is moved aside.
 
-        `aside` is where an earlier call moved the file of that name, before the version was known.
+        `aside` is the location to which an earlier call moved a file of that name.
         """
         if not version.staged:
             return await self.is_there(version)
@@ -127,8 +128,8 @@ class BranchManifests:
         """Restore a file that was moved aside by mistake: it was the version's own manifest, just published by another
         node.
 
-        The staged file is deleted only after it was seen under its final name. In an object store the file aside may
-        differ from the one that was lost, so there the staged file is kept (`drop_staged`).
+        The staged file is deleted only after it was seen under its final name. In an object store the file that was
+        moved aside may differ from the lost one, so there the staged file is kept (`drop_staged`).
         """
         if aside is None or not is_local(aside):
             return False
@@ -148,7 +149,7 @@ class BranchManifests:
         await self._files.link_new(source, target, properties=self._properties, roots=[self._location])
 
     async def is_there(self, version: LanceVersion) -> bool:
-        """Return whether a version's manifest has its final name."""
+        """Return whether a version's manifest exists under its final name."""
         return await self._exists(self._final(version))
 
     async def _exists(self, location: str) -> bool:
@@ -157,7 +158,7 @@ class BranchManifests:
         return await self._files.exists(location, self._properties)
 
     async def above(self, top: int) -> list[str]:
-        """Return the manifests of versions above `top`; none if the next version has no manifest."""
+        """Return the manifests of versions above `top`; empty if the next version has no manifest."""
         if top and not any(
             [await self._exists(f"{self.directory}/{manifest_name(top + 1, each)}") for each in (V2, V1)]
         ):
@@ -165,9 +166,9 @@ class BranchManifests:
         return [name for name in await self._names() if (manifest_of(name) or (0,))[0] > top]
 
     async def move_aside(self, name: str) -> str:
-        """Move a manifest to where no reader looks.
+        """Move a manifest to a name that readers ignore.
 
-        Returns its new location; its data files stay until the debris task deletes them.
+        Returns its new location; its data files are kept until the debris task deletes them.
         """
         aside = f"{self._location}/{BYPASSED}/{name}-{secrets.token_hex(4)}"
         await self._files.move(f"{self.directory}/{name}", aside, properties=self._properties)

@@ -36,11 +36,11 @@ from limnos.services.storage.namespace_locations import check_new_location
 from limnos.store.tx import Tx
 
 BELOW_MAX: Final = 10_000
-"""How many objects one request drops."""
+"""The maximum number of objects that one request drops."""
 
 
 class NamespaceEmpty(msgspec.Struct, frozen=True):
-    """Drop a namespace, with `takes_all` also everything in it; `again` creates it anew."""
+    """Drop a namespace; with `takes_all` also its content. With `again` create it anew."""
 
     namespace: Node
     keep_ms: int
@@ -228,13 +228,15 @@ async def _empty_catalog(ctx: Context, scope: RequestScope) -> None:
 
 
 class CatalogEmpty(msgspec.Struct, frozen=True):
-    """Drop objects of a catalog that is about to be dropped: for good, since they could not be restored without it."""
+    """Drop objects of a catalog that is about to be dropped. This is permanent, since they could not be restored
+    without the catalog.
+    """
 
     catalog: Node
 
 
 def catalog_empty(tx: Tx, permit: Permit[CatalogEmpty]) -> int:
-    """Drop the deepest objects of a catalog. Returns their number. Raises ProtectedObject before the first drop."""
+    """Drop the deepest objects of a catalog. Returns their number. Raises ProtectedObject before any drop."""
     catalog = permit.command.catalog
     tx.protection.refuse_within(catalog)
     tx.protection.refuse(catalog)

@@ -1,8 +1,8 @@
 """Lance purges: delete a dropped table's own files, and the directories that become empty.
 
 May import the rooms below. As for Iceberg, only files below the table's own location and within the catalog's roots are
-deleted, and nothing while another table lies at, above or below it. Lance's names of directories tell which files are
-the table's own; other files stay.
+deleted, and nothing while another table lies at, above or below it. Lance's directory names identify the table's own
+files; other files are kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.purge")
 OWN: Final = ("data", "_indices", "_deletions", "_transactions", "_refs", "tree", BYPASSED, "_versions")
-"""The directories of a table, the manifests last."""
+"""The subdirectories that belong to a table, with the manifests last."""
 OWN_FILES: Final = (".lance-reserved", ".lance-deregistered", "_latest.manifest")
 
 
@@ -39,7 +39,7 @@ class LancePurgePayload(msgspec.Struct):
 
 
 async def lance_purge_run(work: TaskContext, payload: LancePurgePayload) -> str | None:
-    """Purge a dropped table. Returns why files were kept; None if none were."""
+    """Purge a dropped table. Returns the reason if files were kept; None if all were deleted."""
     at = payload.location
     place = await catalog_storage_find(work, payload.catalog)
     claims = await work.submit(lambda tx: rivals_of(tx, at))

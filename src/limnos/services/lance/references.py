@@ -2,7 +2,7 @@
 
 May import the rooms below. Must not know any wire format. References are files of the table; Lance's own library reads
 and writes them in worker processes. In a managed table a tag names a version in the store, and a branch exists once the
-store has its first version. A branch that a client wrote directly to storage is in no list, and is replaced when a
+store has its first version. A branch that a client wrote directly to storage is not listed, and is replaced when a
 branch of its name is created here.
 """
 
@@ -120,7 +120,7 @@ async def _store_branch(ctx: Context, look: FinalCheck, *, table: LanceTable, br
 
 
 def branch_keep(tx: Tx, permit: Permit[tuple[Node, BranchKeep]]) -> None:
-    """Store the branch's versions in place of older rows; no-op for a table that was dropped meanwhile."""
+    """Store the branch's versions in place of older rows; no-op if the table was dropped meanwhile."""
     decided, command = permit.command
     node = tx.nodes.live(decided.id)
     if node is None:

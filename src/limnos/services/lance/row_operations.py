@@ -47,7 +47,7 @@ async def table_for_rows(
 
 
 def table_to_change(request_view: RequestView, levels: Levels, *, action: Action = Action.TABLE_COMMIT) -> LanceTable:
-    """Return a table whose files this server changes, for a caller who may do the action.
+    """Return a table whose files the server changes itself, for a caller who may do the action.
 
     Raises NotFound, PermissionDenied.
     """
@@ -55,7 +55,7 @@ def table_to_change(request_view: RequestView, levels: Levels, *, action: Action
 
 
 def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionReference = _NEWEST) -> LanceQuestion:
-    """Add the table's location and state to a question.
+    """Add the table's location and state to a worker request.
 
     Raises OutsideRoots if the table may not lie at its location.
     """
@@ -76,7 +76,7 @@ def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionRefe
 def final_check_of(
     ctx: Context, scope: RequestScope, *, table: LanceTable, decide: Callable[[RequestView], LanceTable]
 ) -> Callable[[], Awaitable[None]]:
-    """Return the check, just before a change, whether the caller may still make it to the same table."""
+    """Return the check that runs just before a change: whether the caller may still make it to the same table."""
 
     async def again() -> None:
         now = await ctx.read(scope, decide)
@@ -89,20 +89,20 @@ def final_check_of(
 async def ask_files(
     ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, question: LanceQuestion, shape: type[T], action: Action
 ) -> T:  # fmt: skip
-    """Answer a question about a table's files.
+    """Read information from a table's files.
 
     Args:
         ctx: The request.
         scope: The catalog.
         levels: The levels of the table's name.
         at: The state of the table.
-        question: The question; its location is filled in here.
-        shape: The type of the answer.
-        action: TABLE_READ for questions about rows, else TABLE_LOAD.
+        question: The request to a worker; its location is set here.
+        shape: The type of the result.
+        action: TABLE_READ for requests that read rows, else TABLE_LOAD.
 
     Raises:
         NotFound: The table, version, tag, branch, column, index or transaction is missing.
-        BadRequest: The question is invalid.
+        BadRequest: The request is invalid.
         PermissionDenied: The caller may not do the action.
     """
     table, at = await table_for_rows(ctx, scope, levels=levels, at=at, action=action)
@@ -130,7 +130,7 @@ async def change_files(
 async def _change(
     ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels, question: LanceQuestion, decide: Callable[[RequestView], LanceTable]
 ) -> WorkerTask:  # fmt: skip
-    """Return the worker task of a change; for a managed table with its newest versions and the callbacks that
+    """Return the worker task of a change. For a managed table it has the newest versions, and the callbacks that
     commit.
     """
     versions = await newest_versions_of(ctx, table, branch=question.branch, version=question.version)

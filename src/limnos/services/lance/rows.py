@@ -1,7 +1,7 @@
 """Lance rows: the operations on the rows of one table, and their implementation for tables of the tree.
 
 May import the rooms below. Must not know any wire format. `services.lance.directory_tables` implements the same
-operations for a directory. So the code that decodes requests need not know where the table is, or who decides.
+operations for a directory. So the code that decodes requests is the same for both.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class LanceRows(Protocol):
 
     @property
     def batch_bytes_max(self) -> int:
-        """Largest accepted batch, in bytes when decoded."""
+        """The maximum size of a decoded batch, in bytes."""
         ...
 
     @property
     def body_bytes_max(self) -> int:
-        """Most bytes of rows in one request; 0 for no limit."""
+        """The maximum size of the rows in one request, in bytes; 0 for no limit."""
         ...
 
     async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Answer a question about the table; `reads` if the answer contains rows."""
+        """Read information about the table; `reads` is true if the result contains rows."""
         ...
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
@@ -55,7 +55,7 @@ class LanceRows(Protocol):
     async def feed(
         self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
     ) -> LanceWriteResult:
-        """Change the table by the rows in a body.
+        """Write the rows in a body to the table.
 
         Raises SchemaMismatch, BadRequest for an incomplete body, CommitConflict.
         """
@@ -72,23 +72,23 @@ class TreeRows:
 
     @property
     def batch_bytes_max(self) -> int:
-        """Largest accepted batch, in bytes when decoded."""
+        """The maximum size of a decoded batch, in bytes."""
         return self._ctx.services.defaults.lance_batch_bytes_max
 
     @property
     def body_bytes_max(self) -> int:
-        """Most bytes of rows in one request; 0 for no limit."""
+        """The maximum size of the rows in one request, in bytes; 0 for no limit."""
         return self._ctx.services.defaults.lance_body_bytes_max
 
     async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Answer a question about the table. Raises PermissionDenied too, as all operations here."""
+        """Read information about the table. Raises PermissionDenied, as all operations here."""
         action = Action.TABLE_READ if reads else Action.TABLE_LOAD
         return await lance_data.ask_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape, action=action
         )
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Execute a change of the table."""
+        """Change the table. Returns the result of the change."""
         return await lance_data.change_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape
         )
@@ -98,7 +98,7 @@ class TreeRows:
         return await lance_data.rows_query(self._ctx, self._scope, levels=self._levels, at=at, question=query)
 
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
-        """Explain how a query would run, or how it ran."""
+        """Explain how a query would run; with `runs` run it, and explain how it ran."""
         return await lance_data.query_explain(
             self._ctx, self._scope, levels=self._levels, at=at, query=query, verbose=verbose, runs=runs
         )
@@ -106,7 +106,7 @@ class TreeRows:
     async def feed(
         self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
     ) -> LanceWriteResult:
-        """Change the table by the rows in a body."""
+        """Write the rows in a body to the table."""
         return await lance_data.rows_write(
             self._ctx, self._scope, levels=self._levels, branch=branch, question=question, body=body
         )

@@ -52,7 +52,7 @@ log = get_logger("limnos.lance")
 CREATE, EXIST_OK, OVERWRITE = "create", "existok", "overwrite"
 MODES = (CREATE, EXIST_OK, OVERWRITE)
 _NEEDED = {CREATE: Action.TABLE_COMMIT, EXIST_OK: Action.TABLE_LOAD, OVERWRITE: Action.TABLE_DROP}
-"""The action that the caller must be allowed to do on an existing table of the name, by mode."""
+"""The action that each mode requires on an existing table of the same name."""
 
 
 class TableCreateRequest(NamedTuple):
@@ -85,7 +85,7 @@ async def table_create(
 ) -> CreatedTable:
     """Create a table from the rows in a body; it becomes visible only when all of them are written.
 
-    Raises NotFound (the namespace), AlreadyExists, OutsideRoots, PermissionDenied, and what writing rows raises.
+    Raises NotFound (the namespace), AlreadyExists, OutsideRoots, PermissionDenied, and the errors of writing rows.
     """
     draft, table = await ctx.read(scope, lambda request_view: _decide_create(request_view, request))
     if table is None:

@@ -1,4 +1,4 @@
-"""Table description: what the store and a Lance table's own files say about the table.
+"""Table description: reads it from the store and from a Lance table's own files.
 
 May import the rooms below. The store decides first; only then a worker process reads the files. Reads write nothing.
 Clients commit to such tables without this server, so descriptions are cached only as `services.lance.description_cache`
@@ -34,7 +34,9 @@ VERSION_END: Final = 1 << 63
 
 
 class VersionReference(NamedTuple):
-    """A requested state of a table: the latest, a version by number, one of a branch, or a tag's."""
+    """The requested state of a table: the latest version, a version by number, the latest of a branch, or a tagged
+    version.
+    """
 
     version: int | None = None
     tag: str | None = None
@@ -63,7 +65,7 @@ async def table_describe(
         levels: The levels of the table's name.
         at: The state to describe.
         detailed: Whether to read the table's files.
-        looks: Whether to check only if the table has data.
+        looks: Whether to check only that the table has data.
 
     Raises:
         NotFound: The table, version, tag or branch is missing.

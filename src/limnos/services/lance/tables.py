@@ -64,7 +64,7 @@ class LanceTable(NamedTuple):
 
 
 class LanceCreate(msgspec.Struct, frozen=True):
-    """Create a table at a location; with `instead` in place of another, whose files stay."""
+    """Create a table at a location; with `instead`, replace another table, whose files are kept."""
 
     parent: Node
     name: str
@@ -80,9 +80,9 @@ class LanceCreate(msgspec.Struct, frozen=True):
 
 
 class LanceDrop(msgspec.Struct, frozen=True):
-    """Drop a table, which can be restored for `keep_ms`; then its files are deleted.
+    """Drop a table. It can be restored for `keep_ms` milliseconds; then its files are deleted.
 
-    Without `purges` its files remain, and it cannot be restored.
+    Without `purges` its files are kept, and it cannot be restored.
     """
 
     table: Node
@@ -91,7 +91,7 @@ class LanceDrop(msgspec.Struct, frozen=True):
 
 
 class DryRunComplete(Exception):
-    """A dry run has made all checks, and is rolled back."""
+    """Raised when a dry run has passed all checks, to roll it back."""
 
 
 class LanceTableDraft(NamedTuple):
@@ -157,7 +157,7 @@ def lance_find(request_view: RequestView, levels: Levels, *, action: Action) -> 
 
 
 def _missing_namespace_error(request_view: RequestView, levels: Levels, *, error: NotFound) -> NotFound:
-    """Return NotFound of the namespace if that is missing, too; else the given error."""
+    """Return NotFound for the namespace if it is missing, too; else the given error."""
     if error.kind == "table" and len(levels) > 1 and request_view.find(levels[:-1], Kind.NAMESPACE)[0] is None:
         return request_view.missing(Kind.NAMESPACE, levels[:-1])
     return error
@@ -255,7 +255,7 @@ async def table_declare(
         levels: The levels of the table's name.
         location: The location of the table; None for a unique one.
         properties: The properties of the table.
-        delegates: Whether the client wants credentials. If none can be had, no table is created.
+        delegates: Whether the client wants credentials. If the server cannot vend them, no table is created.
         dry: Whether to make all checks, also for missing namespaces, and store nothing.
 
     Raises:
@@ -286,7 +286,7 @@ async def table_register(
     ctx: Context, scope: RequestScope, *, levels: Levels, location: str, properties: dict[str, str], overwrite: bool,
     dry: bool = False,
 ) -> LanceTable:  # fmt: skip
-    """Create a table from existing files; with `overwrite` in place of one that has the name, whose files stay.
+    """Create a table from existing files; with `overwrite` it replaces a table of that name, whose files are kept.
 
     With `dry` all checks are made, also for missing namespaces, and nothing is stored. Raises NotFound, AlreadyExists,
     OutsideRoots, InvalidTable if there is no table at the location, PermissionDenied.
@@ -378,7 +378,7 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
 
 
 async def table_drop(ctx: Context, scope: RequestScope, *, levels: Levels, purges: bool = True) -> LanceTable:
-    """Drop a table; without `purges` only remove it from the catalog. Returns the table as it was.
+    """Drop a table; without `purges` only remove it from the catalog. Returns the dropped table.
 
     Raises NotFound, PermissionDenied, ProtectedObject.
     """

@@ -2,8 +2,8 @@
 
 May import the rooms below. Must not know any wire format. For a managed table the store defines the versions: the row
 is the commit, by compare-and-swap on the newest number, and the manifest gets its final name after it. A manifest that
-a client wrote directly to storage is moved aside before a version is returned, so nobody reads it. For any other table
-its files define the versions, and nothing is cached here.
+a client wrote directly to storage is moved aside before a version is returned, so that no client reads it. For any
+other table its files define the versions, and nothing is cached here.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def manifests_for(ctx: Context, table: LanceTable, *, branch: str) -> BranchMani
 async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> LanceVersion | None:
     """Return a managed table's newest version, with its manifest in place and none above it; None without versions.
 
-    Raises InvalidTable if somebody has deleted its manifest, ServiceUnavailable if the table changes too fast.
+    Raises InvalidTable if its manifest was deleted, ServiceUnavailable if the table changes too fast.
     """
     manifests = manifests_for(ctx, table, branch=branch)
     read = partial(lance_top_read, table.node.id, branch)

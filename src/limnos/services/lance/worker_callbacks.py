@@ -1,8 +1,8 @@
-"""Worker callbacks: answers the questions of a worker process that changes a managed table: list, describe and commit
+"""Worker callbacks: answers the calls of a worker process that changes a managed table: list, describe and commit
 versions.
 
-May import the rooms below. Must not know any wire format: questions and answers are maps, as Lance's library has them.
-A commit is decided and made like a client's.
+May import the rooms below. Must not know any wire format: calls and results are maps, as in Lance's library. A commit
+is authorized and made like a client's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from limnos.sources.lance.questions import ManagedVersion
 
 
 class CallbackRequest(msgspec.Struct):
-    """The fields of a worker's question."""
+    """The fields of a worker's callback."""
 
     branch: str | None = None
     limit: int | None = None
@@ -42,9 +42,9 @@ class CallbackRequest(msgspec.Struct):
 
 
 class VersionCallbacks:
-    """Answers a worker's questions about one table, under the rights of its caller.
+    """Answers a worker's callbacks about one table, under the rights of its caller.
 
-    `failure` is an error that the worker cannot pass on; `committed_version` is the version that was committed.
+    `failure` is an error that the worker cannot transmit; `committed_version` is the version that was committed.
     """
 
     def __init__(self, ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
@@ -55,7 +55,7 @@ class VersionCallbacks:
         self.committed_version: int | None = None
 
     async def answer(self, name: str, about: bytes) -> list[bytes]:
-        """Answer a question: `done` and a map, or `refused` with its kind and message."""
+        """Answer a callback: `done` and a map, or `refused` with its kind and message."""
         request = msgspec.json.decode(about, type=CallbackRequest)
         try:
             fields = await self._answered(name, request)

@@ -1,7 +1,7 @@
 """Lance workers: the interface to the worker processes that read and change Lance tables, and the tasks they get.
 
-May import `access` for a caller's name, `sources` for the shapes of questions, and `model`. Never imports Lance's
-library, and must not know processes: `app` chooses them.
+May import `access` for a caller's name, `sources` for the types of requests, and `model`. Never imports Lance's
+library, and must not know processes: `app` provides the implementation.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ _KEYS: Final = frozenset({"aws_access_key_id", "aws_secret_access_key", "aws_ses
 
 
 class WorkerCallbacks(Protocol):
-    """Answers the questions of a worker process.
+    """Answers the callbacks of a worker process.
 
-    `failure` is an error that it cannot pass on, `committed_version` the version it committed.
+    `failure` is an error that the process cannot transmit, `committed_version` the version it committed.
     """
 
     failure: LimnosError | None
     committed_version: int | None
 
     async def answer(self, name: str, about: bytes) -> list[bytes]:
-        """Answer a question as a worker process expects it."""
+        """Return the result of a callback, in the form that a worker process expects."""
         ...
 
 
 class WorkerTask:
-    """One question for a worker process: its table and caller, and its progress.
+    """One request to a worker process: its table and caller, and its progress.
 
     `quick` work is not delayed by slow work. A change begins only after `settled`, which decides once more whether the
-    caller may do it. From then on the caller cannot claim that nothing was changed.
+    caller may do it. From then on the state of the files is unknown if the task fails.
     """
 
     __slots__ = (
@@ -81,19 +81,19 @@ class WorkerTask:
         self.writes = settled is not None
         self.is_begun = False
         self.is_open = False
-        """Whether it is sent and not answered yet."""
+        """Whether the task was sent and has no result yet."""
         self._settled = settled
         self._calls = calls
         self._mark = mark
-        """Called with whether something may have been changed."""
+        """Called with whether the files may have changed."""
 
     @property
     def kind(self) -> str:
-        """The kind of question, for metrics and the log."""
+        """The kind of request, for metrics and the log."""
         return self.name.decode().lower()
 
     def failure(self) -> LimnosError | None:
-        """Return the error of a callback, which the worker cannot pass on; or StateUnknown if the change was
+        """Return the error of a callback, which the worker cannot transmit; or StateUnknown if the change was
         committed.
         """
         if self._calls is None:
@@ -106,7 +106,7 @@ class WorkerTask:
 
     @property
     def commits_here(self) -> bool:
-        """Whether the worker commits by callback, so that nothing is committed before it calls."""
+        """Whether the worker commits by callback: before the callback nothing is committed."""
         return self._calls is not None
 
     async def called(self, name: str, about: bytes) -> list[bytes]:
@@ -137,11 +137,11 @@ class LanceWorkers(Protocol):
         ...
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
-        """Answer a question that needs a body; a body that fails counts as incomplete."""
+        """Run an operation that reads a request body. A body that fails counts as incomplete."""
         ...
 
     def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Yield an answer in pieces; raises the worker's refusal before the first one."""
+        """Yield a result in pieces. Raises the worker's error before the first one."""
         ...
 
     def close(self) -> None:
@@ -150,19 +150,19 @@ class LanceWorkers(Protocol):
 
 
 class NoLanceWorkers:
-    """Worker processes of services that need no content of Lance tables: refuses everything."""
+    """Worker processes for services that need no content of Lance tables: every operation is refused."""
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """Refuse. Raises UnsupportedOperation."""
+        """Raise UnsupportedOperation."""
         self._refuse(worker_task)
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
-        """Refuse. Raises UnsupportedOperation."""
+        """Raise UnsupportedOperation."""
         await body.aclose()
         self._refuse(worker_task)
 
     async def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Refuse. Raises UnsupportedOperation."""
+        """Raise UnsupportedOperation."""
         for _ in ():
             yield b""
         self._refuse(worker_task)
@@ -178,7 +178,7 @@ class NoLanceWorkers:
 def worker_task_of(
     ctx: Context, question: LanceQuestion, *, quick: bool = False, settled: Settled | None = None, calls: WorkerCallbacks | None = None
 ) -> WorkerTask:  # fmt: skip
-    """Return the worker task of a question, for the request's caller."""
+    """Return the worker task of a request, for its caller."""
 
     def mark(is_submitted: bool) -> None:  # noqa: FBT001 - what it says is all it has
         ctx.submitted = is_submitted

@@ -1,9 +1,8 @@
-"""Change publishing: which changes of a zone a caller may see and with which names, decided on a request view of the
-present.
+"""Change publishing: selects the changes of a zone that a caller may see, and their names, on a current request view.
 
 May import the rooms below. A change is visible to a caller who may load its object where it is now, or where it was
-when it was dropped. Each end of a move is visible to callers who may see that end. So nobody learns the name of a
-hidden container, and callers who saw the object at its old path learn that it is gone.
+when it was dropped. Each end of a move is visible to callers who may see that end. So no caller learns the name of a
+hidden container, and callers who saw the object at its old path learn that it moved.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class PublishedChange(msgspec.Struct, frozen=True):
 
 
 class ChangesOutdated(Exception):
-    """An object was dropped or restored between reading the changes and deciding on them: read them again."""
+    """Raised if an object was dropped or restored between reading the changes and deciding on them: read them again."""
 
 
 def publish_changes(
@@ -65,7 +64,7 @@ def publish_dropped_catalog_changes(
 ) -> list[PublishedChange]:
     """Return the changes of a dropped catalog, which only a caller who may alter the metalake sees.
 
-    The request view is the metalake's, since nothing else above the changes is left. Raises CacheMiss.
+    The request view is the metalake's, since the catalog is gone. Raises CacheMiss.
     """
     if not request_view.decide(Action.METALAKE_ALTER, request_view.settled.outer).allowed:
         return []
@@ -150,7 +149,7 @@ class _ChangePublisher:
         return _published_change(entry, path=None if name is None else (name,), old=None, new=None)
 
     def _pipeline_of(self, change: ChangeRow) -> tuple[ChainLink, ...]:
-        """Return the link to a run's pipeline, whose owner sees its runs; nothing if it was dropped."""
+        """Return the link to a run's pipeline, whose owner sees its runs; None if the pipeline was dropped."""
         pipeline = require_fact(self.request_view.view, node_key(change.object_id), zone=self.request_view.metalake.id)
         return () if pipeline is None else (ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name),)
 
@@ -180,7 +179,7 @@ class _ChangePublisher:
         return chain
 
     def _end(self, change: ChangeRow, parent_id: int | None, name: str | None) -> SecurableChain | None:
-        """Return the chain from one end of a change up; None if the change does not have that end."""
+        """Return the chain from one end of a change up; None if the change has no such end."""
         if parent_id is None or name is None:
             return None
         above = self.chain(parent_id)

@@ -2,7 +2,7 @@
 
 May import the rooms below. A column has no row, owner or grants of its own. It is identified by its table's id and the
 column id of the table's format. So its attachments survive renames of either, are hidden while the table lacks the
-column, and never pass to another column of the same name. A caller who may load the table knows its columns.
+column, and never apply to another column of the same name. A caller who may load the table knows its columns.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _action_chain(action: Action, chain: SecurableChain) -> SecurableChain:
 
 
 def field_ids(request_view: RequestView, table: Node) -> dict[str, int]:
-    """Return the ids of a table's present columns by name. Raises CacheMiss."""
+    """Return the ids of a table's current columns by name. Raises CacheMiss."""
     return field_ids_of(request_view.document(table.id).body)
 
 
@@ -89,9 +89,7 @@ def _table(request_view: RequestView, reading: FullName) -> tuple[Node | None, S
 
 
 def _missing_chain(request_view: RequestView, readings: list[FullName]) -> SecurableChain:
-    """Return the chain that a missing column would have: below its table, if a reading of the name has an existing
-    one.
-    """
+    """Return the chain of a missing column: below its table, if one of the name's readings finds an existing table."""
     for reading in readings:
         table, chain = _table(request_view, reading)
         if table is not None and table.kind is Kind.TABLE:

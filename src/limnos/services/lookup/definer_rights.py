@@ -1,8 +1,8 @@
 """Definer's rights: a caller may load a table or view by the right of the writer of a view that reads it.
 
-May import the rooms below and `formats.iceberg`. Must not know any wire format. Decision record 0034 has the rule, link
-by link from the caller inwards. A view gives its readers what its writer may load, among the objects that its current
-text names, while the writer owns the view. Nothing is cached: each request walks the chain that it names, on one moment
+May import the rooms below and `formats.iceberg`. Must not know any wire format. Decision record 0034 defines the rule,
+link by link from the caller inwards. A view's readers may load the objects that its current text names and its writer
+may load, while the writer owns the view. Nothing is cached: each request walks the chain that it names, on one moment
 of the view.
 """
 
@@ -43,11 +43,13 @@ class LoadTarget(NamedTuple):
     path: Levels
     action: Action
     probe: Action
-    """A caller who may do this action beside the object learns that it is missing."""
+    """An action on a sibling object: a caller who may do it may learn that the object is missing."""
 
 
 class _Definer(NamedTuple):
-    """The user by whose right the next link is loaded, and the view that gives that right; None for the caller."""
+    """The user by whose right the next link is loaded, and the view that grants that right; None for the caller's own
+    right.
+    """
 
     user: str
     view: Levels | None
@@ -55,7 +57,7 @@ class _Definer(NamedTuple):
 
 
 class _BrokenViewChain(Exception):
-    """A chain of views gives no right; the message names the link and the reason."""
+    """Raised if a chain of views gives no right; the message names the link and the reason."""
 
 
 def check_view_chain(through: ViewChain) -> ViewChain:
@@ -73,7 +75,7 @@ def check_view_chain(through: ViewChain) -> ViewChain:
 def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewChain) -> AuthorizedObject[Node]:
     """Find a node for a caller who may do the action on it, by the caller's own right or by definer's rights.
 
-    Raises NotFound and PermissionDenied as `RequestView.look_up` does; a refusal says why the views give no right.
+    Raises NotFound and PermissionDenied as `RequestView.look_up` does; the message says why the views give no right.
     """
     request_view.require_in_use()
     try:
@@ -89,8 +91,9 @@ def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewC
 
 
 def explain_through(request_view: RequestView, thing: LoadTarget, through: ViewChain, own: Decision) -> Decision:
-    """Decide again, with definer's rights, on an action refused by the caller's own rights; unchanged if they give no
-    right.
+    """Decide again with definer's rights on an action that the caller's own rights refuse.
+
+    Returns the first decision if the views give no right.
     """
     try:
         return _walk(request_view, thing, through, own)[1]
@@ -112,7 +115,7 @@ def _find_by_definer(
 def _walk(
     request_view: RequestView, thing: LoadTarget, through: ViewChain, refused: Decision
 ) -> tuple[SecurableChain, Decision]:
-    """Walk from the caller to the object, each link by the right of the one before. Raises _BrokenViewChain."""
+    """Walk from the caller to the object, each link by the right of the previous one. Raises _BrokenViewChain."""
     if any(factor.kind == "deny" for factor in refused.factors):
         raise _BrokenViewChain(f"the right is denied to {refused.user}, which no view lifts")
     if any(factor.kind == "restricted" for factor in refused.factors):
@@ -131,7 +134,7 @@ def _walk(
 def _step(
     request_view: RequestView, lender: _Definer, kind: Kind, path: Levels, *, room: TextBudget, action: Action = Action.VIEW_LOAD
 ) -> SecurableChain:  # fmt: skip
-    """Load a link by the definer's right; a missing one is decided as if it existed. Raises _BrokenViewChain.
+    """Load a link by the definer's right; a missing link is decided as if it existed. Raises _BrokenViewChain.
 
     `room` limits the total text of the chain's views.
     """

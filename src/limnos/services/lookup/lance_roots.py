@@ -16,12 +16,12 @@ from limnos.services.request.table_formats import least_levels
 
 
 def is_root_schema_name(request_view: RequestView, levels: Levels) -> bool:
-    """Return whether a schema's name is the one that means the catalog if no namespace has it."""
+    """Return whether a schema's name represents the catalog unless a namespace has that name."""
     return levels == (request_view.defaults.root_schema,) and least_levels(request_view) == 1
 
 
 def is_root_schema(request_view: RequestView, levels: Levels) -> bool:
-    """Return whether a schema's name means the catalog."""
+    """Return whether a schema's name represents the catalog."""
     if not is_root_schema_name(request_view, levels):
         return False
     node, _ = request_view.find(levels, Kind.NAMESPACE)
@@ -29,14 +29,14 @@ def is_root_schema(request_view: RequestView, levels: Levels) -> bool:
 
 
 def levels_within(request_view: RequestView, levels: Levels) -> Levels:
-    """Return the levels that a schema's name means: none for the catalog itself."""
+    """Return the levels of a schema's name: none if it represents the catalog."""
     return () if is_root_schema(request_view, levels) else levels
 
 
 def is_root_visible(request_view: RequestView) -> bool:
     """Return whether the caller sees the schema that represents the catalog's root.
 
-    Callers who may list the tables directly in the catalog do.
+    Callers who may list the tables directly in the catalog see it.
     """
     name = (request_view.defaults.root_schema,)
     return (

@@ -45,7 +45,7 @@ class MetalakeObjectAlter(msgspec.Struct, frozen=True):
 
 
 class MetalakeObjectDrop(msgspec.Struct, frozen=True):
-    """Drop it; it is removed from all objects that have it."""
+    """Drop the object and detach it from all objects that have it."""
 
     node: Node
 

@@ -107,7 +107,7 @@ async def namespace_object_create(
         scope: The catalog.
         path: The path of the object.
         kind: The kind of the object.
-        record: Makes the object's record within the decision.
+        record: Builds the object's record while the request is decided.
         insert: The mutation; None for `namespace_object_insert`.
 
     Raises:

@@ -1,7 +1,8 @@
-"""Principal names in a metalake: creates users and groups whose names look like no other, and lists odd stored names.
+"""Principal names in a metalake: creates users and groups whose names cannot be confused with others, and lists stored
+names that break the rule.
 
-May import the rooms below. Must not know any wire format. `access.principal_names` has the rules. Stored names are not
-checked: their owners keep them.
+May import the rooms below. Must not know any wire format. `access.principal_names` has the rules. Existing names stay
+valid.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ NAMES_TOLD_MAX: Final = 100
 def principal_create(
     tx: Tx, metalake_id: int, *, kind: Kind, name: str, external_id: str | None = None, enabled: bool = True
 ) -> Principal:
-    """Insert a user or group whose name looks like no other of its metalake. Raises AlreadyExists, BadRequest."""
+    """Insert a user or group, whose name must not be confusable with another of its metalake. Raises AlreadyExists,
+    BadRequest.
+    """
     if ascii_skeleton(name) is not None:
         check_new_name(name, kind, known=tx.principals.names(metalake_id, kind))
     return tx.principals.create(metalake_id, kind, name, external_id=external_id, enabled=enabled)
 
 
 class OddName(NamedTuple):
-    """A stored name that would be refused for a new user, group or role: its location, and the reason."""
+    """A stored name that is not allowed for a new user, group or role: where it is stored, and the reason."""
 
     metalake: str
     kind: Kind
@@ -38,8 +41,8 @@ class OddName(NamedTuple):
 
 
 def odd_names(tx: Tx, *, admins: Collection[str]) -> list[OddName]:
-    """Return the first `NAMES_TOLD_MAX` stored names that new principals could not have; names of service admins are
-    allowed.
+    """Return the first `NAMES_TOLD_MAX` stored names that are not allowed for new principals; names of service admins
+    are exempt.
     """
     everybody = tx.principals.everybody()
     known = defaultdict(list)

@@ -116,7 +116,8 @@ def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
 def target_require(
     request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec, *actions: Action
 ) -> SecurableTarget:
-    """Find a securable object for a caller who may do any of the actions on it; a refusal is worded by the last action.
+    """Find a securable object for a caller who may do any of the actions on it; the message of a refusal names the last
+    action.
 
     A missing object is refused in the same words as an existing one. Raises NotFound, UnsupportedOperation,
     PermissionDenied.
@@ -142,7 +143,7 @@ def _require_any(request_view: RequestView, chain: SecurableChain, actions: tupl
 
 
 def _absent_chain(request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec) -> SecurableChain:
-    """Return the chain that a missing object would have, from the nearest existing container of its first reading."""
+    """Return the chain of a missing object, from the nearest existing container of its first reading."""
     if kind.form is KindGroup.APART:
         return (ChainLink.absent(kind, full_name), *request_view.settled.outer[-1:])
     if kind is Kind.CATALOG:
@@ -179,7 +180,7 @@ def _in_catalog(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
 
 
 def _find_reading(request_view: RequestView, reading: FullName, *, kind: Kind) -> tuple[Node | None, SecurableChain]:
-    """Find the object of a reading.
+    """Find the object for one reading of a name.
 
     In the schema that represents a Lance catalog, objects directly in the catalog count too.
     """
@@ -227,7 +228,7 @@ def render_full_name(kind: Kind, path: tuple[str, ...], *, codec: LogicalCodec) 
 
 
 class AttachmentTarget(NamedTuple):
-    """An object as a request names it."""
+    """The target of an attachment, as named by a request."""
 
     metalake: str
     kind: Kind

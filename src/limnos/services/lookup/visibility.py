@@ -1,4 +1,4 @@
-"""Visibility: which objects a caller sees, among objects known only by id, in any catalogs of a metalake.
+"""Visibility: selects the objects that a caller sees, among ids of objects in any catalogs of a metalake.
 
 May import the rooms below. A caller sees an object that the caller may load. Of a hidden object the caller only learns
 that it exists.
@@ -48,7 +48,9 @@ VisibleObjects = dict[int, VisibleObject | None]
 
 
 def usable_catalogs_of(request_view: RequestView) -> UsableCatalogs:
-    """Return the scope's metalake and its usable catalogs, for a user of it. Raises PermissionDenied, NotInUse."""
+    """Return the scope's metalake and its usable catalogs, for a user of that metalake. Raises PermissionDenied,
+    NotInUse.
+    """
     outer = request_view.settled.outer[-1:]
     request_view.require(Action.METALAKE_LOAD, outer)
     request_view.require_in_metalake_use()
@@ -158,7 +160,7 @@ def _visible_in_catalog(
 def visible_object_of(
     request_view: RequestView, node_id: int, *, with_document: bool
 ) -> tuple[bool, VisibleObject | None]:
-    """Return whether a node of the request's catalog exists, and the object as the caller sees it."""
+    """Return whether a node of the request's catalog exists, and its visible object; None if it is hidden."""
     chain = chain_of(request_view, node_id)
     if chain is None:
         return False, None

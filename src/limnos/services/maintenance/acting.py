@@ -1,4 +1,4 @@
-"""Acting for a user: a task carries out maintenance of a table in somebody's name, with a token of its own.
+"""Acting for a user: a task maintains a table on behalf of a user, with a token of its own.
 
 May import the rooms below. Must not know operations. The secret of the token never leaves the process, and the token is
 revoked afterwards. So restrictions, ownership, the audit and the change feed treat the work as that of the user.
@@ -32,7 +32,9 @@ _TOKEN_MS: Final = 600_000
 
 
 class ResponsibleUser(NamedTuple):
-    """In whose name a table is maintained, and by which policy; `refusal` says why nobody can be."""
+    """The user on whose behalf a table is maintained, and the policy; `refusal` is the reason if there is no such
+    user.
+    """
 
     user: str
     policy: str | None
@@ -40,7 +42,7 @@ class ResponsibleUser(NamedTuple):
 
 
 class ActingRequest(NamedTuple):
-    """The request of a task in a user's name, about one table."""
+    """The request of a task on behalf of a user, about one table."""
 
     ctx: Context
     scope: RequestScope
@@ -49,7 +51,7 @@ class ActingRequest(NamedTuple):
 
 
 async def responsible_user(services: NodeServices, table_id: int, *, policy: EffectivePolicy | None) -> ResponsibleUser:
-    """Return in whose name a table is maintained: that of the policy's owner, else of the table's owner."""
+    """Return the user on whose behalf a table is maintained: the policy's owner, else the table's owner."""
     object_id = table_id if policy is None else policy.id
     what = "the table" if policy is None else "the policy"
     name = None if policy is None else policy.name
@@ -73,16 +75,16 @@ async def acting_as(
     trust: TokenTrust = TokenTrust.PROVEN,
     root_id: int | None = None,
 ) -> AsyncIterator[ActingRequest | None]:
-    """Give a request in a user's name about a table; None if the table was dropped.
+    """Yield a request on behalf of a user about a table; None if the table was dropped.
 
     Args:
         work: The task.
         services: The node's services.
         user: The user.
         table_id: The table.
-        name: The name of the token and of the request, as the audit has it.
+        name: The name of the token and of the request, for the audit.
         trust: The trust of the token.
-        root_id: The root of the token's line, if the user asked with a token.
+        root_id: The root of the token's line, if the user authenticated with a token.
     """
     secret_hash = hash_secret(new_secret())
     token: Token = await work.submit(

@@ -1,8 +1,8 @@
-"""Assessment task: keeps findings for every Iceberg table, from the changes since its position in the change feed.
+"""Assessment task: maintains findings for every Iceberg table, from the changes since its position in the change feed.
 
 May import the rooms below and `formats.maintenance`. Must not know any wire format. Nothing is written for a commit: a
-round reads which tables changed, assesses their metadata in a worker process, and stores what differs. Once a day, and
-where the feed has a gap, it assesses all tables, in slices.
+round reads which tables changed, assesses their metadata in a worker process, and stores the differences. Once a day,
+and where the feed has a gap, it assesses all tables, in slices.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ ASSESS_TABLES: Final = "assess-tables"
 ASSESS_EVERY_S: Final = 300.0
 WHOLE_EVERY_MS: Final = 86_400_000
 TABLES_PER_ROUND: Final = 50_000
-"""How many tables a round assesses at most; the next round continues."""
+"""The maximum number of tables that one round assesses; the next round continues."""
 TABLES_PER_REQUEST: Final = 2_000
-"""How many tables are assessed for an expiry that needs to know what changed."""
+"""The maximum number of tables that are assessed for one expiry, to bring their findings up to date."""
 MANIFEST_TABLES_PER_ROUND: Final = 200
-"""For how many tables a round reads manifests."""
+"""The maximum number of tables whose manifests one round reads."""
 MANIFESTS_MAX: Final = 100
 MANIFEST_BYTES_MAX: Final = 32 << 20
 _BODY_BYTES: Final = 1 << 20
 _INLINE_BYTES: Final = 32 << 10
-"""Documents up to this size together are assessed on the event loop, in about a millisecond."""
+"""The total size of documents, in bytes, that is assessed on the event loop, in about a millisecond."""
 _REVISIONS: Final = 2_000
 _OPERATIONS_LOST_MS: Final = 6 * 3_600_000
 _OPERATIONS_KEEP_MS: Final = 90 * 86_400_000
@@ -110,10 +110,10 @@ async def assess_run(work: TaskContext, payload: AssessmentPosition) -> tuple[As
 
 
 async def assess_changes(services: NodeServices) -> bool:
-    """Assess what changed since the task's last round, so that checkpoints of readers are known up to now.
+    """Assess the tables that changed since the task's last round, so that the checkpoints of readers are up to date.
 
-    Returns whether everything is assessed; False while the first assessment of all tables is not over, or if too many
-    tables changed.
+    Returns whether everything is assessed; False while the first assessment of all tables runs, or if too many tables
+    changed.
     """
     payload = await services.gate.look_up(lambda: task_payload_read(ASSESS_TABLES))
     at = AssessmentPosition() if payload is None else msgspec.json.decode(payload, type=AssessmentPosition)
@@ -136,8 +136,8 @@ class AssessmentRound:
     async def run(self, at: AssessmentPosition, *, only_changes: bool = False) -> AssessmentPosition:
         """Assess from a position on. Returns the next one.
 
-        With `only_changes` all tables are assessed only if the feed does not tell what changed: neither the time nor
-        a change of policies matters.
+        With `only_changes` all tables are assessed only if the feed has a gap, not because of the time or a change of
+        policies.
         """
         look_up = self.services.gate.look_up
         clocks, now_ms = await look_up(clocks_read), self.services.store.time.now_ms()
@@ -160,7 +160,9 @@ class AssessmentRound:
     async def _whole(
         self, at: AssessmentPosition, catalogs: Sequence[CatalogClock], *, epoch: int, policies: int, now_ms: int
     ) -> AssessmentPosition:
-        """Assess all tables from a place on. The first slice takes the positions from which changes are read later."""
+        """Assess all tables, starting at a position. The first slice stores the feed positions from which changes are
+        read later.
+        """
         after = at.after or 0
         if not after or at.epoch != epoch:
             after = 0
@@ -177,7 +179,7 @@ class AssessmentRound:
         return msgspec.structs.replace(at, after=after)
 
     async def _changed(self, clock: CatalogClock, *, after: int) -> int:
-        """Assess a catalog's tables that changed after a revision. Returns the revision that was reached."""
+        """Assess a catalog's tables that changed after a revision. Returns the last revision that was assessed."""
         look_up = self.services.gate.look_up
         while after < clock.revision and self.tables < self.tables_max:
             until = min(clock.revision, after + _REVISIONS)
@@ -195,7 +197,7 @@ class AssessmentRound:
     async def findings_now(
         self, document: MetadataDocument, *, policies: Mapping[str, EffectivePolicy]
     ) -> tuple[FindingRow, ...]:
-        """Return a table's findings by its present metadata, with those that the last round took from manifests.
+        """Return a table's findings by its current metadata, and those that the last round derived from manifests.
 
         Stores nothing.
         """
@@ -212,7 +214,7 @@ class AssessmentRound:
     # ------------------------------------------------------------------------------------------- a batch
 
     async def _assess(self, heads: Sequence[TableHead]) -> None:
-        """Assess a batch of tables, in parts whose documents are not too large together."""
+        """Assess a batch of tables, in parts with a bounded total size of documents."""
         part: list[TableHead] = []
         size = 0
         for head in heads:
@@ -284,7 +286,7 @@ class AssessmentRound:
         return any(is_dataset(head) for head in await self.services.gate.look_up(lambda: tables_of([node_id])))
 
     def chain(self, node_id: int) -> list[int]:
-        """Return the ids of a table and its ancestors up to the catalog, as far as they were read."""
+        """Return the ids of a table and its known ancestors up to the catalog."""
         links = []
         while node_id in self._ancestors and self._ancestors[node_id][1] is not Kind.METALAKE:
             links.append(node_id)
@@ -292,7 +294,7 @@ class AssessmentRound:
         return links
 
     async def _store(self, ids: Sequence[int], rows: Sequence[FindingRow], *, before: Sequence[FindingRow]) -> None:
-        """Store findings, and only of the tables whose findings differ from the stored ones."""
+        """Store the findings of the tables whose findings differ from the stored ones."""
         old = {(row.node_id, row.kind): row for row in before}
         new = {(row.node_id, row.kind): row for row in rows}
         differs = {
@@ -313,7 +315,7 @@ class AssessmentRound:
     async def _manifests(
         self, head: TableHead, body: TableBody, *, assessment: Assessment, before: Sequence[FindingRow]
     ) -> list[FindingRow]:
-        """Return what a table's manifests say, if its metadata made them worth reading.
+        """Return the findings from a table's manifests, if its metadata made them worth reading.
 
         The stored findings stay while the metadata is the same, or while the round has read enough manifests, or if the
         storage does not answer.
@@ -357,9 +359,9 @@ class AssessmentRound:
     async def _checkpoints(
         self, head: TableHead, assessment: Assessment, *, stored: Sequence[CheckpointRow]
     ) -> list[CheckpointRow]:
-        """Return what a table's writer has read last, with the sources' paths below the metalake in display form.
+        """Return the checkpoints of a table's writer, with the sources' paths below the metalake in display form.
 
-        The stored checkpoints stay while the catalog lies in the trash.
+        The stored checkpoints stay while the catalog is in the trash.
         """
         if not assessment.checkpoints:
             return []

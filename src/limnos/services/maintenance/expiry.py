@@ -1,8 +1,9 @@
-"""Expiry of a table's snapshots: an ordinary commit of a caller that removes what nothing keeps, and deletes no file.
+"""Expiry of a table's snapshots: an ordinary commit that removes unneeded snapshots and references, and deletes no
+files.
 
-May import the rooms below and `formats.maintenance`. Must not know any wire format. What may go is decided on one
-version of the metadata, and the commit is made for that version alone: if another commit or a new pin came in between,
-it is decided anew. So a branch that was made a moment ago keeps its snapshots.
+May import the rooms below and `formats.maintenance`. Must not know any wire format. The snapshots to remove are chosen
+on one version of the metadata, and the commit is made for that version alone: after another commit or a new pin, they
+are chosen again. So a branch that was just created keeps its snapshots.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ if TYPE_CHECKING:
     from limnos.services.request.request_view import RequestView
 
 TRIES_MAX: Final = 5
-"""How often an expiry is decided anew because the table moved."""
+"""The maximum number of attempts of an expiry while other commits change the table."""
 EXPIRED = Counter("limnos_maintenance_expired_snapshots_total", "Snapshots that expiries removed.", ())
 _DATASET: Final = "SQL++ expires the snapshots of its datasets by itself"
 _UNASSESSED: Final = "the server does not know yet what incremental readers have read: wait until it has assessed all tables (setting maintenance.assess)"
 
 
 class ExpiryResult(NamedTuple):
-    """The result of an expiry: removed snapshots and references, how many stay, and why nothing could go."""
+    """The result of an expiry: removed snapshots and references, the number of remaining snapshots, and the reason if
+    none was removed.
+    """
 
     removed: tuple[int, ...]
     refs: tuple[str, ...]
@@ -54,7 +57,7 @@ class ExpiryResult(NamedTuple):
 
 
 class _ExpiryBase(NamedTuple):
-    """What an expiry is decided on."""
+    """The table version on which an expiry is decided."""
 
     document: MetadataDocument
     node: Node
@@ -64,7 +67,7 @@ class _ExpiryBase(NamedTuple):
 
 
 async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> ExpiryResult:
-    """Remove the snapshots and references of a table that nothing keeps, in the caller's name.
+    """Remove the unneeded snapshots and references of a table, in the caller's name.
 
     Raises:
         NotFound: The table is missing.
@@ -96,7 +99,10 @@ async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> Ex
 
 
 async def _decide(ctx: Context, base: _ExpiryBase, *, path: Levels) -> tuple[ExpiryPlan, int]:
-    """Decide which snapshots go by the metadata of a base. Returns the plan, and how many snapshots the table has."""
+    """Choose the snapshots to remove by the metadata of a base.
+
+    Returns the plan, and the table's number of snapshots.
+    """
     if isinstance(base.node.record, TableRecord) and base.node.record.statements:
         return ExpiryPlan((), (), {}, _DATASET), 0
     if not await assess_changes(ctx.services):

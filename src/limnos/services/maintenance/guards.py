@@ -1,7 +1,7 @@
 """Guards of an expiry: the snapshots of a table that runs, scan plans and incremental readers need.
 
 May import the rooms below and `formats.maintenance`. Must not know any wire format. The decision itself is one pure
-function (`formats.maintenance.expiry`). This module reads its input and has it carried out.
+function (`formats.maintenance.expiry`). This module reads its input and runs it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ if TYPE_CHECKING:
     from limnos.store.objects.snapshot_pins import PinHolder
 
 READER_KEEP_MS: Final = 7 * 86_400_000
-"""How long the snapshot that an incremental reader has read last is kept, since its reader said so."""
+"""How long the last snapshot that an incremental reader has read is kept after the reader reported it, in
+milliseconds.
+"""
 
 
 async def expiry_guards(
     services: NodeServices, *, node_id: int, metalake_id: int, path: Sequence[str], now_ms: int
 ) -> ExpiryGuards:
-    """Read what keeps a table's snapshots.
+    """Read the guards of a table's snapshots: the runs, plans and readers that need them.
+
 
     Args:
         services: The node's services.
@@ -65,7 +68,7 @@ async def snapshots_judge(
     path: Sequence[str],
     policies: Mapping[str, EffectivePolicy],
 ) -> bytes:
-    """Judge the snapshots of a table by its guards and policies, for a large document in a worker process.
+    """Evaluate a table's snapshots against its guards and policies; for a large document, in a worker process.
 
     Args:
         ctx: The request.

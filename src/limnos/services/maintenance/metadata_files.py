@@ -1,8 +1,9 @@
-"""Old metadata files: deletes metadata files of live tables that have left the metadata log, after a stated age.
+"""Old metadata files: deletes metadata files of live tables that are no longer in the metadata log, after a stated age.
 
-May import the rooms below. Must not know other operations. Only files whose name this server gives are deleted: in the
-table's own metadata directory, with a version below all that the metadata names, and with a time in the name that is
-old enough and after the store's present epoch was first seen. So a restored store keeps what its backups may name.
+May import the rooms below. Must not know other operations. Only files with names that this server generates are
+deleted: in the table's own metadata directory, with a version below all versions in the metadata, and with a time in
+the name that is old enough and later than the time at which the store's current epoch was first seen. So files that a
+restored backup may name are kept.
 """
 
 from __future__ import annotations
@@ -45,21 +46,21 @@ DELETED = Counter(
 _PERMIT: Final = upkeep_permit("limnos")
 _REASON: Final = "it left the table's metadata log (setting maintenance.metadata_retention_s)"
 FILES_MAX: Final = 1_000
-"""How many metadata files of one table a round deletes."""
+"""The maximum number of metadata files of one table that a round deletes."""
 _NAME: Final = re.compile(
     r"([0-9]{5,9})-([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(?:\.gz)?\.metadata\.json"
 )
 
 
 class AgeWindow(NamedTuple):
-    """Between which times a file was made that may be deleted, in milliseconds since 1970."""
+    """The interval of creation times of files that may be deleted, in milliseconds since 1970."""
 
     since_ms: int
     until_ms: int
 
 
 def old_metadata_files(names: Iterable[str], document: MetadataDocument, *, window: AgeWindow) -> list[str]:
-    """Return the names of metadata files that have left a table's log. Raises InvalidTable."""
+    """Return the names of metadata files that are no longer in a table's log. Raises InvalidTable."""
     logged = [each.metadata_file for each in metadata_of(document.body).metadata_log or ()]
     named = {each.rpartition("/")[2] for each in (document.metadata_location, *logged)}
     oldest = min(iceberg_metadata.version_of(name) for name in named)
@@ -111,7 +112,7 @@ def _below(document: MetadataDocument, directory: str) -> str:
 async def _deleted_before(
     services: NodeServices, document: MetadataDocument, *, directory: str, names: Container[str]
 ) -> list[str]:
-    """Return files that a process deleted which was killed before it recorded that, by name below the location."""
+    """Return the files that a process deleted but did not record before it was killed, by name below the location."""
     below = _below(document, directory)
     rows = await services.gate.look_up(lambda: orphan_files_read(document.node_id))
     return [
@@ -122,7 +123,7 @@ async def _deleted_before(
 
 
 async def _record(services: NodeServices, document: MetadataDocument, *, names: Sequence[str]) -> None:
-    """Record that metadata files are deleted, each with a line of audit."""
+    """Record that metadata files are deleted, each with an audit line."""
     if not names:
         return
     node_id = document.node_id

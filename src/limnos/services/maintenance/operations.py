@@ -1,7 +1,7 @@
-"""Operations on tables: requests for them, their rows, and the task that carries one out in the name of its user.
+"""Operations on tables: requests for them, their rows, and the task that carries one out on behalf of its user.
 
-May import the rooms below. Must not know any wire format. A request leaves a row and a task in one transaction. The
-task acts with a token that never leaves this process, with the trust of the credential that asked.
+May import the rooms below. Must not know any wire format. A request creates a row and a task in one transaction. The
+task acts with a token that never leaves this process, with the trust of the requester's credential.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class OperationRequest(msgspec.Struct, frozen=True):
 
 
 class OperationPayload(msgspec.Struct, frozen=True):
-    """The payload of the task: the operation's row, the table, and in whose name it is carried out."""
+    """The payload of the task: the operation's row, the table, and the user on whose behalf it is carried out."""
 
     operation: int
     table_id: int
@@ -80,9 +80,10 @@ def request_of(ctx: Context, request_view: RequestView, *, path: Levels) -> Main
 
 
 async def expiry_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:
-    """Ask for an expiry of a table's snapshots. Returns the operation's id; the same one while it has not ended.
+    """Request an expiry of a table's snapshots.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    Returns the operation's id; that of the open operation if there is one. Raises NotFound, PermissionDenied,
+    UnsupportedOperation, BadRequest.
     """
     return await operation_request(ctx, scope, path=path, kind=EXPIRE, task=EXPIRE_SNAPSHOTS)
 
@@ -90,7 +91,7 @@ async def expiry_request(ctx: Context, scope: RequestScope, *, path: Levels) -> 
 async def operation_request(
     ctx: Context, scope: RequestScope, *, path: Levels, kind: str, task: str, refusal: str | None = None
 ) -> int:
-    """Ask for an operation on a table. Returns its id; the same one while one of the kind has not ended.
+    """Request an operation on a table. Returns its id; that of the open operation if the table has one of the kind.
 
     Args:
         ctx: The request.
@@ -98,7 +99,7 @@ async def operation_request(
         path: The table's path below it.
         kind: The kind of the operation.
         task: The kind of the task that carries it out; its payload is an `OperationPayload`.
-        refusal: Why this server does not carry it out.
+        refusal: The reason why this server does not carry it out; None if it does.
 
     Raises:
         NotFound: The table is missing.
@@ -122,7 +123,7 @@ async def operation_request(
 def operation_ask(tx: Tx, permit: Permit[OperationRequest]) -> int:
     """Record an operation and create its task.
 
-    Returns its id; that of the open operation if the table has one of the kind.
+    Returns its id; that of the open operation if the table has one of the same kind.
     """
     command = permit.command
     table = tx.nodes.confirm(command.table)
@@ -140,7 +141,7 @@ def operation_ask(tx: Tx, permit: Permit[OperationRequest]) -> int:
 async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
     """Carry out an operation and end its row. Raises ServiceUnavailable, StorageFailed, after which it is tried again.
 
-    An error that does not pass ends the operation as failed.
+    A permanent error ends the operation as failed.
     """
     services = work.services
     if services is None:
@@ -162,7 +163,9 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
 
 
 def _take(tx: Tx, payload: OperationPayload) -> bool:
-    """Lease the table, so that no rewrite begins meanwhile. Returns whether it was free; a task that died frees it."""
+    """Lease the table, so that no rewrite begins meanwhile. Returns whether it was free; the lease of a task that died
+    expires.
+    """
     before = tx.rewrites.lease_of(payload.table_id)
     if before is not None and (before.operation_id == payload.operation or before.is_over(tx.now_ms)):
         tx.rewrites.free(before)
@@ -178,7 +181,7 @@ async def operation_end(work: TaskContext, operation: int, *, state: str, text: 
 
 
 async def _expire(work: TaskContext, services: NodeServices, *, payload: OperationPayload) -> str:
-    """Expire a table's snapshots in the name of the payload's user. Returns the result for people."""
+    """Expire a table's snapshots on behalf of the payload's user. Returns the result for people."""
     async with acting_as(
         work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",
         trust=payload.trust, root_id=payload.root_id,

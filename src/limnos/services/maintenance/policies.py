@@ -1,4 +1,4 @@
-"""Maintenance policies: which policy of each type applies to a table, and the thresholds that follow.
+"""Maintenance policies: the policy of each type that applies to a table, and the resulting thresholds.
 
 May import the rooms below and `formats.gravitino`. Must not know any wire format. The nearest object of a table's chain
 that has a policy of a type decides: the table, its namespaces from the inside out, then the catalog. Of two policies of
@@ -99,7 +99,7 @@ def policies_load() -> Load[PolicyIndex]:
 
 
 def assessment_rules(policies: Mapping[str, EffectivePolicy]) -> AssessmentRules:
-    """Return the thresholds of a table's effective policies; the defaults where none is enabled."""
+    """Return the thresholds of a table's effective policies; the defaults if none is enabled."""
     rules = AssessmentRules()
     compaction, expiration = policies.get(COMPACTION), policies.get(SNAPSHOT_EXPIRATION)
     whole = policies.get(TABLE_MAINTENANCE)

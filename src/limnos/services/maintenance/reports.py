@@ -1,7 +1,7 @@
-"""Reports about maintenance: what tables of a catalog need, why, and what was done.
+"""Reports about maintenance: findings about a catalog's tables, their reasons, and past operations.
 
 May import the rooms below and `formats.maintenance`. Must not know any wire format. A caller sees the tables that the
-caller may maintain. Figures come from the last assessment; the explanation of one table is made from its present state.
+caller may maintain. Figures come from the last assessment; the explanation of one table uses its current state.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TableOperation(NamedTuple):
 class PolicyReport(NamedTuple):
     """A policy that applies to a table, and the path of the object to which it is attached, the catalog first.
 
-    Names are left out of policies that the caller may not load.
+    The name of a policy that the caller may not load is omitted.
     """
 
     policy: EffectivePolicy
@@ -79,7 +79,7 @@ class PolicyReport(NamedTuple):
 
 
 class TableReport(NamedTuple):
-    """The findings of one table, and the reason why each operation is or is not done."""
+    """The findings of one table, and for each operation the reason why it runs or not."""
 
     explanation: TableExplanation
     findings: tuple[TableFinding, ...]
@@ -92,7 +92,7 @@ class TableReport(NamedTuple):
 async def findings_list(ctx: Context, scope: RequestScope, *, after: int) -> FindingsPage:
     """Return findings of a catalog by table. Raises NotFound, PermissionDenied.
 
-    `after` is 0 for the first page, and then what the page before says.
+    `after` is 0 for the first page, then `after` of the previous page.
     """
     catalog_id = await ctx.read(scope, _catalog)
     rows = await ctx.look_up(lambda: findings_page(catalog_id, after=after, limit=ROWS_MAX))
@@ -120,7 +120,7 @@ def _catalog(request_view: RequestView) -> int:
 
 
 async def visible_paths(ctx: Context, scope: RequestScope, *, node_ids: Sequence[int]) -> dict[int, Levels]:
-    """Return the paths below the catalog of those tables that the caller may maintain."""
+    """Return the paths below the catalog of the tables that the caller may maintain."""
     ids = list(dict.fromkeys(node_ids))
     if not ids:
         return {}
@@ -141,7 +141,8 @@ async def visible_paths(ctx: Context, scope: RequestScope, *, node_ids: Sequence
 
 
 async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> TableReport:
-    """Explain what a table needs, which policies apply, and what keeps each of its snapshots.
+    """Explain a table's findings, the policies that apply, and for each snapshot why it is kept.
+
 
     Raises:
         NotFound: The table is missing.
@@ -190,7 +191,7 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
 
 
 async def _loadable_policies(ctx: Context, scope: RequestScope, *, names: Sequence[str]) -> frozenset[str]:
-    """Return those of some names of policies that the caller may load."""
+    """Return the given names of policies that the caller may load."""
 
     def look(request_view: RequestView) -> frozenset[str]:
         def may(name: str) -> bool:
@@ -204,6 +205,6 @@ async def _loadable_policies(ctx: Context, scope: RequestScope, *, names: Sequen
 
 
 async def _hide_policies(ctx: Context, scope: RequestScope, *, rows: Sequence[OperationRow]) -> list[OperationRow]:
-    """Leave the names of policies that the caller may not load out of operations."""
+    """Remove the names of policies that the caller may not load from operations."""
     loadable = await _loadable_policies(ctx, scope, names=[row.policy for row in rows if row.policy is not None])
     return [row if row.policy in loadable else row._replace(policy=None) for row in rows]

@@ -1,4 +1,4 @@
-"""Files of one table, as maintenance reads, lists and deletes them: below the table's own location alone.
+"""Files of one table: maintenance reads, lists and deletes them only below the table's own location.
 
 May import the rooms below. Must not know operations. The server reads with the catalog's own keys, and follows no
 symbolic link out of the table's location.
@@ -34,7 +34,9 @@ class MaintainedFiles:
         self._key = f"{place_key(location)}/"
 
     def may_read(self, location: str) -> bool:
-        """Return whether a file lies where the table's catalog may have files, in its own location or elsewhere."""
+        """Return whether a file lies within the roots of the table's catalog, in the table's own location or
+        elsewhere.
+        """
         try:
             return is_within(location, self._place.roots) and self._place.allowed.covers(location)
         except BadRequest:
@@ -49,14 +51,14 @@ class MaintainedFiles:
         )
 
     def covers(self, location: str) -> bool:
-        """Return whether a file lies below the table's location, where the server may look."""
+        """Return whether a file lies below the table's location, where the server may read."""
         try:
             return place_key(location).startswith(self._key) and self._place.allowed.covers(location)
         except BadRequest:
             return False
 
     async def entries(self, location: str) -> list[FileEntry]:
-        """List the files directly in a directory of the table; none if it lies elsewhere, or links lead out of it."""
+        """List the files directly in a directory of the table; empty if it lies elsewhere, or links lead out of it."""
         if not self.covers(f"{location}/"):
             return []
         return await self._files.entries(location, self._place.catalog.properties, roots=(self.location,))
@@ -64,7 +66,7 @@ class MaintainedFiles:
     def all_entries(self, beat: Heartbeat) -> list[FileEntry]:
         """List all files below the table's location, by name below it. Blocks.
 
-        Links are left out and not followed. Raises StorageFailed, ServiceUnavailable.
+        Links are omitted and not followed. Raises StorageFailed, ServiceUnavailable.
         """
         properties = self._place.catalog.properties
         self._place.allowed.check_use(properties)
@@ -75,7 +77,7 @@ class MaintainedFiles:
     def refuse_links(self, directories: Iterable[str]) -> None:
         """Check that no link leads from the table's location to some directories below it. Blocks.
 
-        Raises OutsideRoots. Links above the table's location are not looked at.
+        Raises OutsideRoots. Links above the table's location are not checked.
         """
         if is_local(self.location):
             home = real_path(self.location)
@@ -84,10 +86,10 @@ class MaintainedFiles:
                     raise OutsideRoots(f"Directory {directory} of the table leads elsewhere by a link")
 
     def delete_unchanged(self, files: Sequence[tuple[str, int, int]], beat: Heartbeat) -> list[str]:
-        """Delete files by name below the table's location. Blocks. Returns the names that are gone.
+        """Delete files by name below the table's location. Blocks. Returns the names of files that no longer exist.
 
         Args:
-            files: For each file its name, and the length and modification time that it must still have on a local disk.
+            files: The name of each file, and the length and modification time that a local file must still have.
             beat: Called after each file.
 
         Raises:

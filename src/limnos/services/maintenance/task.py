@@ -1,9 +1,9 @@
-"""Maintenance task: carries out policies and settings on tables that need it, in the name of who is responsible.
+"""Maintenance task: maintains tables as policies and settings demand, on behalf of the responsible user.
 
-May import the rooms below. Must not know any wire format. A policy is carried out with the rights of its owner, at the
-time when it is carried out; a setting with those of the table's owner. So a policy whose owner lost the right does
-nothing, and the operation says so. The task may be killed anywhere: each operation is one commit, or deletes files that
-nothing names.
+May import the rooms below. Must not know any wire format. A policy is carried out with the rights that its owner has at
+that time, a setting with those of the table's owner. So a policy whose owner lost the right does nothing, and the
+operation says so. The task may be killed at any point: each operation is one commit, or deletes files that no metadata
+names.
 """
 
 from __future__ import annotations
@@ -35,29 +35,31 @@ MAINTAIN_TABLES: Final = "maintain-tables"
 MAINTAIN_EVERY_S: Final = 600.0
 LEASE_MS: Final = 60_000
 TABLES_PER_ROUND: Final = 200
-"""On how many tables a round carries out an operation."""
+"""The maximum number of tables on which one round carries out an operation."""
 LISTED_PER_ROUND: Final = 2_000
-"""The metadata files of how many tables a round looks at."""
+"""The maximum number of tables whose metadata files one round lists."""
 INTERVAL_MS: Final = 86_400_000
-"""How long a table rests after an operation, whatever became of it, in milliseconds."""
+"""The minimum time between two operations on a table, whatever their result, in milliseconds."""
 _PAGE: Final = 64
 
 
 class MaintenancePosition(msgspec.Struct):
-    """Where the rounds are: the last table of each kind of work, and since when the store's epoch is watched."""
+    """The progress of the rounds: the last table of each kind of work, and when the store's current epoch was first
+    seen.
+    """
 
     epoch: int = 0
     since_ms: int = 0
     expired_after: int = 0
     listed_after: int = 0
     listed_at_ms: int = 0
-    """When the present pass over metadata files began."""
+    """The start of the current pass over metadata files, in milliseconds since 1970."""
     planned_after: dict[str, int] = {}
     """The last table whose rewrite was planned, by kind."""
 
 
 async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple[MaintenancePosition, str]:
-    """Carry out what policies and settings ask for. Returns the next position, and a summary."""
+    """Carry out policies and settings. Returns the next position, and a summary."""
     services = work.services
     if services is None:
         return payload, "this node has no services"
@@ -87,7 +89,10 @@ class MaintenanceRound:
         self.expired = self.failed = self.files = 0
 
     async def expire(self, after: int) -> int:
-        """Expire snapshots of tables with that finding, after a table's id. Returns where the next round begins."""
+        """Expire snapshots of tables that have this finding, after a table's id.
+
+        Returns where the next round begins.
+        """
         look_up = self.services.gate.look_up
         policies = await look_up(policies_load)
         if not policies and not self.services.defaults.maintenance.expire:
@@ -128,7 +133,9 @@ class MaintenanceRound:
             await operation_end(self.work, operation, state="failed", text=error.message)
 
     async def _responsible(self, row: FindingRow, policy: EffectivePolicy | None) -> ResponsibleUser | None:
-        """Return in whose name a table's snapshots expire; None if neither a policy nor the setting asks for it."""
+        """Return the user on whose behalf a table's snapshots expire; None if neither a policy nor the setting enables
+        it.
+        """
         if policy is None and not self.services.defaults.maintenance.expire:
             return None
         if policy is not None and not policy.is_enabled:
@@ -138,7 +145,7 @@ class MaintenanceRound:
     # ------------------------------------------------------------------------------------------- metadata files
 
     async def delete_metadata_files(self, at: MaintenancePosition) -> tuple[int, int]:
-        """Delete old metadata files, of all tables once a day. Returns where the next round goes on."""
+        """Delete old metadata files, of all tables once a day. Returns where the next round continues."""
         keep_ms = self.services.defaults.maintenance.metadata_keep_ms
         after, began_ms = at.listed_after, at.listed_at_ms
         if not keep_ms or (not after and 0 <= self.now_ms - began_ms < INTERVAL_MS):

@@ -16,7 +16,7 @@ from limnos.services.request.request_view import RequestView
 def require_possible_access(
     request_view: RequestView, actions: tuple[Action, ...], *, kind: Kind | None = None, name: Levels = ()
 ) -> None:
-    """Refuse a caller who could do none of the actions, to the named object or to anything in the scope.
+    """Refuse a caller who may do none of the actions, neither on the named object nor anywhere in the scope.
 
     `kind` and `name` name one object; without them any object in the scope counts. Raises PermissionDenied with the
     message for the first action, and CacheMiss.

@@ -1,4 +1,5 @@
-"""Audit lines: collects those of requests and writes them in batches, and makes those of changes from the change feed.
+"""Audit lines: collects the lines of requests and writes them in batches, and creates the lines of changes from the
+change feed.
 
 May import the rooms below. Must not know any wire format. A change needs no line from its request: its transaction
 records everything. Requests do not wait for lines about reads and refusals. When too many lines wait, further ones are
@@ -75,12 +76,12 @@ class AuditLines:
     def wants_read(self) -> bool:
         """Return whether to write a line for this read.
 
-        Call once for each answered read: the call advances the sample.
+        Call once for each answered read: the call advances the sampler.
         """
         return self._reads.takes()
 
     def wants_refusal(self) -> bool:
-        """Return whether to write a line for this refusal. Call once for each refusal: the call advances the sample.
+        """Return whether to write a line for this refusal. Call once for each refusal: the call advances the sampler.
 
         Refusals above `refusals_per_s_max` in one second get no lines of their own; one line states their number.
         """
@@ -119,7 +120,7 @@ class AuditLines:
                 await asyncio.sleep(PAUSE_S)
 
     def _tell_left_out(self) -> None:
-        """Queue one line that states how many refusals got no line."""
+        """Queue one line that states the number of refusals without a line of their own."""
         count, self._left_out = self._left_out, 0
         if count:
             text = f"{count} more requests were refused or failed, and have no lines"
@@ -155,9 +156,9 @@ class AuditLines:
         return True
 
     async def collect(self) -> bool:
-        """Make audit lines of some changes that have none yet.
+        """Create audit lines for some changes that have none yet.
 
-        Returns whether changes from before this call may be left.
+        Returns whether changes from before this call may remain.
         """
         if not self.rules.changes or not await self.gate.look_up(lines_due):
             return False

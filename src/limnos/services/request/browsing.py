@@ -1,7 +1,7 @@
 """Browsing: a list names a container if the caller may use something below it. Decision record 0132.
 
 May import the rooms below. Must not know any wire format. The caller learns the container's name only. Loading the
-container, or listing its other objects, takes the same rights as before.
+container, or listing its other objects, still needs its own right.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def paths_of(request_view: RequestView) -> BrowsePaths:
 def listing_require(request_view: RequestView, parent: Levels) -> None:
     """Decide on listing the namespaces in `parent`, or in the catalog if `parent` is empty.
 
-    A caller who may not use the catalog may still list where a name shows because of objects below it. Raises
-    PermissionDenied.
+    A caller who may not use the catalog may still list a container whose name is visible because of objects below it.
+    Raises PermissionDenied.
     """
     outer = request_view.settled.outer
     if not request_view.decide(Action.NAMESPACE_LIST, outer).allowed and _is_browsable(request_view, parent):

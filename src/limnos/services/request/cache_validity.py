@@ -29,7 +29,7 @@ class CacheDependencies(NamedTuple):
     settled: object
     credential: object
     token: object
-    """None if the credential is no token, so that nothing about it can change."""
+    """The API token of the request; None for other credentials, whose state cannot change."""
     standing_key: object
     standing: object
     path_key: object
@@ -41,7 +41,7 @@ class CacheDependencies(NamedTuple):
     def stands(self, view: StoreView) -> bool:
         """Return whether all dependencies are unchanged.
 
-        Call it after a freshness gate over `zones`, with no await in between.
+        Call it after a freshness gate over `zones`, without an await in between.
         """
         zones, known = self.zones, view.zones
         if view.scopes.get(self.scope) is not self.settled or not view.is_paired(zones):

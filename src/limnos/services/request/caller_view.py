@@ -1,4 +1,4 @@
-"""Caller of a request: the caller's groups and roles in the metalake of a scope, and who is refused at once.
+"""Caller of a request: the caller's groups and roles in the metalake of a scope, and refusals of disabled users.
 
 May import `access`, `view` and `model`. Synchronous.
 """
@@ -31,7 +31,9 @@ class CallerView:
 
     @property
     def commit_action(self) -> Action:
-        """The action that a commit to a table is: one with an operation's token is a rewrite, which is checked."""
+        """Return the action of a commit to a table: with a maintenance operation's token it is a rewrite, whose content
+        is checked.
+        """
         return Action.TABLE_COMMIT if self.operation_token is None else Action.TABLE_REWRITE
 
     @property

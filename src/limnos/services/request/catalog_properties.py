@@ -1,7 +1,7 @@
-"""Catalog properties in responses: which ones the server shows, and to whom. Decision record 0018.
+"""Catalog properties in responses: which ones the server shows to which caller. Decision record 0018.
 
-May import `model`. Pure. Readers see the properties that engines need; a caller who may alter the catalog sees all.
-Nobody sees a secret, whether a name marks it or it is part of a value.
+May import `model`. Pure. Readers see the properties that engines need; a caller who may alter the catalog sees all. No
+response contains a secret, whether marked by its name or part of a value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ FOR_READERS = frozenset(
         "s3-path-style-access", "s3-region", "s3.endpoint", "s3.path-style-access", "s3.region", "scan-planning-mode", "storage", "uri", "warehouse",
     }
 )  # fmt: skip
-"""The properties that engines configure themselves with. Others are only for callers who may alter the catalog."""
+"""The properties that engines need for their configuration. All others are only for callers who may alter the
+catalog.
+"""
 _NO_SECRETS = frozenset(
     {
         "credential-providers", "credential-cache-expire-ratio", "token-refresh-enabled", "s3-token-expire-in-secs",
@@ -35,7 +37,7 @@ _NO_SECRETS = frozenset(
         "gcs.token-service-endpoint", "gcs.vended-credentials-enabled", "adls.vended-credentials-enabled",
     }
 )  # fmt: skip
-"""Names that look like those of secrets but are not."""
+"""Names that look like those of secrets, but are no secrets."""
 _SECRET = re.compile(
     r"secret|passw|passphrase|pwd|token|credential|key|authorization|cookie|connectionstring|signature|jaas"
 )
@@ -46,7 +48,7 @@ _PARAMETER = re.compile(
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a property's name marks its value as secret, in any case and with any separators."""
+    """Return whether a property's name marks its value as secret, ignoring case and separators."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     return name not in _NO_SECRETS and _SECRET.search(plain) is not None
 
@@ -78,9 +80,7 @@ def properties_for_owner(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _no_properties(_properties: Mapping[str, str]) -> dict[str, str]:
-    """Return no properties: engines must not learn an external system's address, or they could bypass this server's
-    access checks.
-    """
+    """Return no properties: with an external system's address, engines could bypass this server's access checks."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""Catalog traits: what a catalog's provider and properties imply, computed once for each state of the catalog.
+"""Catalog traits: facts derived from a catalog's provider and properties, computed once for each state of the catalog.
 
 May import `model`, `names`. Pure. The traits are part of the resolved scope, which is discarded when its metalake
 or catalog changes.
@@ -25,7 +25,7 @@ DIRECTORY: Final = "lance-directory"
 
 
 class CatalogTraits(NamedTuple):
-    """A catalog's record, and the facts that follow from it."""
+    """A catalog's record, and the facts derived from it."""
 
     record: CatalogRecord
     spaces: Mapping[Kind, str]
@@ -62,7 +62,7 @@ def _table_format(provider: str) -> str:
 
 
 NESTED: Final = "nested-namespaces"
-"""The catalog property; its default is `true`."""
+"""The catalog property that allows nested namespaces; its default is `true`."""
 
 
 _WORDS: Final = ("true", "false")
@@ -75,6 +75,6 @@ def is_nested(record: CatalogRecord) -> bool:
 
 
 def check_nested(properties: Mapping[str, str]) -> None:
-    """Check the property's value. Raises BadRequest."""
+    """Check the value of the property that allows nested namespaces. Raises BadRequest."""
     if (word := properties.get(NESTED, "true")) not in _WORDS:
         raise BadRequest(f"Property {NESTED} is {quote_for_message(word)}: it is true or false")

@@ -31,7 +31,7 @@ T = TypeVar("T")
 C = TypeVar("C")
 READS_MAX = 100
 WRITES_FREE = 2
-"""How often a write is tried before it takes the locks first."""
+"""The number of attempts of a write before it takes the locks first."""
 WRITES_MAX = 8
 STALE_PERMITS = Counter("limnos_stale_permits_total", "Mutations decided again because access or a name moved.", ())
 
@@ -51,12 +51,12 @@ class Context:
         self.once: IdempotentRequest | None = None
         """The request's idempotency key and fingerprint; None without a key."""
         self.asker = asker
-        """The request as the audit records it; None for the server's own work."""
+        """The origin of the request, for the audit; None for the server's own work."""
         self.active: frozenset[str] | None = None
-        """The names of the only roles that may allow anything; None counts every role that the caller holds."""
+        """The names of the active roles, the only ones that count; None for every role that the caller holds."""
 
     async def read(self, scope: RequestScope, reader: Callable[[RequestView], T], *, refuse_disabled: bool = True) -> T:
-        """Run a reader on a request view that is true at some moment after this call.
+        """Run a reader on a request view that is consistent at some moment after this call.
 
         The reader decides only in zones that its own freshness gate covered, and only if all facts known of them come
         from one snapshot. Otherwise the freshness gate is read again (rule 2).
@@ -116,18 +116,22 @@ class Context:
         raise ServiceUnavailable("The answer changed faster than it could be read: try again")
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read data that no decision depends on and no cache holds, such as the names of the objects in a role."""
+        """Read data that no decision depends on and no cache holds, such as the names of the objects of a role's
+        rules.
+        """
         return await self.services.gate.look_up(load)
 
     async def find(self, query: Query) -> list[Row]:
-        """Do what `look_up` does with a single statement; on a remote database that costs a quarter of a snapshot."""
+        """Like `look_up`, but with a single statement, which on a remote database takes a quarter of the time of a
+        snapshot.
+        """
         return await self.services.gate.find(query)
 
     async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> T:
         """Submit a mutation to the store.
 
-        Sets `submitted` when the mutation begins. From then on, unless it is refused, the caller cannot claim that
-        nothing changed.
+        Sets `submitted` when the mutation begins. From then on a failure leaves the outcome unknown, unless the
+        mutation was refused.
         """
         permit = self._accounted(permit)
         return await self._submitted(
@@ -136,14 +140,14 @@ class Context:
         )
 
     def _accounted(self, permit: Permit[C]) -> Permit[C]:
-        """Add to the permit what the audit records: the decisions behind it, and the origin of the request."""
+        """Add the data for the audit to the permit: the decisions behind it, and the origin of the request."""
         if not self._is_told(permit):
             return permit
         origin = RequestOrigin() if self.asker is None else self.asker.origin()
         return replace(permit, account=audit_context_text(origin, permit.decisions, user_id=permit.actor_id))
 
     def _is_told(self, permit: Permit[C]) -> bool:
-        """Return whether a mutation gets an audit line; the server's own work has no decisions and gets none."""
+        """Return whether a mutation is audited; the server's own work has no decisions and is not."""
         return self.services.audit.rules.changes and bool(permit.decisions)
 
     def _bound(self, mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C]) -> Callable[[Tx], T]:
@@ -155,8 +159,8 @@ class Context:
         return bound if self.once is None else partial(self.once.run, bound)
 
     def keep_answer(self, answer: Callable[[int], bytes]) -> None:
-        """Set how the response body is made inside the transaction, for a request with a key whose answer cannot be
-        made again later.
+        """Set a function that builds the response body inside the transaction, for a request with an idempotency key
+        whose response cannot be rebuilt later.
 
         `answer` takes the revision after the change.
         """
@@ -221,7 +225,7 @@ class Context:
         mutation: Callable[[Tx, Permit[C]], T],
         stale: Permit[C],
     ) -> T:
-        """Let the store take the locks that the stale permit names, then decide.
+        """Let the store take the locks of the zones in the stale permit, then decide.
 
         Raises StalePermit if the new permit names others.
         """

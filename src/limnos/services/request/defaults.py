@@ -1,7 +1,6 @@
-"""The server's settings as services see them: defaults of requests, limits, and service admins.
+"""The server's settings for services: defaults of requests, limits, and service admins.
 
-May import `model`, and `files` for the allowed storage. The values are made once at the start; `app` knows where they
-come from.
+May import `model`, and `files` for the allowed storage. `app` builds the values once at the start.
 """
 
 from __future__ import annotations
@@ -15,7 +14,9 @@ from limnos.services.request.named_storages import NamedStorages
 
 
 class AuditRules(NamedTuple):
-    """The settings of the audit: all changes or none, and one of so many reads and refusals, 0 for none."""
+    """The settings of the audit: whether changes are audited, and the sampling of reads and refusals (one in so many; 0
+    for none).
+    """
 
     changes: bool = True
     refusals_one_in: int = 1
@@ -30,17 +31,17 @@ class MaintenanceDefaults(NamedTuple):
     """The settings of the server's automatic table maintenance."""
 
     assess: bool = True
-    """Whether it finds out what tables need."""
+    """Whether the server assesses tables for maintenance."""
     expire: bool = False
-    """Whether it expires snapshots of tables that no policy is about, by their properties and Iceberg's defaults."""
+    """Whether it expires snapshots of tables without a policy, by their properties and Iceberg's defaults."""
     rewrite: bool = False
-    """Whether it rewrites files of tables that no policy is about."""
+    """Whether it rewrites files of tables without a policy."""
     metadata_keep_ms: int = 0
-    """How long metadata files that have left a table's log are kept, in milliseconds; 0 keeps them."""
+    """How long metadata files that are no longer in a table's log are kept, in milliseconds; 0 keeps them forever."""
     orphans: str = "off"
     """Whether orphan files are removed: `off`, `policies`, or `all`, also of tables without a policy."""
     orphan_age_ms: int = 7 * 86_400_000
-    """How long a file must have been an orphan before it is removed, in milliseconds, where no policy says so."""
+    """How long a file must have been an orphan before it is removed, in milliseconds, if no policy sets it."""
 
 
 class RequestDefaults(NamedTuple):
@@ -63,16 +64,16 @@ class RequestDefaults(NamedTuple):
     allowed_urls: tuple[str, ...] = ()
     """The URL prefixes that webhooks may have."""
     root_schema: str = "default"
-    """The schema that full names show for an object directly in a catalog; only Lance tables may lie there."""
+    """The name of the schema in full names of objects directly in a catalog; only Lance tables may be there."""
     lance_batch_bytes_max: int = 1 << 29
     lance_body_bytes_max: int = 0
-    """How many bytes of rows one request may contain; 0 sets no limit."""
+    """The maximum size of the rows in one request, in bytes; 0 sets no limit."""
     sqlpp_catalog: str = "main"
     """The catalog that holds the dataverses of SQL++."""
     sqlpp_timeout_s: float = 300.0
-    """The longest time for one request's statements, in seconds."""
+    """The maximum time for one request's statements, in seconds."""
     sqlpp_results_max: int = 32
-    """How many deferred results one user may have."""
+    """The maximum number of deferred results of one user."""
     sqlpp_results_bytes_max: int = 1 << 27
     sqlpp_results_keep_ms: int = 3_600_000
     file_roots: tuple[str, ...] = ()
@@ -84,43 +85,43 @@ class RequestDefaults(NamedTuple):
     sqlpp_snapshots_keep_ms: int = 86_400_000
     """How long superseded snapshots of a dataset are kept, in milliseconds."""
     scan_files_max: int = 2_000
-    """How many files one page of a scan plan lists."""
+    """The maximum number of files in one page of a scan plan."""
     scan_wait_s: float = 20.0
     """How long a response waits for a scan plan before it reports the plan as running, in seconds."""
     scan_keep_ms: int = 3_600_000
-    """How long the rest of a scan plan can be fetched, in milliseconds."""
+    """How long the remaining pages of a scan plan can be fetched, in milliseconds."""
     scan_plans_max: int = 100
-    """How many scan plans of one user are kept."""
+    """The maximum number of stored scan plans of one user."""
     restricted_reader_bytes: int = 16 << 30
     restricted_table_bytes: int = 64 << 30
-    """How many bytes of rewritten files there may be, for one restricted user and for one table."""
+    """The maximum size of rewritten files, in bytes, for one restricted user and for one table."""
     sqlpp_debris_ms: int = 259_200_000
     """The age in milliseconds at which files of killed statements are deleted; 0 keeps them."""
     keep_pinned: bool = True
-    """Whether commits are refused that remove snapshots which runs and scan plans need."""
+    """Whether to refuse commits that remove snapshots needed by runs or scan plans."""
     check_added_files: bool = False
     check_added_files_max: int = 1_000
     check_added_files_s: float = 10.0
-    """Whether the server checks that files added by commits exist: how many of one request, and for how many
-    seconds.
+    """Limits of the check that files added by commits exist: the number of files per request, and the time in seconds.
+    None turns it off.
     """
     clock_ahead_ms: int = 30_000
     """How far timestamps in metadata from clients may be ahead of the store's clock, in milliseconds."""
     maintenance: MaintenanceDefaults = MaintenanceDefaults()
     storages: NamedStorages = NamedStorages()
     location_conflicts: LocationConflicts = LocationConflicts()
-    """The owners of conflicting locations, whose files nobody gets."""
+    """The owners of conflicting locations, whose files are withheld from all users."""
     audit: AuditRules = AuditRules()
     session_s: int = 3_600
     session_refresh_s: int = 1_209_600
-    """How long a session by password lasts, and how long it can be refreshed, in seconds."""
+    """The lifetime of a session opened with a password, and how long it can be refreshed, in seconds."""
     console_idle_s: int = 28_800
     console_session_s: int = 86_400
-    """After how many idle seconds a session of the console ends, and the longest time that it lasts."""
+    """The idle time after which a session of the console ends, and its maximum lifetime, in seconds."""
     has_console: bool = False
     """Whether this server serves the console."""
     public_url: str | None = None
-    """The address at which browsers find this server, if it is another one than the requests' Host."""
+    """The address of this server for browsers, if it differs from the requests' Host."""
 
 
 class AccessSettings(NamedTuple):

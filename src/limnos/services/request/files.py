@@ -33,7 +33,7 @@ T = TypeVar("T")
 log = get_logger("limnos.files")
 METADATA_BYTES_MAX = 1 << 28
 AT_ONCE = 16
-"""How many files of one request are written or deleted at a time."""
+"""The number of files of one request that are written or deleted at a time."""
 INLINE_BYTES_MAX = 64 << 10
 """Local files up to this size are written on the event loop: the page cache is faster than a hop to a thread."""
 
@@ -131,12 +131,12 @@ class FileOperations:
     async def read_within(
         self, location: str, properties: Mapping[str, str], roots: Sequence[str], *, bytes_max: int = METADATA_BYTES_MAX
     ) -> bytes:
-        """Read a whole file that a caller names.
+        """Read a whole file at a location from a request.
 
         Args:
             location: The location of the file.
-            properties: The properties of the catalog, which say how its store is reached.
-            roots: The locations out of which symbolic links of a local file must not lead.
+            properties: The properties of the catalog, with the connection to its object store.
+            roots: The locations that symbolic links of a local file must not leave.
             bytes_max: The largest size of the file.
 
         Raises:
@@ -196,7 +196,7 @@ class FileOperations:
     async def size(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> int | None:
         """Return the length of a file in bytes; None if it does not exist.
 
-        Raises OutsideRoots if links lead out of the roots.
+        Raises OutsideRoots if symbolic links leave the roots.
         """
         allowed = self._allowed
 
@@ -208,19 +208,19 @@ class FileOperations:
         return await self._run(location, properties, look)
 
     async def holds(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> bool:
-        """Return whether any file lies below a location; False if links lead out of the roots."""
+        """Return whether any file exists below a location; False if symbolic links leave the roots."""
         if is_local(location):
             return leads_within(location, roots, allowed=self._allowed) and LOCAL_FILES.holds(location)
         return await self._run(location, properties, lambda store: store.holds(location))
 
     async def below(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[str]:
-        """List the files below a location; none if links lead out of the roots."""
+        """List the files below a location; empty if symbolic links leave the roots."""
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
         return await self._run(location, properties, lambda store: list(store.below(location)))
 
     async def entries(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[FileEntry]:
-        """List the files directly in a location; none if links lead out of the roots."""
+        """List the files directly in a location; empty if symbolic links leave the roots."""
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
         return await self._run(location, properties, lambda store: store.entries(location))
@@ -228,13 +228,15 @@ class FileOperations:
     async def chosen(
         self, location: str, properties: Mapping[str, str], *, roots: Sequence[str], choose: ChooseNames
     ) -> list[FileEntry]:  # fmt: skip
-        """List the files directly in a location whose names `choose` selects; none if links lead out of the roots."""
+        """List the files directly in a location whose names `choose` selects; empty if symbolic links leave the
+        roots.
+        """
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
         return await self._run(location, properties, lambda store: store.chosen(location, choose))
 
     async def directories(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[str]:
-        """List the names of the directories in a location; none if links lead out of the roots."""
+        """List the names of the directories in a location; empty if symbolic links leave the roots."""
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
         return await self._run(location, properties, lambda store: store.directories(location))
@@ -242,7 +244,7 @@ class FileOperations:
     def make_directory(self, location: str, *, roots: Sequence[str]) -> None:
         """Create a directory if the location is local.
 
-        Runs on the event loop. Raises OutsideRoots if links lead out of the roots.
+        Runs on the event loop. Raises OutsideRoots if symbolic links leave the roots.
         """
         if is_local(location):
             if not leads_within(location, roots, allowed=self._allowed):
@@ -252,9 +254,9 @@ class FileOperations:
     async def link_new(self, source: str, target: str, *, properties: Mapping[str, str], roots: Sequence[str]) -> None:
         """Give a file a second name.
 
-        Succeeds if the name is free or already holds the same file; local files on the event loop.
+        Succeeds if the name is free or already refers to the same file. Local files are linked on the event loop.
 
-        Raises MissingFile, also if links lead out of the roots; AlreadyExists if the name holds another file.
+        Raises MissingFile, also if symbolic links leave the roots; AlreadyExists if the name refers to another file.
         """
         if not is_local(target):
             await self._run(target, properties, lambda store: store.link_new(source, target))
@@ -268,7 +270,7 @@ class FileOperations:
         await self._run(source, properties, lambda store: store.move(source, target))
 
     async def delete(self, location: str, properties: Mapping[str, str]) -> None:
-        """Delete a file. A failure is only logged: at worst an orphan file stays."""
+        """Delete a file. A failure is only logged: at worst an orphan file remains."""
         try:
             await self._run(location, properties, lambda store: store.delete(location))
         except Exception as error:  # noqa: BLE001 - an orphan file is the worst that comes of it
@@ -295,7 +297,7 @@ class FileOperations:
         return FileBatch(self, is_begun)
 
     async def delete_staged(self, laid: StagedFile) -> None:
-        """Delete a file that nothing points to, and the directory that was made for it."""
+        """Delete a file that no metadata names, and the directory that was created for it."""
         if laid.first and is_local(laid.location):
             with suppress(LimnosError):  # at worst an orphan file stays
                 LOCAL_FILES.take_back(laid.location)
@@ -315,7 +317,7 @@ class FileOperations:
         """Run a call in the thread share of the catalog with these properties. A slow store delays only its own share.
 
         Raises BadRequest for an endpoint that the server does not (or no longer) allow, ServiceUnavailable after the
-        time for files, StorageFailed.
+        timeout for files, StorageFailed.
         """
         if not is_local(location):
             self._allowed.check_use(properties)

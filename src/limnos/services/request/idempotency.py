@@ -1,4 +1,4 @@
-"""Idempotency: what the transaction of a request with an idempotency key does around its mutation.
+"""Idempotency: stores the outcome of a request with an idempotency key in the transaction of its mutation.
 
 May import `store` and `model`. Must not know any wire format, nor how a request is repeated
 (`services.request.idempotency_replay`).
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class RepeatedRequest(Exception):
-    """An earlier request with the key was carried out, or refused for good; `outcome` is its result.
+    """Raised if an earlier request with the key was carried out or permanently refused; `outcome` is its result.
 
     This request changed nothing.
     """
@@ -41,9 +41,9 @@ class IdempotentRequest:
         """The HTTP status of a successful answer."""
         self.lifetime_ms = lifetime_ms
         self.answer: Callable[[int], bytes] | None = None
-        """Makes the response body right after the mutation, from the zone's revision after it.
+        """Builds the response body right after the mutation, from the zone's revision after it.
 
-        None if the body can be made again later from stored data.
+        None if the body can be rebuilt later from stored data.
         """
 
     def run(self, work: Callable[[Tx], T], tx: Tx) -> T:
@@ -61,7 +61,7 @@ class IdempotentRequest:
         return result
 
     def refuse(self, tx: Tx, status: int, body: bytes) -> RequestOutcome | None:
-        """Store a refusal, so that no repetition that is still under way is carried out.
+        """Store a refusal, so that no concurrent repetition is carried out.
 
         Returns the outcome stored before, if any.
         """

@@ -1,8 +1,8 @@
 """Idempotency replay: finds the outcome of an earlier request with the same key, and decides again on its caller's
 rights.
 
-May import the rooms below. Must not know any wire format or operation. A repetition is decided by running the request
-on a context that stops it at its first decision.
+May import the rooms below. Must not know any wire format or operation. To decide on a repetition, the request is run on
+a context that stops at its first decision.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ from limnos.store.tx import Tx
 T = TypeVar("T")
 C = TypeVar("C")
 GRACE_MS = 300_000
-"""An outcome is kept this much longer than the configuration states, since a repetition may already be under way."""
+"""How long an outcome is kept beyond the configured time, in milliseconds, for repetitions that are already on their
+way.
+"""
 
 
 class DecisionReached(Exception):
-    """The request reached its decision: the caller is allowed to do it."""
+    """Raised when the request reaches its decision: the caller is allowed to do it."""
 
 
 class DecisionProbe(Context):
-    """A context that stops a request at its first decision: nothing is built, written or changed."""
+    """A context that stops a request at its first decision: the request builds, writes and changes nothing."""
 
     __slots__ = ("looked",)
 

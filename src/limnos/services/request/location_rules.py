@@ -1,9 +1,9 @@
-"""Location rules: which two storage locations may be the same, or contain one another, and which objects break that.
+"""Location rules: which storage locations may be equal or contain one another, and which objects violate that.
 
 May import `model` alone. `docs/reference/storage-locations.md` has the rules as tables. They are symmetric: whether two
 locations may coexist does not depend on which came first. For a new location, call `judge_claim` with every existing
-one that it overlaps. Locations that were stored before the rules were enforced may break them: nobody gets the files of
-their objects (`services.storage.location_reconciliation`).
+one that it overlaps. Locations that were stored before the rules were enforced may violate them: the files of their
+objects are withheld (`services.storage.location_reconciliation`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class LocationRelation(IntEnum):
 
     SAME = 0
     ABOVE = 1
-    """It contains the other."""
+    """The location contains the other."""
     BELOW = 2
-    """It lies inside the other."""
+    """The location is inside the other."""
 
     @property
     def inverse(self) -> LocationRelation:
@@ -41,11 +41,11 @@ class ClaimVerdict(Enum):
 
     ALLOWED = "allowed"
     REPLACES = "replaces"
-    """The other location is a dropped one that the caller owned: its claim ends, and the new object takes over its
-    files.
+    """The existing location belongs to a dropped object of the caller: its claim ends, and the new object takes over
+    its files.
     """
     WAIT = "wait"
-    """The other location's files are being deleted."""
+    """The files at the existing location are being deleted."""
     REFUSED = "refused"
 
 
@@ -148,11 +148,11 @@ def judge_claim(new: LocationClaim, rival: LocationClaim, *, relation: LocationR
 def find_conflicting_claims(
     one: LocationClaim, other: LocationClaim, *, relation: LocationRelation
 ) -> tuple[LocationClaim, ...]:
-    """Return which of two stored locations to mark as conflicting; none if they may coexist or one is marked already.
+    """Return the one or two stored locations to mark as conflicting; none if both may coexist or one is already marked.
 
-    A marked object gets no credentials and blocks no other object. So the mark goes to the one with the weaker claim to
-    the files. In this order that is a directory catalog, a location that contains a root, an external fileset, or the
-    younger one. Roots of two metalakes are both marked, so that neither loses its files.
+    A marked object gets no credentials and blocks no other object. So the location with the weaker claim is marked:
+    first a directory catalog, then a location that contains a root, an external fileset, or the newer one. Roots of two
+    metalakes are both marked.
     """
     if may_meet(one, other, relation=relation) or one.is_conflicting or other.is_conflicting:
         return ()
@@ -178,7 +178,7 @@ class LocationConflicts:
     def __init__(self) -> None:
         self.ids: frozenset[int] = frozenset()
         self.seen_id = 0
-        """The highest id whose document's locations are in the register."""
+        """The highest id of the documents whose locations are in the register."""
 
     def refuse(self, owner_id: int, *, what: str) -> None:
         """Raise PermissionDenied if an object's or a catalog's location overlaps another one's.

@@ -1,7 +1,6 @@
-"""Multi-catalog reads: one request view for each of several catalogs, all true at the same moment; reads over all
-metalakes.
+"""Multi-catalog reads: one request view for each of several catalogs, all of the same moment; reads over all metalakes.
 
-May import the rooms below. A write never does this: it belongs to one zone (decision record on requests over several
+May import the rooms below. Writes do not use it: each belongs to one zone (decision record on requests over several
 catalogs). Rule 2 holds for each catalog. In addition all zones are at the revisions of one freshness gate's snapshot.
 """
 
@@ -31,9 +30,9 @@ READS_MAX = 100
 async def read_many_scopes(
     ctx: Context, scopes: tuple[RequestScope, ...], reader: Callable[[tuple[RequestView, ...]], T]
 ) -> T:
-    """Run a reader on one request view for each scope, all true at the same moment after this call.
+    """Run a reader on one request view for each scope, all of the same moment after this call.
 
-    The reader may raise CacheMiss like any other. Raises what making a request view raises (NotFound,
+    The reader may raise CacheMiss like any other. Raises the errors of building a request view (NotFound,
     PermissionDenied), and ServiceUnavailable if the facts change faster than they can be read.
     """
     if not scopes:
@@ -72,7 +71,9 @@ async def read_many_scopes(
 
 
 async def _fetch_facts(gate: FreshnessGate, chains: tuple[Zones, ...], *, requested: dict[Key, int]) -> None:
-    """Load each missing fact once, with the first chain that has its zone. Yields to other requests between chains."""
+    """Load each missing fact once, with the first request view that has its zone. Yields to other requests between
+    loads.
+    """
     left = dict(requested)
     for zones in dict.fromkeys(chains):
         part = {key: zone for key, zone in left.items() if zone in zones}
@@ -85,7 +86,9 @@ async def _fetch_facts(gate: FreshnessGate, chains: tuple[Zones, ...], *, reques
 
 
 def _stands_at(view: StoreView, moment: KnownRevisions, chains: tuple[Zones, ...]) -> bool:
-    """Return whether the view is still at that snapshot's revisions: another gate may have moved some zones."""
+    """Return whether the view still has that snapshot's revisions: another freshness gate may have advanced some
+    zones.
+    """
     revisions = dict(moment)
     zones = {zone for chain in chains for zone in chain}
     if any(view.zones[zone].revision != revisions.get(zone) for zone in zones):
@@ -94,7 +97,7 @@ def _stands_at(view: StoreView, moment: KnownRevisions, chains: tuple[Zones, ...
 
 
 def metalakes_list(request_view: RequestView) -> list[Node]:
-    """Return all metalakes, by name. `metalakes_visible` removes those that the caller is no user of."""
+    """Return all metalakes, by name. `metalakes_visible` removes those of which the caller is no user."""
     names = require_fact(request_view.view, listing_key(ROOT_ID, "metalake", Kind.METALAKE), zone=ROOT_ID)
     return cast(
         "list[Node]", require_facts(request_view.view, [node_key(node_id) for node_id in names.ids], zone=ROOT_ID)
@@ -102,11 +105,11 @@ def metalakes_list(request_view: RequestView) -> list[Node]:
 
 
 async def refuse_former(ctx: Context) -> None:
-    """Refuse a token that is void in some metalake, because its user was removed there and the name was given to a new
-    user.
+    """Refuse a token that is invalid in some metalake, because its user was removed there and the name was given to a
+    new user.
 
-    Tokens belong to the server, whose request view knows no metalake's users. The earlier user of a name must not see,
-    make or revoke tokens of the present one. Raises AuthenticationFailed.
+    Tokens belong to the server, whose request view has no users of metalakes. The earlier user of a name must not see,
+    create or revoke tokens of the current one. Raises AuthenticationFailed.
     """
     if ctx.credential.user is not None:
         return

@@ -1,4 +1,4 @@
-"""Name codecs: how a catalog's namespaces are spelled as one name.
+"""Name codecs: the codec that spells a catalog's namespaces as one name.
 
 May import `names` and the request view. The spelling depends on the server's separator and on whether namespaces nest.
 """

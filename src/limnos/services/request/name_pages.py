@@ -1,4 +1,4 @@
-"""Name pages: pages of the part of a listing that the caller sees, from the view's blocks of names.
+"""Name pages: pages of the names in a listing that the caller sees, from the view's blocks of names.
 
 May import the rooms below. Missing blocks are read when the page reaches them. A page begins after a name, so it stays
 right while names are added and removed.
@@ -28,9 +28,11 @@ from limnos.view.cache_miss import CacheMiss
 from limnos.view.keys import ABSENT, Key, Space, span_key
 
 READ_MAX = 10_000
-"""How many names one statement reads: some milliseconds."""
+"""The number of names that one statement reads: some milliseconds."""
 VISIBLE_NAMES_MAX = 500_000
-"""How many visible names are cached per zone: ten bytes each, or about seventy if their block is no longer cached."""
+"""The maximum number of visible names cached per zone: ten bytes each, or about seventy if their block is no longer
+cached.
+"""
 VISIBLE_NAMES_OVERHEAD = 10
 """The overhead of one cached block, counted in names."""
 
@@ -43,12 +45,12 @@ class PageRequest(NamedTuple):
 
 
 class NamePage(NamedTuple):
-    """A page of names as JSON strings, in order and in parts. `last` is the name to continue after, None at the end."""
+    """A page of names as JSON strings, in order and in parts. `last` is the name to continue after; None at the end."""
 
     parts: Sequence[tuple[bytes, ...]]
     last: str | None
     whole: bool = False
-    """Whether each part is all that the caller sees of its block.
+    """For each part, whether it has all names of its block that the caller sees.
 
     While nothing changes, the identical tuples are returned.
     """
@@ -64,7 +66,7 @@ class NamePage(NamedTuple):
 
 
 class IdsPage(NamedTuple):
-    """A page of names with ids, in order; `last` is the name to continue after, None at the end."""
+    """A page of names with ids, in order; `last` is the name to continue after; None at the end."""
 
     names: list[tuple[str, int]]
     last: str | None
@@ -159,8 +161,8 @@ def is_listed(request_view: RequestView, action: Action, *, chain: SecurableChai
 
 
 def list_all_names(request_view: RequestView, *, kind: Kind, chain: SecurableChain) -> list[str]:
-    """Return the names of all children, also of those hidden from the caller: to tell existing objects from missing
-    ones.
+    """Return the names of all children, including those hidden from the caller, to distinguish existing objects from
+    missing ones.
     """
     space: Space = (chain[0].id, request_view.space(kind), kind)
     listing = _VisibleListing(request_view, None, chain, space=space)
@@ -196,7 +198,7 @@ class _VisibleListing:
         return result
 
     def _with_names(self, paths: BrowsePaths) -> ListFilter:
-        """Return the filter widened by names shown because of objects below, cached while both parts are the same."""
+        """Return the filter with the names that show because of objects below, cached while both parts are the same."""
         if not paths.ids:
             return self.filter
         if self.request_view.active is not None:
@@ -208,7 +210,7 @@ class _VisibleListing:
         return result[2]
 
     def need_all(self, after: str) -> None:
-        """Raise CacheMiss for the next missing part of the rest, without reading the cached blocks first."""
+        """Raise CacheMiss for the next missing block of the listing, without reading the cached blocks first."""
         gap = self.request_view.view.shelves.gap(self.space, after)
         if gap is not None:
             self._want(gap, READ_MAX if gap[0] != after else listings.BLOCK)

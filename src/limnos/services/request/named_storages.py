@@ -1,9 +1,8 @@
-"""Named storages: how the server reaches a catalog's files, by the catalog's properties or by a storage of the
-settings.
+"""Named storages: the connection to a catalog's files, from the catalog's properties or a storage of the settings.
 
-May import `files` for the allowed storage, `services.request.secret_sealing` and `model`. Values, made once at the
-start. No other module may use a catalog's properties to reach a store, since secrets are unsealed here. Decision
-records 0099 and 0100.
+May import `files` for the allowed storage, `services.request.secret_sealing` and `model`. The values are built once at
+the start. Only this module reads connection properties of a catalog, since it unseals secrets. Decision records 0099
+and 0100.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from limnos.model.errors import BadRequest
 from limnos.services.request.secret_sealing import SealingKeys
 
 _CONNECTION: Final = re.compile(r"(?:s3|client|gcs|adls|oss|azure)[.-]")
-"""Properties by which a store is reached, including keys."""
+"""Properties for the connection to an object store, including keys."""
 _SCOPES: Final = ("locations", "metalakes")
 
 
 class NamedStorage(NamedTuple):
-    """A storage of the settings: its connection properties, the locations below which it serves, and the metalakes that
-    may use it.
+    """A storage of the settings: its connection properties, the locations that it covers, and the metalakes that may
+    use it.
 
     An empty `metalakes` allows all.
     """
@@ -40,7 +39,7 @@ class NamedStorages(NamedTuple):
     keys: SealingKeys = SealingKeys()  # holds no keys, and is never changed
 
     def stated(self, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Return a catalog's properties with those of its named storage, if it names one.
+        """Return a catalog's properties, with those of its named storage if it has one.
 
         Sealed secrets stay sealed.
         """
@@ -70,7 +69,8 @@ class NamedStorages(NamedTuple):
     def check(self, properties: Mapping[str, str], *, metalake: str) -> None:
         """Check a catalog's named storage.
 
-        Raises BadRequest for an unknown storage, one that is not for this metalake, or connection properties beside it.
+        Raises BadRequest for an unknown storage, one that is not for this metalake, or connection properties in the
+        catalog as well.
         """
         name = properties.get(STORAGE)
         if name is None:

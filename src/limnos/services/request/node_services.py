@@ -2,8 +2,8 @@
 files.
 
 May import `access`, `store`, `view` and `model`. Must not know the packages of `services`. A package stores its own
-component here under a `ComponentKey` that the package declares. The component is made at its first use, unless `app`
-put another one there before.
+component here under a `ComponentKey` that the package declares. The component is created at its first use, unless `app`
+set another one before.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ T = TypeVar("T")
 
 
 class AuditedRequest(Interface):
-    """A request as the audit records it: its origin, its decisions, and whether it changed anything."""
+    """The data of a request for the audit: its origin, its decisions, and whether it changed anything."""
 
     decided: list[Decision] | None
-    """The decisions of this request so far; None if nobody records them."""
+    """The decisions of this request so far; None if they are not recorded."""
     user_id: int | None
     has_changed: bool
 
@@ -41,7 +41,7 @@ class AuditedRequest(Interface):
 
 
 class ComponentKey(Generic[T]):
-    """The typed key of one component: its name for messages, and the function that makes a missing one."""
+    """The typed key of one component: its name for messages, and the function that creates a missing one."""
 
     __slots__ = ("_make", "name")
 
@@ -53,7 +53,7 @@ class ComponentKey(Generic[T]):
         return f"Part({self.name!r})"
 
     def of(self, services: NodeServices) -> T:
-        """Return a node's component, and make it if it is missing."""
+        """Return a node's component; creates it if it is missing."""
         parts = services.parts
         if self not in parts:
             parts[self] = self._make(services)

@@ -1,7 +1,7 @@
 """Offloaded work: functions too heavy for the event loop, which their caller may cancel at any moment.
 
 May import `formats`, `sqlpp` and `model`. Offloaded work is a pure function with a name, from bytes to bytes. `app`
-chooses where it runs: in processes that can be killed, or in this process, as tests and tools do.
+chooses where it runs: in processes that can be killed, or, for tests and tools, in this process.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from limnos.sqlpp.offloaded_work import OFFLOADED_WORK as SQLPP
 
 OFFLOADED_FUNCTIONS = {**ICEBERG, **MAINTENANCE, **SQLPP}
 SCAN_FUNCTIONS_MODULE: Final = "limnos.formats.scans.offloaded"
-"""The module of the offloaded functions of scans, which a server does not load itself."""
+"""The module of the offloaded functions of scans, which a server process itself does not load."""
 REQUEST_BYTES_MAX = 64 << 10
 """Bodies up to this size are decoded and built on the event loop, in a few milliseconds at most."""
 DOCUMENT_BYTES_MAX = 256 << 10
 """Documents up to this size are processed on the event loop."""
 PACKED_BYTES_MAX = 32 << 10
-"""The same for tables with compressed metadata files, whose processing takes ten times as long."""
+"""The same limit for tables with compressed metadata files, whose processing takes ten times as long."""
 
 
 class WorkOffloader(Protocol):
@@ -32,8 +32,8 @@ class WorkOffloader(Protocol):
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Run an offloaded function by its name; cancelling the call ends the work.
 
-        With `caller` given, one caller cannot take all worker processes. Raises what the function raises, and
-        ServiceUnavailable if there is no room or the worker process died.
+        With `caller` given, one caller cannot take all worker processes. Raises the errors of the function, and
+        ServiceUnavailable if all workers are busy or the worker process died.
         """
         ...
 
@@ -46,7 +46,7 @@ class InlineOffloader:
     """Runs offloaded work directly, in this process."""
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Run an offloaded function in this process. Raises what the function raises."""
+        """Run an offloaded function in this process. Raises the errors of the function."""
         del caller
         if name.startswith("scan-"):
             return cast(

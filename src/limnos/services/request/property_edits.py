@@ -18,13 +18,13 @@ from limnos.model.records import JobTemplateRecord, PolicyRecord, TagRecord
 from limnos.store.tx import Tx
 
 PROPERTIES_MAX: Final = 10_000
-"""How many properties a namespace may have: they are decoded and compared on the event loop at each change."""
+"""The maximum number of properties of a namespace: they are decoded and compared on the event loop at each change."""
 PROPERTY_LETTERS_MAX: Final = 1 << 18
-"""How long the names and values of a namespace's properties may be together."""
+"""The maximum total length of the names and values of a namespace's properties, in characters."""
 
 
 def check_properties(properties: Mapping[str, str], *, before: Mapping[str, str]) -> None:
-    """Check the number and the length of a namespace's new properties; fewer than before are accepted.
+    """Check the number and the length of a namespace's new properties; a number that does not grow is accepted.
 
     Raises BadRequest.
     """
@@ -42,7 +42,7 @@ def _letters(properties: Mapping[str, str]) -> int:
 
 
 class PropertyEdits(msgspec.Struct, frozen=True):
-    """Edits of an object; None and empty leave a field unchanged. `clears_comment` removes the comment."""
+    """Edits of an object; None or an empty value leaves a field unchanged. `clears_comment` removes the comment."""
 
     name: str | None = None
     comment: str | None = None
@@ -64,7 +64,10 @@ class PropertyEdits(msgspec.Struct, frozen=True):
 
 
 def metalake_object_edit(tx: Tx, node: Node, *, edits: PropertyEdits) -> Node:
-    """Write the edited record and the new name of a metalake object; no decision depends on such a name."""
+    """Write the edited record and the new name of a metalake object.
+
+    No decision depends on the name of such an object.
+    """
     record = cast("TagRecord | PolicyRecord | JobTemplateRecord", node.record)
     comment, properties = edits.edited_comment(record.comment), edits.over(record.properties)
     tx.nodes.write_record(node, replace(record, comment=comment, properties=properties))

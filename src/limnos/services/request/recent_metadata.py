@@ -14,7 +14,7 @@ from limnos.model.entities import MetadataDocument
 from limnos.services.request.node_services import ComponentKey
 
 BYTES_MAX = 16 << 20
-"""The cache's limit, in bytes of documents as JSON; decoded they take about six times as much."""
+"""The cache's limit, in bytes of documents as JSON; decoded they take about six times as much memory."""
 BODY_BYTES_MAX = 64 << 10
 
 
@@ -25,7 +25,7 @@ class _CachedMetadata(NamedTuple):
 
 
 class RecentMetadata:
-    """Decoded metadata by table: of each only the newest version built on this node."""
+    """Decoded metadata by table: for each table only the newest version that this node built."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, _CachedMetadata] = OrderedDict()

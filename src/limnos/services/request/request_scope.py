@@ -27,7 +27,7 @@ class RequestScope(NamedTuple):
 
 
 class ResolvedScope(NamedTuple):
-    """A resolved scope: its nodes, its zones in lock order, and the chain of links above any object in it."""
+    """A resolved scope: its nodes, its zones in lock order, and the chain of links above its objects."""
 
     metalake: Node | None
     catalog: Node | None
@@ -49,7 +49,7 @@ def cached_scope(view: StoreView, scope: RequestScope) -> ResolvedScope | None:
 
 
 def scope_zones(view: StoreView, scope: RequestScope) -> tuple[int, ...]:
-    """Return the zones of a scope as far as the view knows; fewer if a name is not cached or does not exist."""
+    """Return the known zones of a scope; fewer if a name is not cached or does not exist."""
     settled: ResolvedScope | None = view.scopes.get(scope)  # inlines `cached_scope`: every request runs this
     if settled is not None:
         return settled.zones

@@ -33,9 +33,9 @@ C = TypeVar("C")
 
 
 _IN_CATALOG, _NAMESPACE = ZoneKind.CATALOG, Kind.NAMESPACE
-"""Module constants, since reading a member of an enum costs a tenth of a microsecond."""
+"""Module constants: reading an enum member costs a tenth of a microsecond."""
 _ZONE_PLACES = {kind: {ZoneKind.SERVER: 0, ZoneKind.METALAKE: 1, ZoneKind.CATALOG: 2}[kind.home] for kind in Kind}
-"""The index, in a scope's zones, of the zone whose clock counts for a kind."""
+"""The index in a scope's zones of the zone to which a kind belongs."""
 
 
 class RequestView(CallerView):
@@ -81,7 +81,7 @@ class RequestView(CallerView):
             raise self._missing
 
     def _settle(self, scope: RequestScope) -> tuple[ResolvedScope, NotFound | None]:
-        """Resolve the scope; a missing catalog is treated as one without grants, so that the first decision answers.
+        """Resolve the scope; a missing catalog counts as one without grants: the first decision determines the error.
 
         A caller who may not know that it is missing is refused in the same words as for an existing catalog. A caller
         whose decision passes learns that it is missing. For a missing metalake the error's context names the caller, so
@@ -257,7 +257,7 @@ class RequestView(CallerView):
         return node, chain
 
     def _is_no_secret(self, absent: SecurableChain) -> bool:
-        """Return whether the caller may know that a namespace is missing: one who may list namespaces may."""
+        """Return whether the caller may learn that a namespace is missing: a caller who may list namespaces may."""
         namespace = absent[0] if absent[0].kind is Kind.NAMESPACE else absent[1]
         if namespace.kind is not Kind.NAMESPACE or namespace.id > 0:
             return False
@@ -293,12 +293,12 @@ class RequestView(CallerView):
     def is_taken(self, parent_id: int, kind: Kind, name: str) -> bool:
         """Return whether a name is known to be taken.
 
-        A name that is not cached counts as free: the mutation checks again.
+        A name that is not cached counts as free: the mutation checks it again.
         """
         return isinstance(self.view.get(name_key(parent_id, self.space(kind), name)), int)
 
     def holder_of(self, parent_id: int, kind: Kind, name: str) -> Kind | None:
-        """Return the kind of the object with a name. None if it is free or not cached: the mutation checks again."""
+        """Return the kind of the object with a name; None if free or not cached: the mutation checks it again."""
         node_id = self.view.get(name_key(parent_id, self.space(kind), name))
         if not isinstance(node_id, int):
             return None
@@ -322,13 +322,13 @@ class RequestView(CallerView):
         return cast("MetadataDocument", result)
 
     def zone_of(self, kind: Kind) -> int:
-        """Return the zone in this scope whose clock counts for objects of a kind."""
+        """Return the zone in this scope to which objects of a kind belong."""
         return self.settled.zones[_ZONE_PLACES[kind]]
 
     # -- decisions -------------------------------------------------------------------------------------------
 
     def owner_of(self, link: ChainLink) -> int | None:
-        """Return the id of the principal that owns the link's object; None without an owner."""
+        """Return the id of the principal that owns the link's object; None if it has no owner."""
         result = self.view.get(owner_key(link.id))
         if result is ABSENT:
             raise CacheMiss({owner_key(link.id): self.zone_of(link.kind)})
@@ -422,7 +422,7 @@ class RequestView(CallerView):
         return self.view.access_stamps(self.settled.zones)
 
     def permit(self, command: C, *decisions: Decision, zone: int | None = None) -> Permit[C]:
-        """Make a permit, the proof that a mutation takes, from allowed decisions.
+        """Create a permit, which a mutation requires, from allowed decisions.
 
         `zone` is the zone that the mutation writes to; None for the scope's own. Raises PermissionDenied for a missing
         or refusing decision.

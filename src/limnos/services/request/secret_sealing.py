@@ -1,8 +1,8 @@
 """Secret sealing: encrypts secret properties with AES-GCM before they are written, and decrypts them for use.
 
-May import `files` for the file of keys, `model`, `telemetry`, and cryptography. Must not know stores or requests:
-properties in, properties out. `catalog_properties` defines which properties are secret. A secret without its key here
-stays sealed, and the error at its use names the key. Decision record 0099.
+May import `files` for the file of keys, `model`, `telemetry`, and cryptography. Must not know stores or requests.
+`catalog_properties` defines which properties are secret. A secret whose key this server lacks stays sealed, and the
+error at its use names the key. Decision record 0099.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class SealingKeys:
         self._given = tuple(arguments)
         self._file = file
         self.makes = makes and file is not None and not arguments
-        """Whether this server itself creates the keys in its file."""
+        """Whether this server manages its keys: it creates those in its file."""
         self._read_at: object = None
         self._held: dict[str, _SealingKey] = {}
 
     def begin(self) -> None:
-        """Read the keys, and create the first one if this server creates its keys. Raises CannotStart."""
+        """Read the keys; create the first one if this server manages its keys. Raises CannotStart."""
         if self.makes and self._file is not None and not keys_read(self._file):
             add_key(self._file, os.urandom(KEY_BYTES), only_first=True)
             log.info("a key that seals secrets was made: keep a copy of its file", file=str(self._file))
@@ -59,7 +59,7 @@ class SealingKeys:
     def renew(self) -> bool:
         """Create a new key, which encrypts from now on.
 
-        Returns False if others create the keys; their file is then read again.
+        Returns False if this server does not manage its keys; their file is then read again.
         """
         if self.makes and self._file is not None:
             add_key(self._file, os.urandom(KEY_BYTES))
@@ -80,7 +80,7 @@ class SealingKeys:
         """Return the properties with every secret sealed under the newest key, including those sealed under an older
         one.
 
-        Without keys they are returned unchanged. A secret that cannot be decrypted stays as it is.
+        Without keys they are returned unchanged. A secret that cannot be decrypted is returned unchanged.
         """
         sealing_key = self._fresh()
         if not sealing_key:
@@ -89,7 +89,7 @@ class SealingKeys:
         return {name: self._sealed(name, value, newest=newest) for name, value in properties.items()}
 
     def opened(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties with their secrets decrypted, as far as the keys are here."""
+        """Return the properties with their secrets decrypted, except those whose keys this server lacks."""
         return {name: self._opened(name, value) for name, value in properties.items()}
 
     def sealed_text(self, name: str, text: str) -> str:
@@ -97,7 +97,7 @@ class SealingKeys:
         return self.sealed({name: text})[name]
 
     def opened_text(self, name: str, text: str) -> str:
-        """Decrypt one secret. Raises StorageMisconfigured, naming the key, if this server lacks it."""
+        """Decrypt one secret. Raises StorageMisconfigured, which names the key, if this server lacks it."""
         result = self._opened(name, text)
         lacking = sorted(keys_of(result))
         if lacking:
@@ -138,7 +138,7 @@ class SealingKeys:
     def _all(self) -> dict[str, _SealingKey]:
         """Read all keys.
 
-        Keys that this process once held stay usable until it ends, even if they are removed from the file.
+        Keys that this process has read stay usable until it ends, even if they are removed from the file.
         """
         sealing_key = self._held
         self._read_at = None if self._file is None else _file_stamp(self._file)

@@ -1,4 +1,4 @@
-"""Table formats: which format the tables of a catalog have, and how other protocols refuse them. Decision record 0043.
+"""Table formats: the format of a catalog's tables, and how other protocols refuse them. Decision record 0043.
 
 May import `access`, `model`, `names` and the request view. Must not know any wire format. A catalog's provider decides
 the format, so that protocols need not inspect each table. A table that another protocol serves does not exist for this
@@ -47,7 +47,7 @@ def is_sourced(request_view: RequestView) -> bool:
 
 
 class ExternalCatalogError(UnsupportedOperation):
-    """The request needs an object that an external system holds; a caller that can ask that system continues there."""
+    """Raised if an object is in an external system; a caller with access to that system continues there."""
 
     def __init__(self, message: str, *, provider: str) -> None:
         super().__init__(message)
@@ -107,14 +107,14 @@ def _external_catalog_error(request_view: RequestView) -> ExternalCatalogError:
 
 
 def is_kind_held(request_view: RequestView, kind: Kind) -> bool:
-    """Return whether the request's catalog can hold objects of a kind (filesets, models, topics); any catalog holds
-    functions.
+    """Return whether the request's catalog can contain objects of a kind (filesets, models, topics); any catalog can
+    contain functions.
     """
     return is_in_any_catalog(kind) or HELD.get(request_view.catalog_record.provider) is kind
 
 
 def require_kind_held(request_view: RequestView, kind: Kind) -> None:
-    """Refuse to create an object in a catalog of another type. Raises UnsupportedOperation."""
+    """Refuse to create an object in a catalog of a type that cannot contain it. Raises UnsupportedOperation."""
     if not is_kind_held(request_view, kind):
         record, requested_names = (
             request_view.catalog_record,
@@ -177,7 +177,7 @@ def refuse_create(request_view: RequestView) -> None:
 def refuse_directory_request(request_view: RequestView, action: Action) -> None:
     """Refuse requests that are not served for a directory catalog.
 
-    Raises UnsupportedOperation; PermissionDenied without the right.
+    Raises UnsupportedOperation; PermissionDenied if the caller lacks the right.
     """
     traits = request_view.settled.traits
     if traits is None or not traits.shows_directory:

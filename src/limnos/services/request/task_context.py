@@ -39,9 +39,9 @@ class TaskContext:
         self.keep_runs_ms = keep_runs_ms
         """How long ended runs are kept, in milliseconds; 0 keeps them forever."""
         self.debris_ms = debris_ms
-        """The age at which files of Lance tables that no version knows are deleted, in milliseconds; 0 keeps them."""
+        """The age in milliseconds at which unreferenced files of Lance tables are deleted; 0 keeps them."""
         self.services = services
-        """The node's services, for tasks that do what a request could; None if no node is built."""
+        """The node's services, for tasks that act like requests; None if no node is built."""
         self._store = store
         self._permit = permit
         self._lease_ms = lease_ms

@@ -1,7 +1,8 @@
-"""Job rules: which files, variables and Spark properties the settings allow to jobs of the server, and a job's work for
-its node.
+"""Job rules: the files, variables and Spark properties that the settings allow for jobs of the server, and the work of
+a job.
 
-May import the rooms below. Checks texts only: the node that runs a job checks where a path really leads.
+May import the rooms below. Checks texts only: the node that runs a job resolves symbolic links and checks the real
+path.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.services.request.node_services import ComponentKey
 
 CONF_MAX: Final = 16 << 10
-"""The maximum length of a job's own values as JSON, in characters."""
+"""The maximum length of a job's own configuration values as JSON, in characters."""
 
 
 class JobRules(NamedTuple):
@@ -28,12 +29,12 @@ class JobRules(NamedTuple):
 
     enabled: bool = False
     allowed: tuple[str, ...] = ()
-    """The files that a job may be given, and directories with everything below them."""
+    """The files that jobs may use; a directory stands for everything below it."""
     environment: tuple[str, ...] = ()
     """The names of variables that a job may set; `*` matches any characters."""
     spark_configs: tuple[str, ...] = ()
     waiting_max: int = 100
-    """How many unfinished jobs one user may have in a metalake."""
+    """The maximum number of unfinished jobs of one user in a metalake."""
 
     def require_enabled(self) -> None:
         """Raise UnsupportedOperation if this server runs no jobs."""
@@ -44,7 +45,7 @@ class JobRules(NamedTuple):
 
 
 class JobWork(msgspec.Struct, frozen=True):
-    """The work of a job for its node: the template with its placeholders filled."""
+    """The work of a job: the template with its placeholders filled, for the node that runs it."""
 
     job_type: str
     content: TemplateContent
@@ -61,7 +62,7 @@ def work_read(text: str) -> JobWork:
 
 
 def work_checked(rules: JobRules, job_type: str, *, content: TemplateContent) -> JobWork:
-    """Check a job's work, with its placeholders filled, against the settings. Raises BadRequest."""
+    """Check a job's work against the settings. Raises BadRequest."""
     files = (content.executable, *content.scripts, *content.jars, *content.files, *content.archives)
     for each in files:
         require_allowed(rules, path_of(each), label=each)

@@ -1,7 +1,7 @@
-"""Job templates of a metalake, including pipelines: register, find, list, alter, drop; and which run is busy with one.
+"""Job templates of a metalake, including pipelines: register, find, list, alter, drop; and finding a run in progress.
 
-May import the rooms below. Must not know any wire format. `formats.gravitino` checks what a template of Gravitino's
-types runs; `services.runs.pipelines` declares pipelines. This module runs nothing.
+May import the rooms below. Must not know any wire format. `formats.gravitino` checks the content of a template of
+Gravitino's types; `services.runs.pipelines` declares pipelines. This module runs nothing.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ async def template_drop(ctx: Context, *, metalake: str, name: str) -> None:
 
 
 def template_delete(tx: Tx, permit: Permit[TemplateDrop]) -> None:
-    """Drop the template, unless one of its runs or jobs is unfinished.
+    """Drop the template, if all of its runs and jobs have ended.
 
     Its rows are removed later, since its id is never reused.
     """
@@ -148,7 +148,7 @@ def template_delete(tx: Tx, permit: Permit[TemplateDrop]) -> None:
 
 
 def refuse_busy(runs: list[PipelineRun], name: str, *, now_ms: int, but: int = 0) -> None:
-    """Raise PipelineBusy if a process holds one of a pipeline's runs, other than the run with id `but`."""
+    """Raise PipelineBusy if a process is executing one of a pipeline's runs, other than the run with id `but`."""
     for run in runs:
         if run.id != but and run.is_held(now_ms):
             raise PipelineBusy(

@@ -1,8 +1,8 @@
 """Jobs that the server's nodes run themselves: start, load, list, cancel. Runners, not nodes, run pipelines.
 
 May import the rooms below. Must not know any wire format, and runs nothing: a job waits in the store until a node takes
-it (`app`). The rules of runs (`services.runs.runs`) decide who may see and stop a job. It runs as the machine's user
-that the settings name, not with its owner's rights.
+it (`app`). The rules of runs (`services.runs.runs`) decide who may see and stop a job. It runs as the operating
+system's user that the settings name, not with its owner's rights.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ANY = 1 << 53
 
 
 class JobView(NamedTuple):
-    """A job with the name of its template, and the present time."""
+    """A job with the name of its template, and the current time."""
 
     job: TemplateJob
     template: str
@@ -76,8 +76,8 @@ class JobStop(msgspec.Struct, frozen=True):
 async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[str, str]) -> JobView:
     """Start a job of a template; the caller owns it.
 
-    Raises BadRequest, NotFound, PermissionDenied, UnsupportedOperation, and ServiceUnavailable if the user has too many
-    unfinished jobs.
+    Raises BadRequest, NotFound, PermissionDenied, UnsupportedOperation, and ServiceUnavailable if the caller has too
+    many unfinished jobs.
     """
     text = msgspec.json.encode(conf).decode()
     if len(text) > CONF_MAX:
@@ -127,7 +127,9 @@ async def job_load(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
 
 
 async def job_output(ctx: Context, *, metalake: str, uuid: str) -> tuple[JobView, JobOutput]:
-    """Return a job with the ends of its output, which exist once it has ended. Raises NotFound, PermissionDenied."""
+    """Return a job with the last part of its output, which is stored when the job ends. Raises NotFound,
+    PermissionDenied.
+    """
     metalake_id = await _metalake_id(ctx, metalake)
     result = await ctx.look_up(lambda: job_output_read(metalake_id, uuid))
     job = None if result is None else result[0]
@@ -185,7 +187,7 @@ def job_stop(tx: Tx, permit: Permit[JobStop]) -> tuple[TemplateJob, str]:
 
 
 async def jobs_list(ctx: Context, *, metalake: str, template: str | None) -> list[RunView | JobView]:
-    """Return the newest jobs and runs of pipelines that the caller sees; of one template, if it is given."""
+    """Return the newest jobs and pipeline runs that the caller sees; only of one template if it is given."""
 
     def look(request_view: RequestView) -> tuple[int, bool]:
         if template is None:
@@ -207,7 +209,7 @@ async def _template_jobs(ctx: Context, metalake: str, *, of: int, of_template: b
     rows = await ctx.look_up(lambda: template_jobs_read(of, caller, of_template=of_template, limit=LIST_MAX))
 
     def seen(request_view: RequestView) -> list[JobView]:
-        """Decide on each job again: the rows were selected by earlier owners."""
+        """Decide on each job again: the rows were selected by owners that may have changed."""
         result = ((job, pipeline_of(request_view, job)) for job in rows)
         return [
             JobView(job, node.name, now_ms)

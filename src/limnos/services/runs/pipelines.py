@@ -1,8 +1,8 @@
 """Pipelines as objects of a metalake: declare, load, list, drop.
 
 May import the rooms below. Must not know any wire format, nor the content of a declaration. A pipeline is a job
-template, which is a node of the metalake. Each declaration that differs from the one before is a new version, kept as
-it was sent while a run of it exists.
+template, which is a node of the metalake. Each declaration that differs from the previous one is a new version, stored
+as it was sent while a run of it exists.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PipelineDeclare(msgspec.Struct, frozen=True):
 
 
 def declaration_of(raw: bytes) -> tuple[str, str]:
-    """Return a declaration without white space, and its digest, which is that of its JSON with sorted keys.
+    """Return a declaration without white space, and the digest of its JSON with sorted keys.
 
     Raises BadRequest for anything but a JSON object.
     """
@@ -73,7 +73,8 @@ def declaration_of(raw: bytes) -> tuple[str, str]:
 async def pipeline_put(
     ctx: Context, *, metalake: str, name: str, declaration: bytes, comment: str | None
 ) -> PipelineVersion:  # fmt: skip
-    """Create a pipeline, or its next version if the declaration differs from the newest; an equal one changes nothing.
+    """Create a pipeline, or its next version if the declaration differs from the newest; an equal declaration changes
+    nothing.
 
     A caller who may use a pipeline may repeat its declaration; changing it needs ownership. Raises InvalidName,
     BadRequest, PermissionDenied, AlreadyExists if it exists and the caller may not know it.
@@ -107,7 +108,7 @@ def _decide_declaration(
 ) -> tuple[Node | None, Decision]:
     """Decide on declaring an existing pipeline or a new one.
 
-    For a caller who may not know it, only the right to create counts.
+    If the caller may not know the pipeline, only the right to create counts.
     """
     request_view.require_in_metalake_use()
     node, chain = request_view.find_outside(Kind.JOB_TEMPLATE, (name,))

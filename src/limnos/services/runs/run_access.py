@@ -1,4 +1,4 @@
-"""Access to runs: a run or job of a caller, decided by its pipeline or job template, and the errors for others.
+"""Access to runs: decides on a run or job by its pipeline or job template, and builds the errors for refused callers.
 
 May import the rooms below. Must not know any wire format.
 """
@@ -24,7 +24,7 @@ from limnos.view.keys import node_key
 
 
 class RunView(NamedTuple):
-    """A run with the name of its pipeline and the present time; with steps and findings if requested."""
+    """A run with the name of its pipeline and the current time; with steps and findings if requested."""
 
     run: PipelineRun
     pipeline: str
@@ -39,7 +39,7 @@ class RunView(NamedTuple):
 
 
 class RunOrJob(Protocol):
-    """A run of a pipeline or a job, as decisions need it."""
+    """A run of a pipeline or a job, with the fields that decisions need."""
 
     @property
     def id(self) -> int:
@@ -74,12 +74,12 @@ class AuthorizedRun(NamedTuple, Generic[C]):
 
 
 def caller_identity(request_view: RequestView) -> tuple[str, int]:
-    """Return the caller as runs record it: the name, and the user's id, 0 if the caller is no user."""
+    """Return the caller's name and user id for the record of a run; the id is 0 if the caller is no user."""
     return request_view.user, request_view.subject.user_id or 0
 
 
 def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action: Action) -> AuthorizedRun[C]:
-    """Decide on a run. A caller who may not see it is refused in the same words whether it exists or not.
+    """Decide on a run. A caller who may not see it gets the same error whether it exists or not.
 
     Raises NotFound, PermissionDenied.
     """
@@ -114,7 +114,7 @@ def chain_of(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> Sec
 
 
 def require_own(request_view: RequestView, run: PipelineRun) -> None:
-    """Refuse a caller who is not the run's user: it acts with that user's rights. Raises PermissionDenied."""
+    """Refuse a caller who is not the run's user: the run acts with that user's rights. Raises PermissionDenied."""
     if (run.user, run.user_id) != caller_identity(request_view):
         raise not_own_error(run)
 
@@ -127,7 +127,7 @@ def not_own_error(run: PipelineRun) -> PermissionDenied:
 
 
 async def run_look_up(ctx: Context, metalake: str, *, uuid: str) -> PipelineRun | None:
-    """Read a run before it is decided whether the caller may see it; None if it does not exist."""
+    """Read a run before any access decision; None if it does not exist."""
     metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
     return await ctx.look_up(lambda: run_read(metalake_id, uuid))
 

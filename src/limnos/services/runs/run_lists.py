@@ -1,4 +1,4 @@
-"""Lists of runs and their findings, as far as the caller may see them.
+"""Lists of runs and their findings that the caller may see.
 
 May import the rooms below. Must not know any wire format.
 """
@@ -20,7 +20,7 @@ from limnos.store.activity.runs import RunViewer, findings_read, runs_read
 
 
 def caller_of(request_view: RequestView) -> RunViewer:
-    """Return which runs the caller sees. Raises NotInUse, PermissionDenied."""
+    """Return the caller as the filter of visible runs needs it. Raises NotInUse, PermissionDenied."""
     request_view.require_in_metalake_use()
     outer = request_view.settled.outer[-1:]
     request_view.require(Action.JOB_LIST, outer)
@@ -38,8 +38,8 @@ async def runs_list(
         metalake: The name of the metalake.
         pipeline: The name of a pipeline; None for all.
         state: A state that the runs have; empty for any.
-        before: A number; only runs with a smaller one are returned.
-        limit: How many runs to return at most.
+        before: The number of a run; only runs with smaller numbers are returned.
+        limit: The maximum number of runs.
 
     Returns:
         The runs, and the number to continue with; None at the end.
@@ -73,7 +73,7 @@ async def runs_list(
 
 
 def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms: int) -> list[RunView]:
-    """Decide on each run again: the rows were selected by earlier owners."""
+    """Decide on each run again: the rows were selected by owners that may have changed."""
     views: list[RunView] = []
     for run in rows:
         pipeline = pipeline_of(request_view, run)

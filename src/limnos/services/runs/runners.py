@@ -1,8 +1,8 @@
-"""Runner reports: the heartbeats of a run's process, and what it reports of its steps.
+"""Runner reports: the heartbeats and step reports of a run's process.
 
-May import the rooms below. Must not know any wire format. A report decides nothing, so it takes no part in the clocks.
-One conditional statement checks that the sender is the run's own user and newest attempt, and records the heartbeat.
-Many reports share a transaction.
+May import the rooms below. Must not know any wire format. No decision depends on a report, so reports change no
+revision. One conditional statement checks that the sender is the run's own user and newest attempt, and records the
+heartbeat. Many reports share a transaction.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ FINDINGS_MAX = 1000
 FINDING_MAX = 16 << 10
 """The maximum length of one finding, in characters; the trend of a rule shows a thousand of them."""
 LITTLE_MAX = 16 << 10
-"""Reports of a step up to this length skip the check of the run's total length."""
+"""The length in characters up to which a report of a step skips the check of the run's total length."""
 RUN_MAX = 16 << 20
-"""The maximum total length of a run's reports, which one response contains."""
+"""The maximum total length of a run's reports in characters; one response contains all of them."""
 
 
 class HeartbeatWrite(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class StepReportPut(msgspec.Struct, frozen=True):
 
 
 class RunStatus(NamedTuple):
-    """A run's state for its process: it must stop in any state but `running`."""
+    """A run's state for its process, which must stop unless the state is `running`."""
 
     state: str
     attempt: int
@@ -89,7 +89,7 @@ async def run_beat(
         metalake: The name of the metalake.
         uuid: The run's id.
         attempt: The attempt of the process.
-        progress: What the process says of its progress.
+        progress: The progress that the process reports.
         phases: The time that the attempt spent on each phase. It is recorded even after the run's end.
 
     Raises:
@@ -119,7 +119,7 @@ def run_note(tx: Tx, permit: Permit[HeartbeatWrite]) -> tuple[str, int] | None:
 
 
 async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) -> PipelineRun:
-    """Raise why a heartbeat was rejected: a hidden run, another user's, or another attempt's.
+    """Raise the reason why a heartbeat was rejected: a hidden run, another user's run, or another attempt's.
 
     Returns the run if it has ended.
     """

@@ -1,12 +1,12 @@
-"""Runs of pipelines: start, resume, finish, cancel, and who sees them.
+"""Runs of pipelines: start, resume, finish, cancel, and their visibility.
 
 `services.runs.runners` takes a runner's reports.
 
 May import the rooms below. Must not know any wire format, and runs nothing. A run is visible to its owner, who started
 it, and to the owners of its pipeline and metalake. Only its own user may continue it, since it acts with that user's
 rights. A caller who sees it may stop it or discard its results. Starting, resuming and publishing need the right to run
-the pipeline. Changes of runs belong to the metalake's zone, so two starts of one pipeline come one after the other,
-whatever their nodes.
+the pipeline. Changes of runs belong to the metalake's zone, so starts of one pipeline are serialized, even on different
+nodes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _LOST = "Its process gave no sign of life, and another run of the pipeline was s
 
 
 class RunBegin(msgspec.Struct, frozen=True):
-    """A runner's request to start a run: its unique id, the process that holds it, its lease, and its steps.
+    """A runner's request to start a run: its unique id, the process that executes it, its lease, and its steps.
 
     `version` is the version of the declaration that it runs; None for the newest.
     """
@@ -93,7 +93,7 @@ class RunStart(msgspec.Struct, frozen=True):
 
 
 class RunChange(msgspec.Struct, frozen=True):
-    """Change a run's state, under an attempt if its process reports it."""
+    """Change a run's state; `attempt` is set if the run's process reports it."""
 
     run_id: int
     pipeline: Node
@@ -105,9 +105,7 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class RunResume(msgspec.Struct, frozen=True):
-    """Begin a run's next attempt; `after` is the attempt before it, so that a repeated request begins no further
-    one.
-    """
+    """Begin a run's next attempt; `after` is the previous attempt, so that a repeated request begins no further one."""
 
     run_id: int
     pipeline: Node
@@ -177,7 +175,7 @@ async def _require_version(ctx: Context, metalake: str, *, pipeline: str, versio
 
 
 def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[PipelineRun, list[RunStepState]]:
-    """Insert the run with its steps, if no other run of the pipeline is held.
+    """Insert the run with its steps, if no process executes another run of the pipeline.
 
     Marks a run whose lease has ended as failed.
     """
@@ -235,7 +233,7 @@ async def run_finish(
         uuid: The run's id.
         attempt: The attempt that finishes it.
         state: The final state.
-        message: A message to keep with it.
+        message: A message to store with it.
 
     Raises:
         BadRequest: `state` is not a final state.
@@ -298,7 +296,7 @@ def _state_conflict(tx: Tx, run: PipelineRun, *, state: str) -> RunConflict:
 
 
 async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
-    """Ask a run's process to stop; a run that no process holds is cancelled at once.
+    """Ask a run's process to stop; a run without a process is cancelled at once.
 
     Raises NotFound, PermissionDenied, RunConflict.
     """
@@ -336,7 +334,8 @@ async def run_resume(
         uuid: The run's id.
         holder: The process that will work on the run, as `host:pid`.
         lease_ms: The lease of the attempt, in milliseconds.
-        after: The attempt before it; a repeat by the same holder then begins no further one. None resumes any attempt.
+        after: The attempt before it; a repeated request of the same holder then begins no further one. None resumes any
+            attempt.
 
     Raises:
         AttemptSuperseded: Another attempt has begun.
@@ -361,7 +360,7 @@ async def run_resume(
 
 
 def run_revive(tx: Tx, permit: Permit[RunResume]) -> tuple[PipelineRun, str]:
-    """Increase the attempt, if no process holds this run or another one of the pipeline."""
+    """Increase the attempt, if no process executes this run or another one of the pipeline."""
     command = permit.command
     run, pipeline = _reread_run(tx, command.run_id, pipeline=command.pipeline)
     if command.after is not None and run.attempt != command.after:

@@ -1,7 +1,8 @@
-"""Indexed words: candidates of a question's words from the index, and the objects that changed after it.
+"""Indexed words: reads candidates for a query's words from the index, and the objects that changed after the index was
+updated.
 
-May import the rooms below. The index lacks the last changes. A search reads these from the change feed, up to a limit,
-and looks at their objects itself, so that it finds what was committed before it.
+May import the rooms below. The index lacks the latest changes. A search reads these from the change feed, up to a
+limit, and examines their objects itself, so that it finds everything that was committed before the search.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from limnos.store.objects.name_search import SearchCandidate
 from limnos.store.sql import Load
 
 TAIL_MAX: Final = 2_000
-"""The most changes after the index that a search reads."""
+"""The maximum number of unindexed changes that a search reads."""
 SPLIT_WORDS_MAX: Final = 4
-"""The most words of a query for which matches in names of ancestors are tried."""
+"""The maximum number of words of a query for which matches in names of ancestors are tried."""
 _CONTAINERS: Final = frozenset(map(int, CONTAINERS))
 
 
@@ -32,18 +33,20 @@ class WordQuery(NamedTuple):
 
 
 class PendingChanges(NamedTuple):
-    """The objects that changed after the index, and how many changes are neither indexed nor read."""
+    """The objects that changed after the index was updated, and the number of changes that are neither indexed nor
+    read.
+    """
 
     changed: frozenset[int]
     behind: int
 
     def has_containers(self, candidates: Collection[SearchCandidate]) -> bool:
-        """Return whether a container is among the changed objects, so that the index does not tell all names above."""
+        """Return whether a container is among the changed objects, so that the index may lack names of ancestors."""
         return any(each.id in self.changed and each.kind in _CONTAINERS for each in candidates)
 
 
 def pending_read(zones: Collection[int]) -> Load[PendingChanges]:
-    """Read what changed after the index in some zones, at most `TAIL_MAX` changes."""
+    """Read the changes of some zones that are not indexed yet, at most `TAIL_MAX`."""
     changed: set[int] = set()
     behind, room = 0, TAIL_MAX
     for progress in (yield from progress_read(zones)):

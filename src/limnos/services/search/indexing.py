@@ -1,7 +1,7 @@
 """Indexing: stores the words of changed objects, step by step, beside requests and never in a commit's transaction.
 
-May import the rooms below. A step takes the next changes of a zone, or the next of its objects where the changes are
-no longer known: after a restore, when the feed was pruned past the position, and the first time. The position moves in
+May import the rooms below. A step takes the next changes of a zone. If these are not available, it takes the next of
+the zone's objects: the first time, after a restore, and if the feed was pruned past the position. The position moves in
 the transaction of the words. Decision record 0148.
 """
 
@@ -31,9 +31,9 @@ from limnos.store.tx import Tx
 ZONES_AT_ONCE: Final = 100
 REVISIONS_AT_ONCE: Final = 500
 OBJECTS_AT_ONCE: Final = 200
-"""Objects whose documents are read together."""
+"""The number of objects whose documents are read together."""
 PARSED_AT_ONCE: Final = 10
-"""Documents that are parsed before other work of the node has its turn."""
+"""The number of documents that are parsed before other requests run."""
 
 
 async def index_step(services: NodeServices) -> int:
@@ -47,7 +47,7 @@ async def index_step(services: NodeServices) -> int:
 
 
 async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
-    """Index the next part of a zone, and move its position. Returns whether more of it was known to be left."""
+    """Index the next part of a zone, and advance its position. Returns whether more changes are known to follow."""
     scan_after, revision = progress.scan_after, progress.revision
     if progress.is_lost:
         scan_after, revision = 0, progress.newest

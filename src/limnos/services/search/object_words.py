@@ -1,4 +1,4 @@
-"""Words of objects: which words an object has, from its record and its document, and how a question's words meet them.
+"""Words of objects: the words of an object's record and document, and their matches with a query's words.
 
 May import the rooms below. Pure.
 """
@@ -14,23 +14,23 @@ from limnos.services.request.table_formats import ICEBERG
 from limnos.services.search.words import ObjectWords, is_met, words_of
 
 PARSED_BYTES: Final = 32 << 10
-"""How much of documents is parsed before other work of the node has its turn; a larger one is parsed by a thread."""
+"""The size of documents in bytes that is parsed before other requests run; a larger document is parsed in a thread."""
 
 
 class WordMatch(NamedTuple):
-    """Where a word was met: `name`, `above` (the name of an ancestor), `column` or `comment`, and the text there."""
+    """The match of a word: the field `name`, `above` (the name of an ancestor), `column` or `comment`, and its text."""
 
     where: str
     text: str
 
 
 def has_columns(kind: Kind, table_format: str) -> bool:
-    """Return whether the document of such an object tells columns and a comment."""
+    """Return whether documents of such objects contain columns and a comment."""
     return kind is Kind.VIEW or (kind is Kind.TABLE and table_format == ICEBERG)
 
 
 def object_words(node: Node, body: bytes | None) -> ObjectWords:
-    """Return the words of an object. `body` is its document; None without one."""
+    """Return the words of an object. `body` is its document; None if it has none."""
     texts = [comment] if (comment := getattr(node.record, "comment", None)) else []
     columns = []
     if body is not None and has_columns(node.kind, node.format):
@@ -45,7 +45,7 @@ def object_words(node: Node, body: bytes | None) -> ObjectWords:
 def match_words(
     words: tuple[str, ...], node: Node, *, above: tuple[str, ...], body: bytes | None
 ) -> list[WordMatch] | None:
-    """Return the best match of each word: in the name, an ancestor, a column or a comment. None if a word has none.
+    """Return the best match of each word: in the name, an ancestor, a column or a comment. None if a word has no match.
 
     At least one word must match the object itself.
     """
@@ -70,12 +70,12 @@ def match_words(
 
 
 def _own_match(word: str, own: ObjectWords, *, body: bytes | None) -> WordMatch | None:
-    """Return where an object's columns or comment meet a word, or None."""
+    """Return the match of a word in an object's columns or comment; None if there is none."""
     if is_met(word, own.columns):
         return WordMatch("column", _column(word, body or b""))
     return WordMatch("comment", "") if is_met(word, own.comment) else None
 
 
 def _column(word: str, body: bytes) -> str:
-    """Return the full name of the first column that meets a word."""
+    """Return the full name of the first column that matches a word."""
     return next((each.name for each in columns_of(body) if is_met(word, words_of([each.name.rpartition(".")[2]]))), "")

@@ -1,7 +1,7 @@
-"""Search questions: the words and filters of a question, read from its text.
+"""Search queries: the words and filters of a query, parsed from its text.
 
-May import `model`, `names` and the standard library. Pure. A question is words and `key:value` pairs; double quotes
-make one word of several. Case does not matter in words.
+May import `model`, `names` and the standard library. Pure. A query consists of words and `key:value` pairs; double
+quotes join several words into one. Case does not matter in words.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from limnos.names.errors import InvalidName
 from limnos.names.folding import fold
 
 TEXT_MAX: Final = 500
-"""The longest question, in characters."""
+"""The maximum length of a query, in characters."""
 WORDS_MAX: Final = 10
 NUMBER_DIGITS_MAX: Final = 16
 SEARCHED: Final = tuple(kind for kind in KINDS.values() if kind.is_node and kind is not Kind.METALAKE)
-"""The kinds that searches find."""
+"""The kinds that a search can find."""
 _KINDS: Final = {kind.word: kind for kind in SEARCHED} | {"schema": Kind.NAMESPACE}
 _TOKEN: Final = re.compile(r'(?:(?P<key>[a-z]+):)?(?:"(?P<quoted>[^"]*)"?|(?P<bare>[^\s"]+))')
 _KEYS: Final = frozenset({"tag", "owner", "kind", "format", "in"})
@@ -31,8 +31,8 @@ class SearchQuestion(NamedTuple):
     """A parsed search.
 
     - `words`: case-folded words, all of which must match.
-    - `path`: the parts of the text as a path; empty if it is none.
-    - `number`: the text as an object's id; None if it is none.
+    - `path`: the parts of the text as a path; empty if it is no path.
+    - `number`: the text as an object's id; None if it is no number.
     - `tags`: names of tags, each with a value or None.
     - `owner`: the name of a user or group.
     - `kinds`: the kinds to find.
@@ -57,14 +57,14 @@ class SearchQuestion(NamedTuple):
 
     @property
     def has_filter(self) -> bool:
-        """Whether it names tags or an owner, which by themselves choose objects."""
+        """Whether it has tags or an owner as filters, which select objects without any words."""
         return bool(self.tags) or self.owner is not None
 
 
 def question_of(text: str, filters: Mapping[str, str | None] | None = None) -> SearchQuestion:
-    """Read a question. `filters` are values of keys given beside the text, as `{"kind": "table"}`.
+    """Parse a query. `filters` are values of keys given beside the text, as `{"kind": "table"}`.
 
-    Raises BadRequest: it is too long, has too many words, says nothing, or has a value that no key takes.
+    Raises BadRequest for a query that is empty or too long, has too many words, or has an invalid value of a key.
     """
     if len(text) > TEXT_MAX:
         raise BadRequest(f"A search has at most {TEXT_MAX} characters, not {len(text)}")

@@ -1,7 +1,9 @@
-"""Searches: objects by id, uuid, path, name, start of a name and words, with filters, as one caller sees them.
+"""Searches: finds objects by id, uuid, path, name, name prefix and words, with filters, among those visible to a
+caller.
 
 May import the rooms below. Must not know any wire format. Results come in tiers, each read with a limit; there is no
-ranking over all matches. A search that looked at its most candidates says so, whatever the caller may see of them.
+ranking over all matches. A search that reached its limit of candidates reports that, whether or not the caller may see
+them.
 """
 
 from __future__ import annotations
@@ -40,11 +42,11 @@ from limnos.store.sql import Load
 
 LIMIT_MAX: Final = 200
 LOOKED_MAX: Final = 5_000
-"""The most candidates that one search decides on."""
+"""The maximum number of candidates that one search decides on."""
 AT_ONCE: Final = 200
-"""Candidates that are decided together."""
+"""The number of candidates that are decided together."""
 PREFIX_MIN: Final = 2
-"""The shortest start of a name that is searched."""
+"""The minimum length of a name prefix that is searched."""
 _UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DATA: Final = frozenset({Kind.TABLE, Kind.VIEW})
 TIER_PATH, TIER_NAME, TIER_START, TIER_WORDS, TIER_COLUMNS, TIER_COMMENT = range(6)
@@ -61,7 +63,7 @@ class SearchMatch(NamedTuple):
 
 
 class SearchHit(NamedTuple):
-    """An object found, in which tier, and why."""
+    """An object that was found, its tier, and the reason."""
 
     node_id: int
     kind: Kind
@@ -75,8 +77,8 @@ class SearchHit(NamedTuple):
 class SearchAnswer(NamedTuple):
     """The hits in order.
 
-    `more`: there are further ones. `bounded`: only the first `LOOKED_MAX` candidates were looked at. `behind`: how many
-    changes were not searched for words.
+    `more`: further hits exist. `bounded`: only the first `LOOKED_MAX` candidates were examined. `behind`: the number of
+    changes whose words were not searched.
     """
 
     hits: list[SearchHit]
@@ -86,7 +88,9 @@ class SearchAnswer(NamedTuple):
 
 
 class SearchHome(NamedTuple):
-    """Where the caller searches, and the ids of the question's tags and owners; None for one that is not known."""
+    """The scope of a search: the caller's catalogs, and the ids of the query's tags and owners; None for an unknown
+    one.
+    """
 
     usable: UsableCatalogs
     tags: tuple[int | None, ...]
@@ -94,7 +98,7 @@ class SearchHome(NamedTuple):
 
 
 async def search(ctx: Context, metalake: str, *, question: SearchQuestion, limit: int = 50) -> SearchAnswer:
-    """Return at most `limit` objects that meet a question and that the caller may load.
+    """Return at most `limit` objects that match a query and that the caller may load.
 
     Raises NotFound for the metalake, NotInUse, PermissionDenied for a caller who is no user of it, and
     ServiceUnavailable if objects move faster than they can be read.
@@ -129,7 +133,7 @@ def _tag_id(request_view: RequestView, name: str) -> int | None:
 
 
 class _Search:
-    """One search at one state of the caller's catalogs."""
+    """One search on one state of the caller's catalogs."""
 
     def __init__(self, ctx: Context, metalake: str, *, home: SearchHome, question: SearchQuestion, limit: int) -> None:
         self.ctx = ctx
@@ -144,7 +148,7 @@ class _Search:
         self.words = question_words(question.words)
 
     async def run(self) -> SearchAnswer:
-        """Read tier by tier until there are enough hits."""
+        """Search tier by tier until there are enough hits."""
         question = self.question
         if question.has_filter:
             await self._run_chosen(await self._chosen())
@@ -192,7 +196,7 @@ class _Search:
         return results[:LOOKED_MAX]
 
     async def _chosen(self) -> list[SearchCandidate]:
-        """Return the candidates that the question's tags and owner choose."""
+        """Return the candidates that have the query's tags and owner."""
         chosen: set[int] | None = None
         for tag_id, (_, value) in zip(self.home.tags, self.question.tags, strict=True):
             ids = [] if tag_id is None else await self._ids(partial(tagged_read, tag_id, value, limit=LOOKED_MAX + 1))
@@ -212,7 +216,7 @@ class _Search:
     # -- tiers -----------------------------------------------------------------------------------------------------
 
     async def _run_chosen(self, chosen: Sequence[SearchCandidate]) -> None:
-        """Sort the candidates of the filters into tiers by their names."""
+        """Sort the candidates with the query's tags and owner into tiers by their names."""
         name = self.question.name
         if not self.question.words:
             await self._run_tier(TIER_START, chosen, judge=self._judge_start)
@@ -255,7 +259,7 @@ class _Search:
     # -- words -----------------------------------------------------------------------------------------------------
 
     async def _run_words(self) -> None:
-        """Read the tiers of words: from the index, and for the changes after it from the objects themselves."""
+        """Search the tiers of words: in the index, and in the objects that changed after it was updated."""
         pending = await self.ctx.look_up(partial(pending_read, self.zones))
         self.behind = pending.behind
         tail = await self.ctx.look_up(partial(candidates_read, pending.changed))
@@ -271,7 +275,7 @@ class _Search:
             await self._run_met([*untouched, *tail], with_documents=not names_only)
 
     async def _run_met(self, candidates: Sequence[SearchCandidate], *, with_documents: bool = True) -> None:
-        """Add the candidates whose words, or whose ancestors' names, meet every word of the question."""
+        """Add the candidates that match every word of the query, by their own words or their ancestors' names."""
         await self._run_tier(TIER_WORDS, candidates, judge=self._judge_words, with_documents=with_documents)
 
     def _judge_words(self, visible: VisibleNode) -> Sequence[SearchMatch] | None:
@@ -309,13 +313,13 @@ def _hit(visible: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[Sea
 
 
 def _kind_rank(kind: Kind) -> int:
-    """Tables and views come before containers, and those before the rest."""
+    """Return the rank of a kind: tables and views first, then containers, then all others."""
     if kind in _DATA:
         return 0
     return 1 if kind.form is KindGroup.CONTAINER else 2 if kind.home is ZoneKind.CATALOG else 3
 
 
 def _order(hit: SearchHit) -> tuple[int, int, int, int, int, tuple[str, ...]]:
-    """The order of hits: by tier; shorter names first; tables, views; fewer levels; the last changed."""
+    """Return the sort key of a hit: tier, length of the name, kind, number of levels, then the latest change first."""
     length = len(hit.path[-1]) if hit.tier == TIER_START else 0
     return hit.tier, length, _kind_rank(hit.kind), len(hit.path), -hit.changed_at, hit.path

@@ -1,7 +1,7 @@
-"""Visible nodes: which candidates of a search the caller may load, with their names and paths as they are now.
+"""Visible nodes: selects the candidates of a search that the caller may load, with their current names and paths.
 
-May import the rooms below. A search shows nothing from an index but ids: name, path and rights are read here, from
-request views that are true at one moment after the index was read.
+May import the rooms below. Only ids come from an index: names, paths and rights are read here, from request views of
+one moment after the index was read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from limnos.view.keys import ABSENT, document_key, node_key
 
 
 class CatalogsOutdated(Exception):
-    """A catalog was replaced by another one of its name: read the catalogs again."""
+    """Raised if a catalog was replaced by another one of its name: read the catalogs again."""
 
 
 class VisibleNode(NamedTuple):

@@ -1,6 +1,6 @@
-"""Words: the parts of names and texts that searches compare, and which of them a question's words meet.
+"""Words: the parts of names and texts that searches compare, and their matches with a query's words.
 
-May import `names` and the standard library. Pure. A word is met by every word that begins with it.
+May import `names` and the standard library. Pure. A word of a query matches every word that begins with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ WORD_MIN: Final = 2
 """The length of the shortest search term, in characters."""
 WORD_MAX: Final = 64
 WORDS_MAX: Final = 20_000
-"""The most words of one text that are kept."""
+"""The maximum number of words of one text that are stored."""
 _RUN: Final = re.compile(r"[^\W_]+")
 _PIECE: Final = re.compile(r"[0-9]+|[^\W\d_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -36,7 +36,8 @@ def words_of(texts: Iterable[str]) -> str:
     """Return the words of texts, each once and in order.
 
     A text's runs of letters and digits are words, and so are their parts at changes of case or between letters and
-    digits. A short text is also one word without its separators, so that `flight_id` and `flightId` have the same.
+    digits. A short text is also one word without its separators, so that `flight_id` and `flightId` have the same
+    words.
     """
     kept_words: dict[str, None] = {}
     for text in texts:
@@ -60,5 +61,5 @@ def question_words(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_met(word: str, text: str) -> bool:
-    """Return whether a word of a text, as `words_of` makes it, begins with a word."""
+    """Return whether a text, in the form that `words_of` returns, has a word that begins with `word`."""
     return text.startswith(word) or f" {word}" in text

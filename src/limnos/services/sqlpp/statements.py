@@ -58,7 +58,7 @@ DATASET_EXISTS: Final = 1072
 
 
 class StatementKind(NamedTuple):
-    """A class of statements: its word in messages, whether it only reads, and the actions that it needs."""
+    """A class of statements: its name in messages, whether it only reads, and the actions that it needs."""
 
     word: str
     reads: bool = False
@@ -66,7 +66,7 @@ class StatementKind(NamedTuple):
 
 
 async def caller_require(ctx: Context) -> Requester:
-    """Return the caller, who must be a user of the metalake; each statement decides the rest.
+    """Return the caller, who must be a user of the metalake; each statement makes its own decisions.
 
     Raises PermissionDenied.
     """
@@ -79,7 +79,7 @@ async def caller_require(ctx: Context) -> Requester:
 
 
 async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[ParsedStatement, ...]:
-    """Parse a request's text; one with comments alone has no statement. Raises SqlppError."""
+    """Parse a request's text; a text of comments alone has no statement. Raises SqlppError."""
     parsed = _parsed_here(ctx, text) if len(text) <= TEXT_SHORT else await _parse_in_process(ctx, text)
     if read_only:
         for each in parsed:
@@ -102,7 +102,7 @@ def _parsed_here(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
 
 
 async def _parse_in_process(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
-    """Parse a long text in a worker process, and its short statements here; long queries stay texts until a process
+    """Parse a long text in a worker process, and its short statements here. Long queries stay texts until a process
     binds them.
 
     A thread parses other long statements again, one at a time, in at most two seconds.
@@ -189,7 +189,7 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
 async def _create_filled(
     session: StatementSession, parsed: ParsedStatement, *, statement: tree.CreateDataset, source: tree.QueryExpression
 ) -> None:
-    """Run CREATE DATASET … AS: create the dataset, then insert the query's results, else drop it again.
+    """Run CREATE DATASET … AS: create the dataset and insert the query's results; if that fails, drop the dataset.
 
     The dataset stays when it is not known whether the insert was committed. Raises SqlppError, LimnosError.
     """
@@ -243,7 +243,7 @@ async def _query(
 
 
 async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGenerator[bytes, None]:
-    """Yield the bound plan as engines get it, and which part of it runs where."""
+    """Yield the bound plan in the form for engines, with the component that runs each part."""
     bound = await query_bind(session, body)
     await require_metadata(session.ctx, bound)
     data = await data_explain(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)

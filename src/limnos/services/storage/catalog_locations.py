@@ -1,7 +1,7 @@
 """Catalog locations: a catalog's warehouse, other roots, the directory that it shows, and its directory for restricted
 reads.
 
-May import the rooms below. They follow from the catalog's record and the server's warehouse.
+May import the rooms below. They are computed from the catalog's record and the server's warehouse.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def catalog_locations_claim(
         catalog_id: The id of the catalog.
         record: The catalog's new record.
         warehouse: The server's warehouse.
-        keeps: Whether a location that breaks a rule is marked as conflicting instead of refused.
+        keeps: Whether a location that violates a rule is registered as conflicting instead of refused.
 
     Raises:
         BadRequest: A location rule forbids a location.

@@ -3,7 +3,7 @@
 May import the rooms below. The task keeps files where another fileset or a table lies at, above or below the location.
 From the transaction that releases the fileset until the task ends, its locations are being deleted: no fileset can be
 created there. As with tables, only files below the fileset's own location and within its catalog's roots are deleted,
-and no link is followed out of it.
+and symbolic links out of it are not followed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
 
 
 async def fileset_purge_run(work: TaskContext, payload: FilesetPurgePayload) -> str | None:
-    """Delete a dropped fileset's files. Returns which files were kept and why; None if none were kept."""
+    """Delete a dropped fileset's files. Returns the kept files with the reasons; None if none were kept."""
     place = await catalog_storage_find(work, payload.catalog)
     texts: list[str] = []
     for at in payload.locations:
@@ -65,7 +65,7 @@ async def fileset_purge_run(work: TaskContext, payload: FilesetPurgePayload) -> 
 async def _purge(
     work: TaskContext, payload: FilesetPurgePayload, *, location: str, place: CatalogStorage
 ) -> tuple[str, bool]:
-    """Delete the files at one location. Returns which files were kept and why, and whether the location existed."""
+    """Delete the files at one location. Returns the kept files with the reasons, and whether the location existed."""
     rivals = await work.submit(lambda tx: rivals_of(tx, location, but=payload.fileset))
     if rivals:
         log.warning("files of a dropped fileset are kept", task=work.task_id, location=location, rivals=rivals[:10])

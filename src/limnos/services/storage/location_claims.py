@@ -2,7 +2,7 @@
 transaction.
 
 May import `files` for the spelling of locations, `model`, `store` and the rules (`services.request.location_rules`).
-Every mutation that sets a location calls this. A refusal names no object and no location but the caller's own, since
+Every mutation that sets a location calls this. An error message names only the caller's own object and location, since
 the caller may not see others.
 """
 
@@ -33,7 +33,7 @@ _SIDES: Final = {LocationRelation.SAME: "at", LocationRelation.BELOW: "around", 
 def locations_lock(tx: Tx, *, documents: Iterable[MetadataDocument] = (), locations: Iterable[str] = ()) -> None:
     """Lock all new locations of a mutation at once, before the first is claimed.
 
-    Two mutations that lock the same locations one by one, in other orders, would wait for each other.
+    Two mutations that lock the same locations one by one in different orders would deadlock.
 
     Args:
         tx: The transaction.
@@ -79,7 +79,7 @@ def locations_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: in
 
 
 def location_move(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
-    """Register an object's new location. The earlier one stays registered, since the object's older files lie there."""
+    """Register an object's new location. The earlier one stays registered, since the object's older files are there."""
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
     location_check(tx, claim, key=key, location=location)
     tx.places.moved(owner_id, kind=kind, location=key)
@@ -87,7 +87,7 @@ def location_move(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int,
 
 
 def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> None:
-    """Check a new location under the rules. A dropped object of the caller's at the same location loses its claim.
+    """Check a new location under the rules. The claim of the caller's own dropped object at that location ends.
 
     Raises BadRequest, ServiceUnavailable.
     """
@@ -161,9 +161,9 @@ def _root_word(rival: RegisteredLocation) -> str:
 
 
 def locations_release(tx: Tx, owner_id: int, *, claimant_id: int | None = None) -> None:
-    """Record that an object was dropped for good and its files stay: only one claimant may use its location again.
+    """Record that an object was dropped for good and its files are kept: only one principal may use its location again.
 
-    That is `claimant_id`, else the object's owner, else the user who dropped it. So call this before the owner is
+    This is `claimant_id`, else the object's owner, else the user who dropped it. So call this before the owner is
     deleted.
     """
     tx.places.end(owner_id, state=LocationState.RELEASED, claimant_id=claimant_id)
@@ -175,8 +175,7 @@ def locations_mark_deleting(tx: Tx, owner_id: int) -> None:
 
 
 def rivals_of(tx: Tx, location: str, *, but: int = 0) -> list[str]:
-    """Return the locations of objects other than `but` to which files at a location could belong, at most the first
-    few.
+    """Return the locations of objects other than `but` to which files at a location could belong, up to a limit.
 
     Objects whose files are being deleted do not count.
     """

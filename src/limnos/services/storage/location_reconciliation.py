@@ -1,8 +1,8 @@
-"""Location reconciliation: brings the register of locations up to date at a start, for changed settings and older
+"""Location reconciliation: updates the register of locations at the server's start, for changed settings and older
 releases.
 
 May import the rooms below. A store of an earlier release is reconciled once, before this node serves: keys, data paths,
-and marks on locations that break a rule. If that is interrupted, the next start begins again. Conflicting locations are
+and marks on locations that violate a rule. After an interruption the next start begins again. Conflicting locations are
 kept, and logged at each start.
 """
 
@@ -34,7 +34,7 @@ LOGGED_MAX: Final = 20
 DESCRIBED_MAX: Final = 1000
 UNMARK_PAGE: Final = 200
 CONFLICTS_MAX: Final = 10_000
-"""The maximum number of conflicting owners that a node knows; they get no credentials."""
+"""The maximum number of owners with conflicting locations that a node loads; they get no credentials."""
 MEND: Final[dict[LocationKind, str]] = {
     LocationKind.LANCE_DIRECTORY: "give the catalog another lance-directory, or drop it",
     LocationKind.WAREHOUSE: "narrow the catalog's warehouse, or that of the other metalake's catalog",
@@ -52,7 +52,7 @@ _EFFECT_OBJECT: Final = "its files are given out to nobody"
 
 
 async def locations_reconcile(services: NodeServices) -> None:
-    """Bring the register up to date, and log the conflicts."""
+    """Update the register, and log the conflicts."""
     store, warehouse = services.store, services.defaults.warehouse
     permit = upkeep_permit("limnos")
     is_whole = not await store.submit(permit, lambda tx: tx.places.is_unsettled())
@@ -77,8 +77,8 @@ async def _read_conflicts(services: NodeServices) -> None:
 
 
 async def locations_refresh(services: NodeServices) -> None:
-    """Register what nodes of an earlier release created meanwhile, end the marks of resolved conflicts, and read the
-    marks again.
+    """Register locations of objects that nodes of an earlier release created, remove the marks of resolved conflicts,
+    and load the marks.
     """
     permit, conflicts = upkeep_permit("limnos"), services.defaults.location_conflicts
     while True:
@@ -93,7 +93,7 @@ async def locations_refresh(services: NodeServices) -> None:
 
 
 def _claim_missed(tx: Tx, *, after: int) -> int | None:
-    """Register the locations of some documents and filesets that have none, and mark conflicts.
+    """Register the missing locations of some documents and filesets, and mark conflicts.
 
     Returns the last id read.
     """
@@ -106,7 +106,9 @@ def _claim_missed(tx: Tx, *, after: int) -> int | None:
 
 
 def _clear_marks(tx: Tx, *, after: tuple[int, str]) -> tuple[int, str] | None:
-    """End the marks of some locations that no longer break a rule. Returns the last location read; None at the end."""
+    """Remove the marks of some locations that no longer violate a rule. Returns the last location read; None at the
+    end.
+    """
     last = None
     for each in tx.places.conflicts(after=after, limit=UNMARK_PAGE):
         last = each.claim.owner_id, each.location
@@ -116,7 +118,7 @@ def _clear_marks(tx: Tx, *, after: tuple[int, str]) -> tuple[int, str] | None:
 
 
 def _rival_of(tx: Tx, place: RegisteredLocation) -> RegisteredLocation | None:
-    """Return a location with which a marked one conflicts and loses; None if there is none any more."""
+    """Return the location with the stronger claim that conflicts with a marked one; None if there is none any more."""
     claim = place.claim._replace(is_conflicting=False)
     for other in rivals_near(tx, claim, key=place.location):
         relation, rival = relation_of(place.location, other.location), other.claim._replace(is_conflicting=False)
@@ -131,7 +133,8 @@ def describe_conflicts(tx: Tx, *, limit: int = DESCRIBED_MAX) -> list[dict[str, 
     """Describe the first conflicting locations: their owners, the other locations, the effects, and how to resolve
     them.
 
-    Locations of dropped objects are omitted. So are resolved conflicts, whose marks the next round of upkeep ends.
+    Locations of dropped objects are omitted. So are resolved conflicts, whose marks the next round of background work
+    removes.
     """
     results: list[dict[str, object]] = []
     for each in tx.places.conflicts(limit=limit, only_live=True):
@@ -157,14 +160,14 @@ def _names(tx: Tx, place: RegisteredLocation) -> dict[str, object]:
 
 
 def is_unsettled(tx: Tx) -> bool:
-    """Return whether a store of an earlier release still has to be reconciled by its first start."""
+    """Return whether the first start on a store of an earlier release still has to reconcile it."""
     return tx.places.is_unsettled()
 
 
 def _settle_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) -> None:
     """Register the locations of some catalogs by their records and the settings.
 
-    `marks` marks new ones that break a rule.
+    `marks` marks new ones that violate a rule.
     """
     for catalog_id, record in catalogs_read(tx):
         if catalog_id not in some:
@@ -183,7 +186,7 @@ def _settle_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) 
 
 
 def _mark(tx: Tx, claim: LocationClaim, *, key: str) -> None:
-    """Mark the conflicts of one new location."""
+    """Mark the conflicts of a new location."""
     root_of = claim.metalake_id if claim.kind in ROOTS else None
     own = next(each for each in tx.places.of(claim.owner_id) if each.location == key and each.claim.kind is claim.kind)
     for rival in (
@@ -221,7 +224,7 @@ async def _each_page(store: Store, take: object) -> None:
 
 
 def _settle_keys(tx: Tx, page: Iterable[RegisteredLocation]) -> None:
-    """Rewrite the locations of a page as keys; the migration wrote them as documents spell them."""
+    """Replace the locations of a page by their keys; the migration wrote the spelling of the documents."""
     for each in page:
         try:
             key = key_of(each.location)
@@ -252,7 +255,7 @@ def _settle_data_paths(tx: Tx, *, after: int) -> int | None:
 class ConflictSweep(NamedTuple):
     """Marks conflicting locations in one pass ordered by location.
 
-    `open_places` are those that may contain the next one.
+    `open_places` are the locations that may contain the next one.
     """
 
     open_places: list[RegisteredLocation]

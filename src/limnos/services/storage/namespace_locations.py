@@ -1,9 +1,9 @@
-"""Namespace locations: where a namespace's tables lie, by its own or inherited property `location`, else below the
-warehouse.
+"""Namespace locations: the location of a namespace's tables: its own or inherited property `location`, else a directory
+below the warehouse.
 
 May import `model`, `files` for the spelling of locations, `services.request.catalog_storage` and the request view. Does
 no input or output. A default is computed from the namespace's id and not stored. Ids are never reused and the location
-contains no name. So a renamed or moved namespace leaves its tables where they are, and a later namespace of the same
+contains no name. So renaming or moving a namespace does not move its tables' files, and a later namespace of the same
 name does not overlap them.
 """
 
@@ -24,9 +24,8 @@ LOCATION: Final = "location"
 
 
 def inherited_location(request_view: RequestView, chain: SecurableChain) -> str | None:
-    """Return the location of the nearest namespace of the chain that has a location, without a trailing slash.
-
-    None if no namespace has one.
+    """Return the location of the nearest namespace of the chain that has a location, without a trailing slash; None if
+    no namespace has one.
     """
     for link in chain:
         if link.kind is not Kind.NAMESPACE:
@@ -38,9 +37,9 @@ def inherited_location(request_view: RequestView, chain: SecurableChain) -> str 
 
 
 def namespace_location(namespace: Node, above: str) -> str:
-    """Return a namespace's location as responses show it: its own, else one below `above`.
+    """Return a namespace's location for responses: its own, else one below `above`.
 
-    Clients that choose a table's location choose it below that.
+    Clients choose the location of a new table below it.
     """
     own = cast("NamespaceRecord", namespace.record).properties.get(LOCATION)
     return own or f"{above}/n{namespace.id}"

@@ -1,11 +1,11 @@
 """Purges: delete the files of a dropped table, as its metadata lists them, and the directories that become empty.
 
-May import the rooms below. A purge may be killed anywhere and begun again. Every file is deleted before the file that
+May import the rooms below. A purge may be killed at any point and restarted. Every file is deleted before the file that
 lists it, the metadata file last, and a missing file is no error. A writer of metadata could list any file. So a purge
 deletes and reads only files below locations that the register has for the table: its location, its data paths, its
-earlier locations. Nothing is deleted while another object lies at, above or below its location, and nothing at a data
-path that another object overlaps; such files are kept and reported. A location without files is free afterwards;
-another one stays registered (`services.upkeep.released_locations`).
+earlier locations. Nothing is deleted while another object is at, above or below its location, and nothing at a data
+path that overlaps another object; such files are kept and reported. A location without files becomes free afterwards;
+others stay registered (`services.upkeep.released_locations`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from limnos.telemetry.logs import get_logger
 log = get_logger("limnos.purge")
 PURGE = "purge-table"
 READERS_MS = 3_600_000
-"""How long files stay after their dataset was dropped for good, in milliseconds: statements may still read them."""
+"""How long files are kept after their dataset was dropped for good, in milliseconds: statements may still read them."""
 FILES_PER_BEAT = 100
 KEPT_NAMED = 10
 KEPT_REASON = "kept everything, as nothing is known of the catalog"
@@ -45,7 +45,7 @@ MANIFEST_BYTES_MAX = 64 << 20
 
 
 class UnreadableFile(LimnosError):
-    """A file that lists other files cannot be read, and a retry would not help."""
+    """Raised if a file that lists other files cannot be read, and a retry would not help."""
 
     code = "unreadable"
 
@@ -53,7 +53,7 @@ class UnreadableFile(LimnosError):
 class PurgePayload(msgspec.Struct, rename="kebab"):
     """The payload of the task: the table's metadata file and location, and the catalog's roots.
 
-    A task of an older release has no location, which then comes from the metadata. Without roots the catalog's present
+    A task of an older release has no location; it is then read from the metadata. Without roots the catalog's current
     ones apply.
     """
 
@@ -76,7 +76,7 @@ class PurgeResult(NamedTuple):
 
 
 def purge_later(tx: Tx, *, catalog: int, metadata_location: str, location: str) -> None:
-    """Create the task that purges a dropped table, delayed until no statement can still read it."""
+    """Create the task that purges a dropped table, delayed until no statement can read it any more."""
     payload = PurgePayload(metadata_location, catalog, location=location)
     tx.tasks.create(PURGE, msgspec.json.encode(payload).decode(), delay_ms=READERS_MS)
 
@@ -88,7 +88,7 @@ async def catalog_storage_find(work: TaskContext, catalog: int) -> CatalogStorag
 
 
 async def purge_run(work: TaskContext, payload: PurgePayload) -> str | None:
-    """Purge a dropped table. Returns which files were kept; None if none were."""
+    """Purge a dropped table. Returns the kept files; None if none were kept."""
     at = payload.location
     place = await catalog_storage_find(work, payload.catalog)
     if not payload.roots:
@@ -133,8 +133,8 @@ async def location_mark_purged(
 ) -> None:
     """Record the end of a purge at a location: free if no file is left, else reserved for its last owner.
 
-    `is_reached` is as in `PurgeResult`. `roots` are the catalog's when the object was dropped; empty for the present
-    ones.
+    For `is_reached` see `PurgeResult`. `roots` are the catalog's roots when the object was dropped; empty for the
+    current ones.
     """
     is_free = place is not None and await work.run_in_thread(
         lambda _: is_empty(key, place, is_reached=is_reached, roots=roots)
@@ -143,16 +143,16 @@ async def location_mark_purged(
 
 
 def is_empty(location: str, place: CatalogStorage, *, is_reached: bool = False, roots: Sequence[str] = ()) -> bool:
-    """Return whether certainly no file is at or below a location. Blocks.
+    """Return whether it is certain that no file is at or below a location. Blocks.
 
-    False for one that its catalog no longer covers. Also False on a local disk if the covering root is missing or
-    empty, since the disk may not be mounted.
+    False for a location that its catalog no longer covers. Also False on a local disk if the covering root is missing
+    or empty, since the disk may not be mounted.
 
     Args:
         location: The location, as a key of the register.
         place: The storage of its catalog.
         is_reached: Whether the location existed before, so that the disk is mounted.
-        roots: The catalog's roots when the object was dropped; empty for the present ones.
+        roots: The catalog's roots when the object was dropped; empty for the current ones.
 
     Raises:
         StorageFailed: The storage refuses or fails.
@@ -235,7 +235,7 @@ class TablePurge:
         return not is_local(location) or self._leads_nowhere_else(location.rpartition("/")[0], own)
 
     def _leads_nowhere_else(self, directory: str, own: str) -> bool:
-        """Return whether a local directory belongs to the table also when links are followed."""
+        """Return whether a local directory belongs to the table, with symbolic links followed."""
         known = self._directories.get(directory)
         if known is None:
             home = real_path(own)
@@ -256,7 +256,7 @@ class TablePurge:
             return None
 
     def _files(self) -> Iterator[str]:
-        """List a table's files, each before the one that lists it."""
+        """List a table's files, each one before the file that lists it."""
         place = self.payload.metadata_location
         data = self._read(place, METADATA_BYTES_MAX) if is_within(place, self.roots) else None
         if data is None:

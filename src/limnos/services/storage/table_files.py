@@ -23,7 +23,7 @@ from limnos.store.objects.storage_locations import own_locations_read
 
 T = TypeVar("T")
 MANIFEST_BYTES_MAX: Final = 64 << 20
-"""The largest manifest list or manifest that a check of a table reads."""
+"""The maximum size of a manifest list or manifest that a check of a table reads, in bytes."""
 
 
 class TableFiles:
@@ -38,7 +38,7 @@ class TableFiles:
         self._keys = tuple([f"{place_key(each)}/" for each in self._places])
 
     def covers(self, location: str) -> bool:
-        """Return whether a file lies in the table's locations and in those that the server may read."""
+        """Return whether a file is in the table's locations and in those that the server may read."""
         try:
             return place_key(location).startswith(self._keys) and self._place.allowed.covers(location)
         except BadRequest:
@@ -56,8 +56,8 @@ class TableFiles:
         Args:
             location: The location of the manifest.
             only_added: Whether to list only files that the manifest's snapshot added.
-            skip: How many files to skip.
-            limit: How many files to list at most.
+            skip: The number of files to skip.
+            limit: The maximum number of files to list.
 
         Returns:
             The files, and the length of the manifest in bytes.

@@ -1,8 +1,8 @@
-"""Held runs: publishes one with the tables that it wrote, and removes the branches of a discarded one.
+"""Held runs: publishes a held run with the tables that it wrote, and removes the branches of a discarded run.
 
 May import this package and the rooms below. Must not know any wire format. The run's user wrote its record, and others
-act on it with their own rights. So only branches that the run itself can have made are touched. Each move asserts the
-table's identity, its schema, and the snapshot from which the run began.
+act on it with their own rights. So only branches that the run itself can have created are changed. Each move asserts
+the table's identity, its schema, and the snapshot from which the run began.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RunOutput(msgspec.Struct, frozen=True):
 
 
 def run_outputs(steps: Sequence[RunStepState]) -> list[RunOutput]:
-    """Return the outputs that the steps of a run reported. Entries of another form are left out."""
+    """Return the outputs that the steps of a run reported. Entries of another form are omitted."""
     outputs: list[RunOutput] = []
     for step in steps:
         try:
@@ -50,7 +50,9 @@ def run_outputs(steps: Sequence[RunStepState]) -> list[RunOutput]:
 
 
 def _is_own(output: RunOutput, run: PipelineRun) -> bool:
-    """Return whether the run can have made the branch: only who may write the table can make one of this name."""
+    """Return whether the run can have created the branch: only users who may write the table can create one of this
+    name.
+    """
     has_branch = output.head is not None or (output.base is None and not output.columns_to_drop)
     prefix = f"run_{run.uuid.replace('-', '')[:_DIGITS]}_"
     return has_branch and output.branch.startswith(prefix) and len(output.table) > 2
@@ -71,14 +73,16 @@ def own_outputs(run: PipelineRun, steps: Sequence[RunStepState]) -> list[RunOutp
 
 
 async def held_run_publish(ctx: Context, *, metalake: str, run: PipelineRun, steps: Sequence[RunStepState]) -> int:
-    """Publish a held run: move `main` of all its tables and mark it, in one transaction. Returns the revision.
+    """Publish a held run: in one transaction, move `main` of all its tables and set the run's state. Returns the
+    revision.
 
     The caller must be allowed to commit to each table and to run the pipeline.
 
     Raises:
-        CommitConflict: The run is not held, a table has changed since it began, or its record is not its own.
-        UnsupportedOperation: A table loses columns, which the command line publishes.
-        PermissionDenied: The caller may not.
+        CommitConflict: The run is not held, a table has changed since it began, or its record names branches that it
+            did not create.
+        UnsupportedOperation: A table loses columns; such a run is published by the command line.
+        PermissionDenied: The caller lacks one of these rights.
     """
     if run.state != HELD:
         raise CommitConflict(f"Run {run.uuid} is {run.state}, and only a held run can be published")
@@ -115,7 +119,7 @@ async def branches_remove(
 ) -> list[RunOutput]:  # fmt: skip
     """Remove the branches of a discarded run, each by a commit of its own. Returns the outputs that remain.
 
-    New tables remain, too: `limnos pipeline discard` drops those that nobody else has written.
+    New tables remain, too: `limnos pipeline discard` drops those that no other client has written.
     """
     left: list[RunOutput] = []
     for output in run_outputs(steps):

@@ -74,7 +74,7 @@ class DeleteVersionsOperation(NamedTuple):
 
 
 class DeregisterOperation(NamedTuple):
-    """Remove a table from the catalog; its files stay."""
+    """Remove a table from the catalog; its files are kept."""
 
     levels: Levels
 
@@ -84,9 +84,7 @@ LanceBatchResult = LanceTable | VersionView | int
 
 
 class PreparedOperation(NamedTuple):
-    """Prepared data of an operation: the document of a new table with its versions, a version's draft, or a
-    deletion.
-    """
+    """The prepared data of an operation: a new table's document with its versions, a version's draft, or a deletion."""
 
     document: MetadataDocument | None = None
     versions: tuple[LanceVersion, ...] = ()
@@ -95,7 +93,7 @@ class PreparedOperation(NamedTuple):
 
 
 class LanceBatchStep(NamedTuple):
-    """A decided operation: the table as it is or will be, and the permit for its mutation."""
+    """A decided operation: the present or future table, and the permit for its mutation."""
 
     table: LanceTable
     permit: Permit[object]
@@ -107,7 +105,10 @@ class LanceBatchStep(NamedTuple):
 async def tables_commit(
     ctx: Context, scope: RequestScope, *, operations: Sequence[LanceBatchOperation]
 ) -> list[LanceBatchResult]:
-    """Do all operations or none; returns the results of single requests. Raises their errors, with the table's name."""
+    """Carry out all operations or none. Returns the results of single requests.
+
+    Raises their errors, with the table's name.
+    """
     if not operations:
         return []
     if len(operations) > OPERATIONS_MAX:
@@ -254,7 +255,7 @@ async def _prepare_one(ctx: Context, operation: LanceBatchOperation, *, step: La
 
 
 async def _finish_operation(table: LanceTable, *, ready: PreparedOperation, result: object) -> LanceBatchResult:
-    """Do the work that must follow a certain commit. Returns the operation's result."""
+    """Do the work that follows a successful commit. Returns the operation's result."""
     if ready.draft is not None:
         row = ready.draft.row if result is None else cast("LanceVersion", result)
         return await publish_manifest(ready.draft._replace(row=row))

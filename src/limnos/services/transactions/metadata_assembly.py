@@ -1,7 +1,7 @@
 """Metadata assembly: builds and writes the metadata of a transaction's tables and views, change by change.
 
-May import the rooms below and the services of tables and views. Decides nothing; `services.request.files` deletes the
-files if the transaction fails.
+May import the rooms below and the services of tables and views. Makes no access decisions; `services.request.files`
+deletes the files if the transaction fails.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from limnos.services.transactions.transaction_plan import TablePlan, Transaction
 
 _HEAVY_AT_A_TIME = 4
 _LIGHT_AT_A_TIME = 8
-"""How many tables' metadata is built before other requests get a turn."""
+"""The number of tables whose metadata is built before other requests run."""
 
 
 class BuiltMetadata(NamedTuple):
@@ -54,7 +54,7 @@ class BuiltMetadata(NamedTuple):
     record: ViewRecord | None = None
     """A view's new record, if it changes."""
     guards: CommitGuards = CommitGuards(frozenset(), None)
-    """What the transaction checks: snapshots that the table loses, and until when it must be made."""
+    """Conditions that the transaction checks: the removed snapshots are not needed, and the deadline has not passed."""
     data_paths: tuple[str, ...] = ()
     """Locations outside its own to which a table sends writers from now on."""
 
@@ -113,7 +113,7 @@ def _is_heavy(plan: TransactionPlan, work: TablePlan) -> bool:
 
 
 async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> BuiltMetadata:
-    """Apply a table's changes one after the other, each to the result of the one before."""
+    """Apply a table's changes in order, each to the result of the previous one."""
     if plan.steps[work.steps[0]].kind is Kind.VIEW:
         return await _build_view(ctx, plan.steps[work.steps[0]], work=work)
     old: Json | None = None

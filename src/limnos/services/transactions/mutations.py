@@ -59,7 +59,7 @@ class TransactionEffects(NamedTuple):
 
 
 def command_of(plan: TransactionPlan, built: list[BuiltMetadata]) -> Permit[TransactionCommand]:
-    """Assemble the mutations in the order of the operations; a table's metadata comes at the table's first
+    """Assemble the mutations in the order of the operations; a table's metadata is written at the table's first
     operation.
     """
     of_step = {each.work.steps[0]: each for each in built}
@@ -147,7 +147,7 @@ def _id_of(result: object) -> int:
 
 
 def _relocated_document(command: object) -> MetadataDocument | None:
-    """Return the document of a command that gives it a new location."""
+    """Return the document of a command that sets a new location."""
     if isinstance(command, (TableCreate, ViewCreate, LanceCreate)):
         return command.document
     return command.document if isinstance(command, (TableCommit, ViewReplace)) and command.relocates else None
@@ -169,7 +169,7 @@ def _with_new_ids(command: object, results: dict[int, int]) -> object:
 
 
 def document_hold(tx: Tx, permit: Permit[DocumentHold]) -> None:
-    """Check that a table's document is the one that the decision saw. Raises StalePermit."""
+    """Check that a table's document is unchanged since the decision. Raises StalePermit."""
     command = permit.command
     tx.nodes.require(command.table)
     if tx.documents.version(command.table.id) != command.expected:

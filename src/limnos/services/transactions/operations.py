@@ -1,4 +1,4 @@
-"""Transaction operations: decides on each operation in the request view that the earlier ones would leave.
+"""Transaction operations: decides on each operation in the request view that would result from the earlier ones.
 
 May import the rooms below and the services of the operations' objects. Must not know any wire format, and writes
 nothing. A step names the mutation that a single request of the kind would submit; `services.transactions.transactions`
@@ -92,11 +92,14 @@ class TransactionOperation(Protocol):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The names that it needs, to be read in advance."""
+        """The names that it needs, which are read in advance."""
         ...
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on the operation, and note its effects for later operations. Raises the errors of a single request."""
+        """Decide on the operation, and record its effects for later operations.
+
+        Raises the errors of a single request.
+        """
         ...
 
 
@@ -333,7 +336,7 @@ class NamespaceMoveOperation(NamedTuple):
 
 
 def _note_drop(request_view: TransactionView, node: Node, path: Levels) -> None:
-    """Note a drop. Raises BadRequest for an object that the same transaction creates or changes."""
+    """Record a drop. Raises BadRequest for an object that the same transaction creates or changes."""
     if request_view.is_touched(node):
         raise BadRequest(
             f"An earlier operation of this transaction makes or changes {render(path)}: leave that one out, or this one"

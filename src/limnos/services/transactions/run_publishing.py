@@ -2,8 +2,8 @@
 neither.
 
 May import the rooms below. Must not know any wire format or branches: the client chooses the transaction's commits. One
-statement updates the run's row and requires its attempt and its present state. So of two attempts, or of a publish and
-a cancel, one comes first, and the other is refused with its whole transaction.
+statement updates the run's row and requires its attempt and its present state. So of two attempts, or a publish and a
+cancel, only the first succeeds, and the other is refused with its whole transaction.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RunPublish(msgspec.Struct, frozen=True):
 
 
 class RunPublishOperation(NamedTuple):
-    """Publish a run that is running or held under that attempt. `known_run` is the run as it was read before."""
+    """Publish a run that is running or held under that attempt. `known_run` is the run that was read before."""
 
     uuid: str
     attempt: int
@@ -58,7 +58,7 @@ class RunPublishOperation(NamedTuple):
         return ()
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the run, for a caller who may run its pipeline. The mutation checks whose run it is."""
+        """Find the run, for a caller who may run its pipeline. The mutation checks the run's user."""
         run, pipeline, decision = run_authorize(request_view, self.known_run, uuid=self.uuid, action=Action.JOB_LOAD)
         runs = request_view.require(Action.JOB_RUN, chain_of(request_view, run, pipeline=pipeline)[1:])
         permit = request_view.permit(
@@ -84,7 +84,8 @@ async def with_runs(
 
 
 def run_publish(tx: Tx, permit: Permit[RunPublish]) -> None:
-    """Publish the run with this transaction's revision. Any caller who may see and run it may publish a held run.
+    """Publish the run with this transaction's revision. A held run may be published by any caller who may see and run
+    it.
 
     Raises:
         StalePermit: The run is gone.

@@ -1,5 +1,5 @@
-"""Transaction plan: the steps of a transaction's operations, each decided in the request view that the earlier ones
-would leave.
+"""Transaction plan: the steps of a transaction's operations, each decided in the request view that would result from
+the earlier ones.
 
 May import the rooms below and the services of the operations' objects. Must not know any wire format; builds and writes
 nothing. See `services.transactions.metadata_assembly` for metadata and `services.transactions.mutations` for the
@@ -32,12 +32,12 @@ class TablePlan(NamedTuple):
     document: MetadataDocument | None
     place: CatalogStorage
     view: tuple[Node, int] | None = None
-    """For a changed view: its node, and the writer of its text if the text is written anew."""
+    """For a changed view: its node, and the writer of its text if the text changes."""
     guard: DatasetGuard | None = None
 
 
 class TransactionPlan(NamedTuple):
-    """A transaction as it was decided at one moment."""
+    """A transaction with the decisions of one moment."""
 
     steps: tuple[OperationStep, ...]
     works: tuple[TablePlan, ...]

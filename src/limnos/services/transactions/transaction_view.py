@@ -1,8 +1,8 @@
-"""Transaction view: a request view as the earlier operations of a transaction would leave it.
+"""Transaction view: a request view that includes the effects of a transaction's earlier operations.
 
-May import `model`, the request view and the rooms below. Writes nothing: it notes what an operation would do, so that
-the next one is decided as if they were sent one after the other. A created object has a temporary id until the store
-gives it an id.
+May import `model`, the request view and the rooms below. Writes nothing: it records the effects of each operation, so
+that the next one is decided as if they were sent one after the other. A created object has a temporary id until the
+store gives it an id.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_new(node_id: int) -> bool:
 
 
 class TransactionView(RequestView):
-    """The same moment for the same caller, plus the effects noted since."""
+    """A request view of the same moment and caller, with the effects recorded since."""
 
     __slots__ = ("_changed", "_made", "_names", "_nodes")
 
@@ -46,7 +46,7 @@ class TransactionView(RequestView):
         self._made = 0
 
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, SecurableChain]:
-        """Resolve an object of the catalog, with the noted effects."""
+        """Resolve an object of the catalog, with the recorded effects."""
         if not self._names or self._missing is not None:
             return super().find(levels, kind)
         namespace, last = self.space(Kind.NAMESPACE), len(levels) - 1
@@ -75,7 +75,7 @@ class TransactionView(RequestView):
         return isinstance(self._id_of(parent_id, self.space(kind), name), int)
 
     def holder_of(self, parent_id: int, kind: Kind, name: str) -> Kind | None:
-        """Return the kind of the object that has a name now, as far as it is known."""
+        """Return the kind of the object that has a name now; None if it is free or not cached."""
         node_id = self._id_of(parent_id, self.space(kind), name)
         if not isinstance(node_id, int):
             return None
@@ -83,16 +83,16 @@ class TransactionView(RequestView):
         return node.kind if isinstance(node, Node) else None
 
     def node(self, node_id: int) -> Node:
-        """Return a node with the noted effects."""
+        """Return a node with the recorded effects."""
         node = self._nodes.get(node_id)
         return super().node(node_id) if node is None else node
 
     def owner_of(self, link: ChainLink) -> int | None:
-        """Return an object's owner; the caller owns what the transaction creates."""
+        """Return an object's owner; the caller owns objects that the transaction creates."""
         return self.maker_id if is_new(link.id) else super().owner_of(link)
 
     def decide(self, action: Action, chain: SecurableChain) -> Decision:
-        """Decide without the cache once an effect was noted, since cached decisions are about stored chains."""
+        """Decide; after the first recorded effect without the cache, since cached decisions are about stored chains."""
         if not self._names:
             return super().decide(action, chain)
         return self.decide_for(self.user, action, chain)
@@ -100,7 +100,7 @@ class TransactionView(RequestView):
     def note_made(
         self, kind: Kind, *, parent_id: int, name: str, record: NodeRecord = BLANK_TABLE, table_format: str = ICEBERG
     ) -> Node:  # fmt: skip
-        """Note that an object is created, and return its node under a temporary id."""
+        """Record that an object is created, and return its node under a temporary id."""
         node_id = NEW_ID + self._made
         self._made += 1
         space = self.space(kind)
@@ -114,7 +114,7 @@ class TransactionView(RequestView):
         return node
 
     def note_changed(self, node: Node) -> None:
-        """Note that a table or view gets other metadata."""
+        """Record that a table or view gets new metadata."""
         self._changed.add(node.id)
 
     def is_touched(self, node: Node) -> bool:
@@ -122,11 +122,11 @@ class TransactionView(RequestView):
         return is_new(node.id) or node.id in self._changed
 
     def note_dropped(self, node: Node) -> None:
-        """Note that an object is dropped, which frees its name."""
+        """Record that an object is dropped, which frees its name."""
         self._names[node.parent_id, node.name_space, node.name] = None
 
     def note_moved(self, node: Node, *, parent_id: int, name: str) -> None:
-        """Note that an object moves, with everything in it."""
+        """Record that an object moves, with everything in it."""
         self.note_dropped(node)
         self._nodes[node.id] = msgspec.structs.replace(node, parent_id=parent_id, name=name)
         self._names[parent_id, node.name_space, name] = node.id

@@ -1,9 +1,9 @@
 """Transactions: several operations in one catalog, all of them or none, in one transaction of the store.
 
-May import the rooms below. Must not know any wire format. Every operation is decided as if the earlier ones were done,
-with its own privilege (`transaction_plan`). Metadata files are written first (`metadata_assembly`), and deleted if they
-are certainly not needed. Then the mutations of single requests run one after the other under one permit (`mutations`;
-decision record 0030).
+May import the rooms below. Must not know any wire format. Every operation needs its own privilege, in the state that
+the earlier ones would leave (`transaction_plan`). Metadata files are written first (`metadata_assembly`), and deleted
+if they are certainly not needed. Then the mutations of single requests run one after the other under one permit
+(`mutations`; decision record 0030).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from limnos.view.keys import document_key
 
 AnswerBuilder = Callable[[int, "Sequence[MetadataDocument | None]"], bytes]
 OPERATIONS_MAX = 1000
-"""The maximum number of operations: a thousand commits block the store's loop for about fifty milliseconds."""
+"""The maximum number of operations: a thousand commits block the store's event loop for about fifty milliseconds."""
 
 
 async def transaction_execute(
@@ -56,17 +56,17 @@ async def transaction_execute(
     *,
     encode: AnswerBuilder | None = None,
 ) -> tuple[int, list[MetadataDocument | None]]:
-    """Do all operations or none.
+    """Carry out all operations or none.
 
     Args:
         ctx: The request.
         scope: The catalog.
         operations: The operations, in order.
-        encode: Makes the response body from the results. It is stored with the transaction of a request with an
+        encode: Builds the response body from the results. It is stored with the transaction of a request with an
             idempotency key.
 
     Returns:
-        The zone's revision after the transaction, and the document that each operation left.
+        The zone's revision after the transaction, and the resulting document of each operation.
 
     Raises:
         CommitConflict: A requirement failed, or too many races were lost; the message names the table.
@@ -130,7 +130,7 @@ async def _carry_out(
     *,
     encode: AnswerBuilder | None,
 ) -> tuple[TransactionPlan, list[BuiltMetadata], TransactionEffects]:
-    """Build and submit, and retry until no other commit came first or the patience ends. Raises CommitConflict."""
+    """Build and submit; retry until no other commit came first or the time is over. Raises CommitConflict."""
     loop = asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     built: list[BuiltMetadata] = []
@@ -162,7 +162,7 @@ async def _carry_out(
 async def _finish_commit(
     ctx: Context, plan: TransactionPlan, built: list[BuiltMetadata], *, revision: int, epoch: int
 ) -> None:
-    """Do the work that must follow a certain commit."""
+    """Do the work that follows a successful commit."""
     view, zone = ctx.services.view, plan.permit.zone
     if True in [step.wakes for step in plan.steps]:
         ctx.services.wake_worker()

@@ -1,8 +1,9 @@
 """Cascades: drop a schema with its content, in catalogs of filesets, models and Lance tables.
 
 May import the rooms below. Must not know any wire format. A caller who may drop a namespace owns it or an object above
-it, and by policy may drop each object in it. So one decision is enough. Each object is dropped as on its own: into the
-trash, with its location, files and changes. One that is protected, or of another kind, refuses the whole drop.
+it, and by policy may drop each object in it. So one decision is enough. Each object is dropped as by a single request:
+into the trash, with its location, files and changes. A protected object, or one of another kind, makes the whole drop
+fail.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from limnos.services.request.table_formats import LANCE
 from limnos.store.tx import Tx
 
 CASCADING: Final = frozenset({FILESET_PROVIDER, MODEL_PROVIDER, GENERIC_PROVIDER})
-"""Providers whose schemas Gravitino drops with their content, among those whose objects are in the tree."""
+"""Providers whose schemas Gravitino drops with their content, and whose objects are in the tree."""
 OBJECTS_MAX: Final = 10_000
 """The maximum number of objects that one request drops."""
 

@@ -1,4 +1,4 @@
-"""Janitor: deletes metadata files that this server wrote and nothing refers to, and directories that become empty.
+"""Janitor: deletes unreferenced metadata files that this server wrote, and directories that become empty.
 
 May import the rooms below. A process that is killed between writing a metadata file and committing it leaves such a
 file. Only certain orphans on local disks are deleted:
@@ -55,7 +55,7 @@ _DIRECTORY = re.compile("([0-9a-f]{12})7[0-9a-f]{19}")
 
 
 class JanitorPayload(msgspec.Struct):
-    """Since when this store watches, in which epoch of the store, and its mark."""
+    """The payload of the task: when this store's watch began, in which epoch of the store, and the store's mark."""
 
     since_ms: int = 0
     epoch: int = 0
@@ -63,7 +63,7 @@ class JanitorPayload(msgspec.Struct):
 
 
 class OrphanWindow(NamedTuple):
-    """The window in which a file of ours may be an orphan, in milliseconds since 1970."""
+    """The time window in which an unreferenced file of this server may be an orphan, in milliseconds since 1970."""
 
     since_ms: int
     until_ms: int
@@ -84,7 +84,7 @@ NOTHING = OrphanFiles((), ())
 
 
 def version_within(name: str, watch: OrphanWindow) -> int | None:
-    """Return the version of a metadata file of ours from the window; None for any other name."""
+    """Return the version of a metadata file that this server wrote in the window; None for any other name."""
     match = _FILE.fullmatch(name)
     if match is None or not watch.covers(int(match[2] + match[3], 16)):
         return None
@@ -92,7 +92,7 @@ def version_within(name: str, watch: OrphanWindow) -> int | None:
 
 
 def is_table_within(name: str, watch: OrphanWindow) -> bool:
-    """Return whether a directory's name is a time-ordered UUID made within the orphan window."""
+    """Return whether a directory's name is a time-ordered UUID created within the orphan window."""
     match = _DIRECTORY.fullmatch(name)
     return match is not None and watch.covers(int(match[1], 16))
 
@@ -108,7 +108,7 @@ def lost_race_files(directory: str, document: MetadataDocument, watch: OrphanWin
 
 
 def find_leftover(directory: str, watch: OrphanWindow) -> OrphanFiles:
-    """Return the leftovers of a failed creation in a directory; nothing if it contains anything else."""
+    """Return the leftovers of a failed creation in a directory; empty if it contains anything else."""
     files, inner = [], []
     for name in _names(directory):
         path = f"{directory}/{name}"
@@ -230,7 +230,7 @@ def _unclaimed(places: list[str], tx: Tx) -> list[str]:
 
 
 def _pending_purges(tx: Tx) -> set[str]:
-    """Return the locations of purges that are pending or have failed for good."""
+    """Return the locations of purges that are pending or have failed permanently."""
     payloads = (msgspec.json.decode(text, type=PurgePayload) for text in tx.tasks.payloads(PURGE))
     lance = (msgspec.json.decode(text, type=LancePurgePayload) for text in tx.tasks.payloads(LANCE_PURGE))
     names = {payload.location for payload in payloads if payload.location is not None}
@@ -238,7 +238,7 @@ def _pending_purges(tx: Tx) -> set[str]:
 
 
 def _with_candidates(page: list[_LiveTable], watch: OrphanWindow, beat: Heartbeat) -> list[_LiveTable]:
-    """Return the tables whose documents must be read, since a file in their directory may be an orphan."""
+    """Return the tables whose documents must be read, because their directory may contain an orphan."""
     tables = []
     for count, one in enumerate(page):
         beat(count)

@@ -1,10 +1,10 @@
 """Released locations: a task frees the locations of objects that were dropped for good, once no file is left there.
 
 May import the rooms below. A round reads the register page by page, up to a number of locations; the next round
-continues there. A location is checked a day after its object was dropped, when credentials and statements of that time
+continues there. A location is checked a day after its object was dropped, when credentials have expired and statements
 have ended. Conflicting locations from before the rules existed, and those of external filesets, are freed without a
-check: the files belong to another object. A location whose purge task is gone, as nodes of an earlier release left
-them, becomes a released one.
+check: the files belong to another object. A location whose purge task is gone, because of a node of an earlier release,
+becomes a released one.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ log = get_logger("limnos.places")
 FREE_PLACES: Final = "free-places"
 FREE_PLACES_EVERY_S: Final = 86_400.0
 GRACE_MS: Final = 86_400_000
-"""How long a location is left alone after its object was dropped, in milliseconds."""
+"""The delay after an object was dropped before its location is checked, in milliseconds."""
 PAGE: Final = 1000
 LOOKS_MAX: Final = 5000
-"""How many locations one round checks in their storage."""
+"""The maximum number of locations that one round checks in their storage."""
 NAMED_MAX: Final = 20
 
 
 class ReleasedLocations(msgspec.Struct, frozen=True):
-    """Where a round ended in the register, and the locations that it found to hold files: their number, and some of
-    them.
+    """The progress of a round: the position in the register, and the number and examples of locations that still hold
+    files.
     """
 
     location: str = ""
@@ -49,7 +49,7 @@ class ReleasedLocations(msgspec.Struct, frozen=True):
 
 
 class _ReleaseRound:
-    """One round: how many locations it freed and checked, and which it kept."""
+    """One round: the numbers of freed and checked locations, and the kept ones."""
 
     def __init__(self) -> None:
         self.freed = 0
@@ -85,7 +85,7 @@ class _ReleaseRound:
 def _is_due(each: RegisteredLocation, tx: Tx) -> bool:
     """Return whether a location was released long enough ago.
 
-    One that is not marked as released yet is marked first.
+    A location that is not recorded as released yet is recorded first.
     """
     is_old = tx.now_ms - each.since >= GRACE_MS
     return is_old and not tx.places.release_one(each)
@@ -109,7 +109,7 @@ async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[
 
 
 def _pending(tx: Tx) -> frozenset[int]:
-    """Return the owners whose files a task will still delete; a failed task may be retried."""
+    """Return the owners whose files a pending task will delete; a failed task may be retried."""
     locations: list[tuple[str, int]] = []
     for text in tx.tasks.payloads(PURGE):
         table = msgspec.json.decode(text, type=PurgePayload)

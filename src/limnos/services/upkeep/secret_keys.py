@@ -37,7 +37,7 @@ SealCommand = TypeVar("SealCommand", bound="SecretsSeal | WebhookSeal")
 class KeyInventory(NamedTuple):
     """A server's keys, oldest first, and how many catalogs and webhooks use each.
 
-    `lacking` are keys in use that the server does not have; `plain` counts objects with unsealed secrets.
+    `lacking` are keys in use that the server does not have; `plain` is the number of objects with unsealed secrets.
     """
 
     names: tuple[str, ...]
@@ -81,7 +81,7 @@ async def keys_list(ctx: Context) -> KeyInventory:
 
 
 async def keys_inventory(ctx: Context) -> KeyInventory:
-    """Return what `keys_list` does, without a decision: the server reports at its start which secrets it cannot
+    """Return the result of `keys_list` without an access decision: at its start the server logs which secrets it cannot
     unseal.
     """
     catalogs = [record.properties for _, _, record in await ctx.look_up(catalog_records_read)]
@@ -140,9 +140,9 @@ async def _seal(ctx: Context, command: SealCommand, *, mutation: Callable[[Tx, P
 
 
 def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
-    """Seal the secrets of a catalog's present record.
+    """Seal the secrets of a catalog's current record.
 
-    Returns whether that changed it. A dropped catalog stays as it is.
+    Returns whether that changed it. A dropped catalog is not changed.
     """
     command = permit.command
     node = tx.nodes.live(command.catalog_id)
@@ -157,7 +157,7 @@ def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
 
 
 def webhook_seal(tx: Tx, permit: Permit[WebhookSeal]) -> bool:
-    """Store a webhook's secret under the newest key. Returns whether it was unchanged since it was read."""
+    """Store a webhook's secret under the newest key. Returns False if the secret was changed since it was read."""
     command = permit.command
     return tx.webhooks.seal(command.webhook_id, before=command.before, sealed=command.sealed)
 

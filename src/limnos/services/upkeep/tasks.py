@@ -1,4 +1,4 @@
-"""Tasks as service admins see them: list, load, retry.
+"""Tasks for service admins: list, load, retry.
 
 May import the rooms below. Must not know any wire format or kind of task. Nothing is cached: each request reads the
 tasks.
@@ -33,7 +33,7 @@ def _require(request_view: RequestView) -> None:
 
 
 async def tasks_list(ctx: Context, *, state: str, after: int = 0) -> list[TaskRow]:
-    """Return tasks of a state by id, those after an id, at most `TASKS_MAX`.
+    """Return at most `TASKS_MAX` tasks of a state, ordered by id and starting after an id.
 
     Raises BadRequest for an unknown state, PermissionDenied.
     """

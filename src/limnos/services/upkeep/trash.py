@@ -1,8 +1,8 @@
-"""Trash of a catalog: which dropped objects can be restored, by whom, and where they go.
+"""Trash of a catalog: lists and restores dropped objects, and decides who may restore them.
 
 May import the rooms below. Must not know any wire format. The trash is read from the store at each request and not
-cached. Decisions use the view, along the chain that the object would have: its own id, with its owner and grants as
-they were, below its former parent. An object that the caller may not restore counts as missing.
+cached. Decisions use the view, along the chain that the restored object would have: its own id, owner and grants, below
+its former parent. An object that the caller may not restore counts as missing.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from limnos.view.keys import node_key
 
 PAGE_MAX = 1000
 SLICE_MAX = 1000
-"""How many dropped objects are read and decided at once."""
+"""The number of dropped objects that are read and decided at once."""
 SLICES_MAX = 20
-"""How many slices without visible objects one request reads."""
+"""The maximum number of slices without visible objects that one request reads."""
 CONTENTS_MAX = 10_000
-"""How many objects are restored at once with a namespace."""
+"""The maximum number of objects that are restored with a namespace."""
 NEWEST = (2**62, 2**62)
 _CREATES = {
     Kind.NAMESPACE: Action.NAMESPACE_CREATE,
@@ -56,13 +56,13 @@ _CREATES = {
     Kind.SYNONYM: Action.SYNONYM_CREATE,
     Kind.EXTERNAL_DATASET: Action.EXTERNAL_DATASET_CREATE,
 }
-"""The action that restoring needs at the target, by kind."""
+"""The action that restoring an object of a kind needs at the target."""
 
 
 class TrashRestore(msgspec.Struct, frozen=True):
-    """Restore an object below `into`; with `contents` also what was dropped in it.
+    """Restore an object below `into`; with `contents` also the objects that were dropped in it.
 
-    `room` is how many levels may lie below it.
+    `room` is the number of levels that may lie below it.
     """
 
     dropped: TrashRow
@@ -71,11 +71,11 @@ class TrashRestore(msgspec.Struct, frozen=True):
     contents: bool
     room: int
     codec: LogicalCodec
-    """The codec of namespace names there: objects whose names it cannot spell stay in the trash."""
+    """The codec of namespace names in the catalog: objects whose names it cannot spell stay in the trash."""
 
 
 class TrashForget(msgspec.Struct, frozen=True):
-    """Remove an object from the trash now; its files stay."""
+    """Remove an object from the trash now; its files are kept."""
 
     dropped_id: int
 
@@ -88,16 +88,14 @@ class TrashEntry(NamedTuple):
 
 
 class TrashPage(NamedTuple):
-    """The objects that the caller may restore, newest first, and where the next page begins; None at the end."""
+    """The objects that the caller may restore, newest first, and the start of the next page; None at the end."""
 
     entries: tuple[TrashEntry, ...]
     following: tuple[int, int] | None
 
 
 class TrashRestored(NamedTuple):
-    """A restored object: its path below the catalog, and how much of its contents was restored and left in the
-    trash.
-    """
+    """A restored object: its path below the catalog, and the numbers of its restored and skipped contents."""
 
     kind: Kind
     path: Levels
@@ -135,7 +133,7 @@ async def trash_list(
 ) -> TrashPage:
     """Return the objects that the caller may restore in a catalog, or below a path of it.
 
-    The next page begins after the last object shown, so that hidden objects leave no trace. Raises NotFound,
+    The next page begins after the last object shown, so that hidden objects are not revealed. Raises NotFound,
     PermissionDenied (the catalog).
     """
     catalog_id = await ctx.read(scope, _catalog_id)
@@ -232,7 +230,7 @@ async def trash_restore(
 
 
 async def trash_forget(ctx: Context, scope: RequestScope, *, dropped_id: int) -> None:
-    """Remove an object from the trash before its time, so that its location is free; its files stay.
+    """Remove an object from the trash before it expires, so that its location becomes free; its files are kept.
 
     Raises NotFound, PermissionDenied (the catalog).
     """
@@ -317,7 +315,7 @@ def trash_restore_run(tx: Tx, permit: Permit[TrashRestore]) -> tuple[int, int] |
 
 
 def trash_sweep(tx: Tx) -> int:
-    """Delete some objects whose time in the trash is over. Returns their number.
+    """Permanently delete some expired objects of the trash. Returns their number.
 
     The files of Lance tables, of SQL++ datasets and of managed filesets are deleted with them, by tasks.
     """
@@ -336,7 +334,9 @@ def trash_sweep(tx: Tx) -> int:
 
 
 def _undrop_within(tx: Tx, parent_id: int, *, codec: LogicalCodec) -> tuple[int, int]:
-    """Restore the objects dropped in a parent, recursively. Returns how many were restored and left."""
+    """Restore the objects that were dropped in a parent, recursively. Returns the numbers of restored and skipped
+    objects.
+    """
     back = left = 0
     parents = [parent_id]
     while parents:

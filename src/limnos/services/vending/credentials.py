@@ -3,8 +3,8 @@
 Decision record 0059.
 
 May import the rooms below, and `sources` for the request to STS. Must not know any wire format. The caller's rights to
-read and write decide the request, and are checked again after waiting for its answer. A caller who may alter the
-catalog sets the role to assume; without a role no credentials are vended.
+read and write determine the request, and are checked again after the response. A caller who may alter the catalog sets
+the role to assume; without a role no credentials are vended.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from limnos.telemetry.metrics import Counter
 log = get_logger("limnos.credentials")
 KEPT_MAX: Final = 10_000
 USABLE_MS: Final = 60_000
-"""Credentials that expire sooner are not vended, in milliseconds."""
+"""The minimum remaining lifetime of vended credentials, in milliseconds."""
 BOTH: Final = FileRights(reads=True, writes=True)
 OPEN_TO_WRITERS: Final[Mapping[str, tuple[str, ...]]] = {
     ICEBERG: ("metadata",),
     LANCE: ("_versions", "_transactions", "_refs", "tree/*/_versions", "tree/*/_transactions"),
 }
-"""The directories of a table that its writers must read and that hold no rows."""
+"""The directories of a table that its writers must be able to read and that hold no rows."""
 CREDENTIALS_GIVEN = Counter(
     "limnos_table_credentials_total", "Credentials for tables' files, by outcome.", ("outcome",)
 )
@@ -63,7 +63,9 @@ class CredentialRequest(NamedTuple):
 
 
 class VendedCredentials(NamedTuple):
-    """Credentials for a table's location, and the properties of its catalog, which say how its store is reached."""
+    """Credentials for a table's location, and the properties of its catalog, with the connection to its object
+    store.
+    """
 
     credentials: IssuedCredentials
     location: str
@@ -72,13 +74,15 @@ class VendedCredentials(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """A short text that distinguishes credentials of one table by their rights and their end."""
+        """A short text that distinguishes credentials of one table by their rights and their expiry."""
         rights = ("r" if self.rights.reads else "") + ("w" if self.rights.writes else "")
         return f"{rights}{self.credentials.expires_ms}"
 
 
 class CredentialVendor:
-    """Requests credentials from STS, equal requests only once at a time, and reuses them for half of their lifetime."""
+    """Requests credentials from STS, merges equal concurrent requests, and reuses credentials for half of their
+    lifetime.
+    """
 
     def __init__(
         self, *, timeout_s: float, time: StoreClock, ask: Callable[[CredentialIssuer, str], IssuedCredentials] = lambda giver, policy: giver.ask(policy)
@@ -206,7 +210,7 @@ def is_vending(properties: Mapping[str, str]) -> bool:
 
 
 async def table_credentials(ctx: Context, scope: RequestScope, *, levels: Levels) -> VendedCredentials | None:
-    """Return credentials for a table's files, by the caller's own rights to read and write; None if none are vended.
+    """Return credentials for a table's files, with the caller's own rights to read and write; None if none are vended.
 
     Raises ServiceUnavailable, StorageFailed if STS does not answer or refuses.
     """
@@ -315,8 +319,8 @@ def credential_request_of(
 
     Args:
         place: The catalog's storage.
-        location: The location that the credentials open.
-        rights: What the caller may do there.
+        location: The location that the credentials give access to.
+        rights: The caller's rights there.
         open_to_writers: The directories below the location that its writers may also read.
 
     Returns:
@@ -343,7 +347,7 @@ async def new_table_credentials(
         location: The location of the new table.
         place: The catalog's storage.
         table_format: The format of the new table.
-        unless_claimed: Whether the credentials are handed out before the table exists. Then no other object may lie at,
+        unless_claimed: Whether the credentials are vended before the table exists. Then no other object may be at,
             above or below the location.
 
     Returns:

@@ -1,9 +1,9 @@
 """Request signing: signs a client's request to the object store if it touches only files of a table that the caller may
 use.
 
-May import the rooms below, and `sources` for what a request touches and for its signature. Must not know any wire
-format. Every request is decided anew; nothing is cached. A catalog with a role signs with credentials for that table's
-location only. So the store itself would refuse a request that this module misread. Decision record 0059.
+May import the rooms below, and `sources` to analyse and sign a request. Must not know any wire format. Every request is
+authorized again; nothing is cached. A catalog with a role signs with credentials for that table's location only. So
+even if this module misreads a request, the store refuses access to other files. Decision record 0059.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ from limnos.sources.s3_signing import (
 from limnos.telemetry.metrics import Counter
 
 SIGNS: Final = ("s3.remote-signing-enabled", "s3-remote-signing-enabled")
-"""The catalog property that lets clients have requests signed."""
+"""The catalog property that enables request signing."""
 SIGNED = Counter(
     "limnos_signed_requests_total", "Requests to object stores that clients had signed, by outcome.", ("outcome",)
 )
 
 
 class RequestSigning(NamedTuple):
-    """Signing is on for a table; `properties` are its catalog's, which say how its store is reached."""
+    """The signing configuration of a table; `properties` are its catalog's, with the connection to its object store."""
 
     properties: Mapping[str, str]
 
 
 def is_signing(properties: Mapping[str, str]) -> bool:
-    """Return whether a catalog lets clients have requests signed at all."""
+    """Return whether a catalog's properties enable request signing."""
     return (find_property(properties, SIGNS) or "").lower() == "true"
 
 
 def is_catalog_signing(ctx: Context, catalog: CatalogRecord) -> bool:
-    """Return the same for a stored catalog, with its named storage."""
+    """Return whether a stored catalog enables request signing, with the properties of its named storage."""
     return is_signing(ctx.services.defaults.storages.stated(catalog.properties))
 
 
@@ -127,7 +127,9 @@ async def request_sign(
 
 
 def _check(opened: TableFileAccess, accesses: list[StoreAccess]) -> None:
-    """Refuse accesses outside of the table's files or beyond the caller's rights. Raises PermissionDenied."""
+    """Refuse a request that accesses files outside of the table, or exceeds the caller's rights. Raises
+    PermissionDenied.
+    """
     below = f"{normalise(opened.location)}/"
     for each in accesses:
         if each.how == BUCKET:

@@ -1,9 +1,9 @@
-"""Storage checks: tries whether a catalog's storage can write, list, read and delete, and vends credentials for one
+"""Storage checks: tests whether a catalog's storage can write, list, read and delete, and vends credentials for one
 location only.
 
 May import the rooms below. Must not know any wire format. A check works in a directory of its own in the catalog's
 warehouse, and deletes its files. A missing right is reported with the policy statement that grants it; the store's own
-words go only to the log. Decision record 0100.
+message is only logged. Decision record 0100.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class _StorageCheckRun:
         return StorageCheck(self.at, tuple(self.steps))
 
     def _usable(self, properties: Mapping[str, str]) -> None:
-        """Check that the properties can reach the store, before trying."""
+        """Check that the properties describe a usable connection, before any access."""
         if is_local(self.at):
             return
         try:
@@ -116,7 +116,7 @@ class _StorageCheckRun:
     async def _try(
         self, name: str, call: Callable[[], Awaitable[object]], *, by: str = "the catalog's own keys"
     ) -> bool:
-        """Run one step and record its outcome. After a store that does not answer, later steps are not tried."""
+        """Run one step and record its outcome. After a timeout of the store, later steps are skipped."""
         if self.is_over:
             self.steps.append(StorageCheckStep(name, NOT_TRIED, _NOT_REACHED))
             return False
@@ -145,7 +145,7 @@ class _StorageCheckRun:
         )
 
     async def _vending(self) -> None:
-        """Try vended credentials: they must open their own location, and not the one beside it."""
+        """Test vended credentials: they must give access to their own location, and not to the one beside it."""
         name = "vend"
         request = (
             None
@@ -245,7 +245,7 @@ class _StorageCheckRun:
         )
 
     async def _clean(self) -> None:
-        """Delete the files of the check, as far as the store allows."""
+        """Delete the check's files, if the store allows it."""
         if is_local(self.at):
             with suppress(LimnosError):
                 LOCAL_FILES.take_back(self.own)

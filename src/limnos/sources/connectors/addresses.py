@@ -1,4 +1,5 @@
-"""Network addresses of sources: parsed from a catalog's properties and compared with those that the server allows.
+"""Network addresses of sources: parses them from a catalog's properties and compares them with those that the server
+allows.
 
 May import `model`. Pure. A catalog's creator names the address; the server's settings list the allowed hosts and ports.
 All other parts of a URL (key files, other hosts, options) are refused unless they are known to be harmless.
@@ -28,7 +29,7 @@ class SourceAddress(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        """The address as settings and flags write it: lower case `host:port`."""
+        """Return the address in the form of settings and flags: lower case `host:port`."""
         return f"{self.host.lower()}:{self.port}"
 
 
@@ -37,7 +38,7 @@ class HttpUrl(NamedTuple):
 
     address: SourceAddress
     url: str
-    """Without a slash at the end."""
+    """The URL without a slash at the end."""
 
 
 class DatabaseUrl(NamedTuple):

@@ -1,8 +1,8 @@
 """The capabilities of connectors, as protocols, and the values that they exchange (seed 2, "catalog interfaces").
 
-May import `formats` for the words of columns and changes, `model`, and `names` for paths. Must not know the tree's
-names, callers or their rights. A connector implements the protocols of what it can do, and callers test for them with
-isinstance. Calls block and have their own deadlines. Errors are those of `model.errors`; a source that does not answer
+May import `formats` for the types of columns and changes, `model`, and `names` for paths. Must not know the tree's
+names, callers or their rights. A connector implements the protocols of its capabilities, and callers test for them with
+isinstance. Calls block and have their own deadlines. Errors are those of `model.errors`; a source that does not respond
 raises SourceFailed. Nothing is cached: each result is the source's current state.
 """
 
@@ -18,7 +18,7 @@ from limnos.names.path import Levels
 
 
 class SourceSchemaInfo(NamedTuple):
-    """A schema as read from an external system."""
+    """A schema of an external system."""
 
     comment: str | None
     properties: dict[str, str]
@@ -28,7 +28,7 @@ class RestCall(NamedTuple):
     """A request of the Iceberg REST protocol from one catalog to another."""
 
     endpoint: str
-    """Method and path as servers list them, without the prefix: `GET /namespaces/{namespace}/tables`."""
+    """The method and path in servers' lists of endpoints, without the prefix: `GET /namespaces/{namespace}/tables`."""
     namespace: Levels = ()
     """The value of `{namespace}`."""
     name: str = ""
@@ -37,7 +37,7 @@ class RestCall(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     missing: str = "namespace"
-    """The kind of the missing object if the source answers 404 without a known error type."""
+    """The kind of the missing object if the source returns 404 without a known error type."""
     conflict_meaning: str = "conflict"
     """The meaning of 409 if the source names no error type.
 
@@ -52,7 +52,7 @@ class RestCall(NamedTuple):
 
     @property
     def changes(self) -> bool:
-        """Whether the request changes something: its method is neither GET nor HEAD."""
+        """Whether the request may make a change: its method is neither GET nor HEAD."""
         return self.method not in ("GET", "HEAD")
 
     @property
@@ -77,7 +77,7 @@ class SourceNames(NamedTuple):
 
 
 class SourceTableInfo(NamedTuple):
-    """A table as its source describes it; columns and indexes are Gravitino's JSON."""
+    """A table of an external system; columns and indexes are Gravitino's JSON."""
 
     comment: str | None
     columns: list[Json]
@@ -88,7 +88,7 @@ class SourceTableInfo(NamedTuple):
 
 
 class SourceTopicInfo(NamedTuple):
-    """A topic as read from an external system. Topics have no comments in a source."""
+    """A topic of an external system. Topics have no comments in a source."""
 
     properties: dict[str, str]
 
@@ -98,11 +98,14 @@ class BaseCatalog(Protocol):
     """The base of every connector: it can be checked and closed."""
 
     def check(self) -> None:
-        """Check that the source answers with the catalog's properties. Raises SourceFailed, BadRequest."""
+        """Check that the source responds to a request with the catalog's properties.
+
+        Raises SourceFailed, BadRequest.
+        """
         ...
 
     def close(self) -> None:
-        """Close the connections. Running calls may still finish."""
+        """Close the connections. Calls in progress may still finish."""
         ...
 
 
@@ -118,7 +121,7 @@ class SupportsNamespaces(BaseCatalog, Protocol):
         ...
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Ask the source whether it has a schema. The caller's rights are not checked."""
+        """Return whether the source has a schema. The caller's rights are not checked."""
         ...
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
@@ -147,7 +150,7 @@ class TableCatalog(BaseCatalog, Protocol):
         ...
 
     def table_exists(self, schema: Levels, table: str) -> bool:
-        """Ask the source whether it has a table. The caller's rights are not checked."""
+        """Return whether the source has a table. The caller's rights are not checked."""
         ...
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
@@ -170,7 +173,7 @@ class TableCatalog(BaseCatalog, Protocol):
         ...
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
-        """Drop a table with its rows.
+        """Drop a table with its rows; `purge` also deletes its files.
 
         Raises NotFound, BadRequest if another object needs it, UnsupportedOperation for a purge if the source has no
         files.
@@ -187,7 +190,7 @@ class ViewCatalog(BaseCatalog, Protocol):
         ...
 
     def view_exists(self, schema: Levels, view: str) -> bool:
-        """Ask the source whether it has a view. The caller's rights are not checked."""
+        """Return whether the source has a view. The caller's rights are not checked."""
         ...
 
     def view_load(self, schema: Levels, view: str) -> GravitinoView:
@@ -213,7 +216,7 @@ class ViewCatalog(BaseCatalog, Protocol):
 
 @runtime_checkable
 class RestCatalog(BaseCatalog, Protocol):
-    """A source that speaks Iceberg REST; requests are forwarded to it."""
+    """A source that implements Iceberg REST; requests are forwarded to it."""
 
     def endpoints(self) -> frozenset[str]:
         """Return the endpoints of the source, such as `GET /namespaces/{namespace}`."""
@@ -224,7 +227,10 @@ class RestCatalog(BaseCatalog, Protocol):
         ...
 
     def exchange(self, call: RestCall) -> RestReply:
-        """Forward a request and return its successful answer. Raises the error that its error status maps to."""
+        """Forward a request and return its successful response.
+
+        Raises the error for the response's status otherwise.
+        """
         ...
 
 
@@ -237,7 +243,7 @@ class TopicCatalog(BaseCatalog, Protocol):
         ...
 
     def topic_exists(self, schema: str, topic: str) -> bool:
-        """Ask the source whether it has a topic. The caller's rights are not checked."""
+        """Return whether the source has a topic. The caller's rights are not checked."""
         ...
 
     def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:
@@ -271,7 +277,7 @@ def with_views(connector: BaseCatalog) -> ViewCatalog | None:
 
 
 def with_rest(connector: BaseCatalog) -> RestCatalog | None:
-    """Return the connector if it speaks Iceberg REST, else None."""
+    """Return the connector if it implements Iceberg REST, else None."""
     return connector if isinstance(connector, RestCatalog) else None
 
 

@@ -1,9 +1,9 @@
 """Columns of databases: SQLAlchemy's types and defaults to Gravitino's JSON and back (table in
 docs/guides/connectors.md).
 
-May import SQLAlchemy, `formats` for typed JSON, and `model`. Pure. A type without a word in Gravitino becomes
-`external` with the database's own spelling. Such a type is accepted from a caller only if the dialect knows its name,
-so no caller's text gets into a statement.
+May import SQLAlchemy, `formats` for typed JSON, and `model`. Pure. A type that Gravitino lacks becomes `external` with
+the database's own name. Such a type is accepted from a caller only if the dialect knows its name, so no caller's text
+gets into a statement.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PRECISION_MAX: Final = 38
 
 
 class UnmappedType(sa.types.UserDefinedType[object]):
-    """A type that SQLAlchemy does not know, in the database's own spelling. Used for reading only."""
+    """A type that SQLAlchemy does not know, with the database's own name. Used for reading only."""
 
     cache_ok = True
 
@@ -45,12 +45,12 @@ class UnmappedType(sa.types.UserDefinedType[object]):
         self.text = f"{name}({','.join(map(str, sizes))})" if sizes else name
 
     def get_col_spec(self, **_: object) -> str:
-        """Return the spelling."""
+        """Return the type's own name."""
         return self.text
 
 
 class DialectTypes(dict[str, "Callable[..., Type]"]):
-    """The types of a dialect, where an unknown name becomes an UnmappedType.
+    """The types of a dialect, with an UnmappedType for each unknown name.
 
     SQLAlchemy would warn and lose the name.
     """
@@ -110,7 +110,7 @@ _WORDS: Final[tuple[tuple[type[Type], Callable[..., str | None]], ...]] = (
     (pg.BYTEA, lambda _: "binary"),
     (sa.Uuid, lambda _: "uuid"),
 )
-"""The first matching type decides. A function that returns None makes the type external."""
+"""The mapping of types; the first match applies. A function that returns None makes the type external."""
 
 
 def type_of(value: object, *, column: str, dialect: Dialect) -> Type:
@@ -147,7 +147,7 @@ def _plain_of(text: str, *, column: str) -> Type:
 
 
 def _named(text: str, *, column: str, dialect: Dialect) -> Type:
-    """A type by the database's own name, without parameters, if the dialect knows it. Raises BadRequest."""
+    """Return a type by the database's own name, without parameters, if the dialect knows it. Raises BadRequest."""
     known: Mapping[str, Callable[[], Type]] = getattr(type(dialect), "ischema_names", {})
     result = known.get(text.strip().lower())
     if result is None:

@@ -1,7 +1,7 @@
 """Maps errors of databases to the server's errors, by SQLSTATE, which is the same in every release and language.
 
-May import `model` and SQLAlchemy. Must not know which database is used. A caller's own mistake is answered with the
-database's message. Failed connections and logins are answered without details: addresses and users go to the log only.
+May import `model` and SQLAlchemy. Must not know which database is used. For a caller's own mistake the error has the
+database's message. Errors of connections and logins have no details: addresses and users are only logged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NEEDED: Final = "2BP01"
 _LATE: Final = frozenset({"57014", "55P03", "40P01", "40001"})
 """Timeouts of statements and locks, deadlocks, and serialization failures: nothing was changed."""
 _CALLERS: Final = ("0A", "22", "23", "42")
-"""Classes of errors that the request caused."""
+"""Classes of errors that the caller's request caused."""
 _TEXT_MAX: Final = 300
 
 
@@ -40,8 +40,8 @@ def translate_database_errors(about: str, *, container: bool = False, changes: b
     """Translate SQLAlchemy's errors in the body to the server's errors.
 
     Args:
-        about: Names the object in messages.
-        container: Whether the object is a schema; an error because something depends on it then means NotEmpty.
+        about: The name of the object in messages.
+        container: Whether the object is a schema; an error about dependent objects then means NotEmpty.
         changes: Whether the body commits a change; a lost connection then raises StateUnknown.
     """
     try:

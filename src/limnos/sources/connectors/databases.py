@@ -1,6 +1,6 @@
 """Relational databases as catalogs: connections, schemas and tables by name, with one transaction for each call.
 
-May import SQLAlchemy, this package, `formats` for the shapes of requests, `model`, and `names` for paths. Must not know
+May import SQLAlchemy, this package, `formats` for the types of requests, `model`, and `names` for paths. Must not know
 `postgresql` and `mysql`, which implement the differences between databases. Each call has its own deadlines, on a
 connection of this catalog's pool. System schemas are hidden.
 """
@@ -25,7 +25,7 @@ from limnos.sources.connectors.columns import name_of
 from limnos.sources.connectors.database_errors import translate_database_errors
 
 IDLE_S: Final = 300
-"""Age in seconds after which a connection is replaced."""
+"""The age in seconds after which a connection is replaced."""
 
 
 class _DriverConnection(Protocol):
@@ -66,7 +66,7 @@ class DatabaseSource(ABC):
 
     @abstractmethod
     def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
-        """Describe an existing schema."""
+        """Return a description of an existing schema."""
 
     @abstractmethod
     def _schema_made(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
@@ -74,7 +74,7 @@ class DatabaseSource(ABC):
 
     @abstractmethod
     def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
-        """Describe a table. Raises NotFound if it was dropped meanwhile."""
+        """Return a description of a table. Raises NotFound if it was dropped meanwhile."""
 
     @abstractmethod
     def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
@@ -89,7 +89,7 @@ class DatabaseSource(ABC):
         """Rename a table. Raises AlreadyExists, UnsupportedOperation."""
 
     def _require_name(self, connection: sa.Connection, name: str, *, what: str) -> None:
-        """Check a new name that the database would truncate or spell differently. Raises BadRequest."""
+        """Check that the database does not truncate or change a new name. Raises BadRequest."""
         name_of(name, dialect=connection.dialect, what=what)
 
     def _schema_dropped(self, connection: sa.Connection, schema: str) -> None:
@@ -99,12 +99,12 @@ class DatabaseSource(ABC):
     # -- the source itself -----------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Execute `SELECT 1` on a connection."""
+        """Check that the database executes `SELECT 1`."""
         with self._read_connection("the database") as connection:
             connection.execute(sa.select(sa.literal(1)))
 
     def close(self) -> None:
-        """Close the pool, and connections that abandoned threads still hold."""
+        """Close the pool, and connections that abandoned threads still use."""
         self._engine.dispose()
         for connection in list(self._drivers):
             with suppress(Exception):  # closed regardless of its state
@@ -144,7 +144,7 @@ class DatabaseSource(ABC):
             self._schema_made(connection, single, comment=comment)
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Raise UnsupportedOperation: schemas have nothing to change. Raises NotFound if there is no such schema."""
+        """Raise UnsupportedOperation: schemas cannot be changed. Raises NotFound if the schema does not exist."""
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
@@ -159,7 +159,7 @@ class DatabaseSource(ABC):
             self._schema_dropped(connection, single)
 
     def _has_schema(self, connection: sa.Connection, schema: str) -> bool:
-        """Return whether a schema of exactly this name exists: a database may consider other spellings equal."""
+        """Return whether a schema with exactly this name exists: a database may consider other names equal."""
         if self.hides(schema):
             return False
         return schema in connection.scalars(sa.text(self.SCHEMAS + self.SCHEMA), {"schema": schema}).all()
@@ -232,7 +232,7 @@ class DatabaseSource(ABC):
             connection.execute(DropTable(sa.Table(table, sa.MetaData(), schema=single)))
 
     def _has_table(self, connection: sa.Connection, *, schema: str, table: str) -> bool:
-        """Return whether a table exists, by the rule of `table_names`: no view, and exactly this spelling."""
+        """Return whether a table exists, by the rule of `table_names`: no view, and exactly this name."""
         if self.hides(schema):
             return False
         named = {"schema": schema, "table": table}
@@ -257,7 +257,7 @@ class DatabaseSource(ABC):
 
 
 def _single(schema: Levels) -> str:
-    """Return the one name of a schema. Raises NotFound for a nested name."""
+    """Return the single name of a schema. Raises NotFound for a nested name."""
     if len(schema) != 1:
         raise NotFound(f"Schemas of this source do not nest: {preview_value(schema[0])} holds none", kind="namespace")
     return schema[0]
@@ -269,7 +269,7 @@ def no_table(table: str) -> NotFound:
 
 
 def require_no_layout(create: GravitinoCreate, *, properties: bool = False) -> None:
-    """Check that a request states no file layout, which a database lacks. Raises UnsupportedOperation.
+    """Check that a request has no file layout, which databases lack. Raises UnsupportedOperation.
 
     `properties` allows properties.
     """

@@ -1,7 +1,7 @@
-"""Types of Hive's columns: Gravitino's JSON types to Hive's words and back (table in docs/guides/connectors.md).
+"""Types of Hive's columns: Gravitino's JSON types to Hive's types and back (table in docs/guides/connectors.md).
 
-May import `formats` for typed JSON, and `model`. Pure. A type without a word in Gravitino becomes `external` with
-Hive's own spelling. External types are not accepted from callers.
+May import `formats` for typed JSON, and `model`. Pure. A type that Gravitino lacks becomes `external` with Hive's own
+name. External types are not accepted from callers.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _unknown(column: str, kind: str) -> BadRequest:
 
 
 def type_json(text: str) -> object:
-    """Return Hive's type as Gravitino's JSON; external as a whole if it cannot be parsed."""
+    """Return Hive's type as Gravitino's JSON; `external` if any part cannot be parsed."""
     try:
         reader = _TypeReader(text)
         result = reader.type(0)
@@ -89,7 +89,7 @@ def _external(text: str) -> Json:
 
 
 class _UnreadableTypeError(Exception):
-    """The text is not a type that Gravitino has a word for."""
+    """Raised if the text is not a type that Gravitino has."""
 
 
 class _TypeReader:

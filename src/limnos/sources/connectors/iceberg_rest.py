@@ -1,7 +1,7 @@
 """Another Iceberg REST catalog as a source: its objects as Gravitino's JSON, and Iceberg REST requests forwarded to it.
 
-May import `formats`, `model`, `names` and this package. Must not know callers or rights: the caller has made the
-decision and built the request from the objects that it decided on.
+May import `formats`, `model`, `names` and this package. Must not know callers or rights: the caller has made the access
+decision and built the request from the authorized objects.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NAMES_MAX: Final = 1_000_000
 _UNREADABLE: Final = (BadRequest, StopIteration, RecursionError, LookupError, TypeError, ValueError, AttributeError)
 """Errors that parsing malformed metadata may raise."""
 _TRIES_MAX: Final = 5
-"""How often an alter is built anew because another commit came first."""
+"""How often an alter is rebuilt because another commit came first."""
 
 
 class _Namespaces(msgspec.Struct, rename="kebab"):
@@ -94,7 +94,7 @@ class RestSource:
         self._session = session
 
     def check(self) -> None:
-        """List the top-level namespaces: an answer shows that address, warehouse and token are right."""
+        """List the top-level namespaces: a response shows that address, warehouse and token are valid."""
         self.exchange(RestCall(f"GET {NAMESPACES}"))
 
     def close(self) -> None:
@@ -298,7 +298,7 @@ class RestSource:
 
 
 class _GravitinoTable(msgspec.Struct):
-    """The parts of a table's Gravitino JSON that are read here."""
+    """The decoded parts of a table's Gravitino JSON."""
 
     columns: list[dict[str, object]]
     indexes: list[dict[str, object]]

@@ -48,10 +48,10 @@ _INTERNAL: Final = frozenset(
 """Kafka's internal topics."""
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PAUSES_S: Final = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
-"""Pauses between checks whether all brokers know of a change.
+"""The pauses in seconds between checks whether all brokers know of a change.
 
-The controller has a change at once and the brokers a moment later. A call waits for them, so that its caller sees the
-change.
+The controller applies a change at once, and the brokers a moment later. A call waits for them, so that its caller sees
+the change.
 """
 
 
@@ -65,7 +65,7 @@ class KafkaSource:
         self._lock = Lock()
         self._client: AdminClient | None = None
         self._said: KafkaError | None = None
-        """The library's last error: an exceeded deadline does not give its cause."""
+        """The library's last error, since an exceeded deadline has no cause."""
 
     def check(self) -> None:
         """Request the list of brokers."""
@@ -73,7 +73,7 @@ class KafkaSource:
             pass
 
     def close(self) -> None:
-        """Release the client. It ends with the last call that uses it."""
+        """Release the client. It is closed after the last call that uses it."""
         with self._lock:
             self._client = None
 
@@ -87,7 +87,7 @@ class KafkaSource:
         return [SCHEMA]
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Return whether the name is that of the one schema."""
+        """Return whether the name is `default`."""
         self.check()
         return schema == (SCHEMA,)
 
@@ -217,7 +217,7 @@ class KafkaSource:
 
 
 class _KafkaCall(NamedTuple):
-    """One call: asks Kafka about topics and changes them, until a deadline.
+    """One call: reads and changes topics until a deadline.
 
     `ends` is the deadline in seconds of the monotonic clock. `complaint` returns the client's last error, or None.
     """
@@ -231,9 +231,9 @@ class _KafkaCall(NamedTuple):
         return max(0.05, self.ends - time.monotonic())
 
     def answer(self, future: Future[T]) -> T:
-        """Wait for an answer. Raises KafkaException, TimeoutError.
+        """Wait for a response. Raises KafkaException, TimeoutError.
 
-        The library repeats a failed login until the deadline. This stops at the first one.
+        The library repeats a failed login until the deadline. This stops at the first failure.
         """
         late = self.ends + 1.0  # the library's own deadline is earlier, and its error says more
         while True:
@@ -248,9 +248,9 @@ class _KafkaCall(NamedTuple):
                     raise
 
     def topic(self, topic: str) -> TopicDescription:
-        """Return a topic's description. Raises KafkaException, NotFound for an internal or impossible name.
+        """Return a topic's description. Raises KafkaException, NotFound for an internal or invalid name.
 
-        Impossible names are not sent: the library cuts a name at its first zero byte and would find another topic.
+        Invalid names are not sent: the library cuts a name at its first zero byte and would find another topic.
         """
         if _NAME.fullmatch(topic) is None:
             raise NotFound(f"{_about(topic)} does not exist in the source", kind="topic")
@@ -301,7 +301,7 @@ class _KafkaCall(NamedTuple):
         return changed and is_deleted and len(self.topic(topic).partitions) == partitions
 
     def settle(self, seen: Callable[[], bool]) -> None:
-        """Wait until the brokers know of a change, or until the deadline. A longer delay is no failure."""
+        """Wait until the brokers know of a change, or until the deadline. Exceeding it is no error."""
         for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
             time.sleep(pause_s)
             try:

@@ -1,7 +1,7 @@
 """Maps errors of a Kafka cluster to the server's errors, by Kafka's error codes.
 
-May import confluent-kafka and `model`. Must not know the request. A caller's own mistake is answered with the broker's
-message. Failed connections and logins are answered without details: addresses and users go to the log only.
+May import confluent-kafka and `model`. Must not know the request. For a caller's own mistake the error has the broker's
+message. Errors of connections and logins have no details: addresses and users are only logged.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _NOT_ALLOWED: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaErr
 NOT_IN: Final = frozenset({
     KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError._SSL,  # noqa: SLF001 - the library's own names
 })  # fmt: skip
-"""The cluster refuses the client's login."""
+"""Errors that mean that the cluster refuses the client's login."""
 _BUSY: Final = frozenset(
     {
         KafkaError.NOT_CONTROLLER, KafkaError.THROTTLING_QUOTA_EXCEEDED, KafkaError.REASSIGNMENT_IN_PROGRESS, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.LEADER_NOT_AVAILABLE,
     }
 )  # fmt: skip
-"""The cluster is busy, and nothing was changed."""
+"""Errors that mean that the cluster is busy; nothing was changed."""
 _TEXT_MAX: Final = 300
 
 
@@ -52,9 +52,9 @@ def translate_kafka_errors(
     """Translate the client's errors in the body to the server's errors.
 
     Args:
-        about: Names the object in messages.
+        about: The name of the object in messages.
         reason: Returns the library's last error, if any.
-        changes: Whether the body makes a change; a missing answer then raises StateUnknown.
+        changes: Whether the body makes a change; a missing response then raises StateUnknown.
     """
     try:
         yield

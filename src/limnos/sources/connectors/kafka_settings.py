@@ -26,9 +26,9 @@ _OF_KAFKA: Final[Mapping[str, str]] = {
     "ssl.truststore.certificates": "ssl.ca.pem", "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
     "client.id": "client.id",
 }  # fmt: skip
-"""Kafka's names and the library's.
+"""Kafka's names of settings, with the library's.
 
-`sasl.jaas.config` is read separately: there Java's clients have a user and a password.
+`sasl.jaas.config` is parsed separately: Java's clients have a user and a password in it.
 """
 _JAAS: Final = "sasl.jaas.config"
 
@@ -80,7 +80,7 @@ def _address(text: str) -> SourceAddress:
 
 
 def _login(text: str) -> dict[str, str]:
-    """The user and password of a Java client's JAAS login line. Raises BadRequest."""
+    """Return the user and password in a Java client's JAAS login line. Raises BadRequest."""
     line = _LOGIN.fullmatch(text.strip())
     options = dict(_OPTION.findall(line["options"])) if line is not None else {}
     if not {"username", "password"} <= set(options):

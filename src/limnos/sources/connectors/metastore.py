@@ -1,8 +1,8 @@
 """A Hive metastore as a catalog, over its Thrift interface: its databases are schemas.
 
-May import Thrift, the metastore's generated client, this package, `formats` for the shapes of requests, `model`, and
-`names` for paths. Must not know callers. Names are matched exactly as the metastore stores them, in lower case: rights
-are kept per spelling. Views are hidden.
+May import Thrift, the metastore's generated client, this package, `formats` for the types of requests, `model`, and
+`names` for paths. Must not know callers. Names are matched exactly as the metastore stores them, in lower case, since
+rights belong to exact names. Views are hidden.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from limnos.sources.connectors.metastore_tables import (
 
 IDLE_MAX: Final = 4
 ANSWER_BYTES_MAX: Final = 64 << 20
-"""Most bytes that are read for one call, so that a faulty source cannot exhaust the memory."""
+"""The maximum number of bytes that are read for one call, so that a faulty source cannot exhaust the memory."""
 _ITEMS_MAX: Final = 1_000_000
-"""Most items of a list in an answer."""
+"""The maximum number of items of a list in a response."""
 _LOCATION: Final = "location"
 _READ_TO_END: Final = (LimnosError, TApplicationException, *REFUSALS)
-"""Errors after which a connection's last answer was read completely."""
+"""Errors after which the last response on a connection was read completely."""
 
 
 class _BoundedSocket(TSocket):  # type: ignore[misc]  # the library has no types
@@ -71,7 +71,7 @@ class _ThriftConnection(NamedTuple):
 
 
 class MetastoreSource:
-    """A metastore, at the first of its addresses that answers."""
+    """A metastore, at the first of its addresses that responds."""
 
     def __init__(self, addresses: Sequence[SourceAddress], *, timeout_s: float) -> None:
         self._addresses = addresses
@@ -191,7 +191,8 @@ class MetastoreSource:
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
         """Drop a table.
 
-        A managed table loses its files, with `purge` without Hadoop's trash; an external table keeps them.
+        The files of a managed table are deleted, with `purge` without Hadoop's trash; those of an external table are
+        kept.
         """
         with self._asking(_table(table), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)
@@ -207,7 +208,7 @@ class MetastoreSource:
 
     @contextmanager
     def _asking(self, about: str, *, kind: str, changes: bool = False) -> Iterator[Client]:
-        """Yield a client for one call. A connection is reused only if its answer was read completely."""
+        """Yield a client for one call. A connection is reused only if its last response was read completely."""
         with translate_metastore_errors(about, kind=kind):
             connection = self._taken()
             connection.socket.begin()
@@ -268,7 +269,7 @@ class MetastoreSource:
 
 
 def _single(schema: Levels) -> str:
-    """Return the one name of a schema. Raises NotFound for a nested name."""
+    """Return the single name of a schema. Raises NotFound for a nested name."""
     if len(schema) != 1:
         raise NotFound(f"Schemas of this source do not nest: {preview_value(schema[0])} holds none", kind="namespace")
     return schema[0]
@@ -288,7 +289,7 @@ def _refuse_location(properties: Mapping[str, str]) -> None:
 
 
 def _database(client: Client, schema: Levels) -> Database:
-    """Return a database whose stored name is exactly this. Raises NotFound."""
+    """Return a database by its exact stored name. Raises NotFound."""
     single = _single(schema)
     if not is_name(single):
         raise NotFound(
@@ -301,7 +302,7 @@ def _database(client: Client, schema: Levels) -> Database:
 
 
 def _get_table(client: Client, schema: Levels, *, table: str) -> Table:
-    """Return a table whose stored name is exactly this. Raises NotFound, also for a view."""
+    """Return a table by its exact stored name. Raises NotFound, also for a view."""
     single = _single(schema)
     if is_name(single) and is_name(table):
         try:

@@ -1,7 +1,7 @@
 """Maps errors of a Hive metastore to the server's errors, by the exceptions of its interface.
 
-May import Thrift, the metastore's generated structures, and `model`. Must not know the request. A caller's own mistake
-is answered with the metastore's message. Its internal errors go to the log only.
+May import Thrift, the metastore's generated structures, and `model`. Must not know the request. For a caller's own
+mistake the error has the metastore's message. Its internal errors are only logged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MISSING: Final = (NoSuchObjectException, UnknownDBException, UnknownTableExcepti
 _CALLERS: Final = (InvalidObjectException, InvalidInputException, InvalidOperationException)
 REFUSALS: Final = (*MISSING, *_CALLERS, AlreadyExistsException, MetaException)
 _UNREADABLE: Final = (OverflowError, EOFError, ValueError, RecursionError, struct.error)
-"""Errors of decoding when the answer is malformed or states an impossible size."""
+"""Decoding errors for a response that is malformed or states an impossible size."""
 _TEXT_MAX: Final = 300
 
 
@@ -46,9 +46,9 @@ def translate_metastore_errors(about: str, *, kind: str, changes: bool = False) 
     """Translate the client's errors in the body to the server's errors.
 
     Args:
-        about: Names the object in messages.
-        kind: The kind of the object, as `table`.
-        changes: Whether the body makes a change; a missing answer then raises StateUnknown.
+        about: The name of the object in messages.
+        kind: The kind of the object, such as `table`.
+        changes: Whether the body makes a change; a missing response then raises StateUnknown.
     """
     try:
         yield

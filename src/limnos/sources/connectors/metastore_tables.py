@@ -1,7 +1,7 @@
-"""Tables of a Hive metastore: requests to the metastore's structures, and these to Gravitino's JSON.
+"""Tables of a Hive metastore: converts requests to the metastore's structures, and these to Gravitino's JSON.
 
-May import the metastore's generated structures, this package, `formats` for the shapes of requests, and `model`. Pure.
-A caller may not set where a table's files lie, what happens to them at a drop, or which classes read them: this could
+May import the metastore's generated structures, this package, `formats` for the types of requests, and `model`. Pure. A
+caller may not set the location of a table's files, their deletion at a drop, or the classes that read them: this could
 delete another table's files.
 """
 
@@ -54,13 +54,16 @@ _NOT_A_CALLERS: Final = re.compile(
     r"(?i)location|external|avro\.schema\.url|external\.table\.purge|auto\.purge|table_type|storage_handler|.*metadata_location|input-format|output-format|serde-.*|serde\..*"
     r"|skip\.aliased.*|spark\.sql\..*|transient_.*|numfiles|totalsize|numrows|rawdatasize|column_stats_accurate"
 )
-"""Properties that a caller may not set: locations of files and their fate, classes to load, and what engines write for
+"""Properties that a caller may not set: locations and deletion of files, classes to load, and values that engines write
 themselves.
 """
 
 
 def name_of(name: str, *, what: str) -> str:
-    """Check a new name: a metastore converts it to lower case, and rights are kept per spelling. Raises BadRequest."""
+    """Check a new name: a metastore converts names to lower case, and rights belong to exact names.
+
+    Raises BadRequest.
+    """
     if _NAME.fullmatch(name) is None:
         raise BadRequest(f"{what} {preview_value(name)} needs a name of 1 to 128 small ASCII letters, digits and '_'")
     return name
@@ -127,7 +130,7 @@ def column_of(fields: Json) -> FieldSchema:
 
 
 def _split(partitioning: Sequence[Json], columns: Sequence[FieldSchema]) -> list[str]:
-    """Return the names of the partition columns, which must stand last, as in Hive."""
+    """Return the names of the partition columns, which must be last, as in Hive."""
     entries = []
     for each in partitioning:
         path = each.get("fieldName")
@@ -299,9 +302,9 @@ def _flat(path: tuple[str, ...]) -> str:
 
 
 def _own(result: Table, path: tuple[str, ...]) -> FieldSchema:
-    """A column that is not a partition column.
+    """Return a column that is not a partition column.
 
-    Raises UnsupportedOperation for a partition column, BadRequest for none.
+    Raises UnsupportedOperation for a partition column, BadRequest for a missing column.
     """
     name = _flat(path)
     column = next((each for each in result.sd.cols if each.name == name), None)

@@ -1,8 +1,8 @@
 """A MySQL or MariaDB server as a catalog: its databases are schemas.
 
-May import SQLAlchemy, its driver, this package, `formats` for the shapes of requests, `model`, and `names` for paths.
-Must not know which addresses are allowed: the caller has checked that. Names are matched exactly: another spelling that
-the server considers equal is another name for our rights.
+May import SQLAlchemy, its driver, this package, `formats` for the types of requests, `model`, and `names` for paths.
+Must not know which addresses are allowed: the caller has checked that. Names are matched exactly: a different name that
+the server considers equal counts as another object in access decisions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from limnos.sources.connectors.mysql_types import default_sql
 
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 _MODE: Final = "NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
-"""Backslashes are plain characters in texts, and values that do not fit are refused instead of truncated."""
+"""The SQL mode: backslashes are plain characters in texts, and values that do not fit are refused instead of
+truncated.
+"""
 _TABLE: Final = "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COMMENT, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = :schema AND TABLE_NAME = :table"
 _COLUMNS: Final = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, COLLATION_NAME "
@@ -48,7 +50,7 @@ _CHECKS: Final = (
     "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.CHECK_CONSTRAINTS "
     "WHERE CONSTRAINT_SCHEMA = :schema AND TABLE_NAME = :table AND LEVEL = 'Column'"
 )
-"""For MariaDB only; MySQL lists all conditions apart from the columns."""
+"""The query for CHECK conditions, for MariaDB only; MySQL lists all conditions separately from the columns."""
 _CONTENTS: Final = (
     "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = :schema UNION ALL "
     "SELECT 1 FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = :schema UNION ALL "
@@ -156,11 +158,11 @@ def _is_mariadb(connection: sa.Connection) -> bool:
 
 
 def _rows(connection: sa.Connection, statement: str, *, schema: str, table: str) -> list[tuple[Any, ...]]:
-    """Return the rows of exactly this table: a server may consider other names equal."""
+    """Return the rows for exactly this table: a server may consider other names equal."""
     rows = connection.execute(sa.text(statement), {"schema": schema, "table": table}).all()
     return [tuple(row[2:]) for row in rows if row[0] == schema and row[1] == table]
 
 
 def _do(connection: sa.Connection, statement: str) -> None:
-    """Execute a statement without parameters, so that nothing in it is taken for one."""
+    """Execute a statement without parameters, so that no part of it is interpreted as a parameter."""
     connection.execution_options(no_parameters=True).exec_driver_sql(statement)

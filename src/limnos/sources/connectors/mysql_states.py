@@ -1,7 +1,7 @@
 """Translates error numbers of MySQL and MariaDB to standard SQLSTATEs, because the servers' own SQLSTATEs are too
 vague.
 
-Pure, and imports nothing of the product. Must not know messages. Lists only numbers that mean something to a caller.
+Pure. May import no other module of Limnos. Must not know messages. It lists only numbers that are relevant for callers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CALLERS: Final = frozenset({
     1347, 1364, 1365, 1366, 1406, 1425, 1426, 1427, 1439, 1553, 1560, 1829, 1830, 1832, 1833, 1834, 1845, 1846, 1847, 3105, 3106, 3108, 3752, 3780, 3819,
     3821, 3940, 3959, 4031, 4078, 4079, 4080, 4091, 4161,
 })  # fmt: skip
-"""Errors that the request caused: names, types, defaults, keys or rows that do not fit."""
+"""Errors that the caller's request caused: names, types, defaults, keys or rows that do not fit."""
 
 
 def state_of(error: BaseException | None) -> str:

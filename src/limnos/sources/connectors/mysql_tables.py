@@ -1,8 +1,8 @@
 """Tables of MySQL or MariaDB as values, and Gravitino's changes as one statement.
 
-May import this package's types and keys, `formats` for the shapes of requests, and `model`. Pure. The server commits at
-every DDL statement, so all changes of a request become one `ALTER TABLE`, which is atomic. A changed column is defined
-anew as a whole; a change that would lose a part of its definition is refused.
+May import this package's types and keys, `formats` for the types of requests, and `model`. Pure. The server commits at
+every DDL statement, so all changes of a request become one `ALTER TABLE`, which is atomic. The complete definition of a
+changed column is written again; a change that would lose a part of it is refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MysqlColumn:
     kind: str
     nullable: bool = True
     default: str | None = None
-    """SQL text."""
+    """The default as SQL text."""
     counts: bool = False
     comment: str = ""
     collation: str | None = None
@@ -311,7 +311,7 @@ class MysqlTableDraft:
 
 
 def keys_json(rows: Iterable[tuple[str, str, int | None]]) -> list[Json]:
-    """Return primary and unique keys as Gravitino's JSON, without keys over parts of columns.
+    """Return primary and unique keys as Gravitino's JSON, except keys over parts of columns.
 
     Each row has the name of a key, a column and the length of the column's prefix, in the order of the key.
     """

@@ -1,8 +1,7 @@
 """Types and defaults of MySQL's and MariaDB's columns: Gravitino's JSON to SQL and back (docs/guides/connectors.md).
 
-May import `formats` for typed JSON, and `model`. Pure. A type without a word in Gravitino becomes `external` with the
-database's own spelling. A few of these are accepted from callers, by name alone, so no caller's text gets into a
-statement.
+May import `formats` for typed JSON, and `model`. Pure. A type that Gravitino lacks becomes `external` with the
+database's own name. A few of these are accepted from callers, only by name, so no caller's text gets into a statement.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _SIZED: Final = re.compile(r"(char|varchar|fixed|time|timestamp|timestamp_tz)\(\
 _SIZED_OUT: Final = re.compile(r"(char|varchar|binary|time|datetime|timestamp)\((\d+)\)")
 _SIZES_MAX: Final = {"char": 255, "varchar": 65_535, "fixed": 255, "time": 6, "timestamp": 6, "timestamp_tz": 6}
 _WIDTH: Final = re.compile(r"\b((?:tiny|small|medium|big)?int|year)\(\d+\)")
-"""The display width of a number, which older servers report for each. Only in `tinyint(1)` it has a meaning."""
+"""A pattern for the display width of a number, which older servers report. It has a meaning only in `tinyint(1)`."""
 _NAMED: Final = frozenset({
     "json", "year", "mediumint", "mediumint unsigned", "tinytext", "text", "mediumtext", "tinyblob", "blob", "mediumblob", "uuid", "inet4", "inet6", "geometry",
     "point", "linestring", "polygon",
@@ -49,7 +48,9 @@ COUNTS: Final = re.compile(r"(tiny|small|medium|big)?int( unsigned)?")
 
 
 def normalize_type(text: str) -> str:
-    """Return a type in one spelling for all servers; types with a list of values or ZEROFILL stay as they are."""
+    """Return a type in the same form for all servers; types with a list of values or ZEROFILL are returned
+    unchanged.
+    """
     if "'" in text or "zerofill" in text.lower():
         return text
     word = text.lower()
@@ -105,8 +106,8 @@ def _unknown(column: str, kind: str) -> BadRequest:
 def literal(text: str) -> str:
     """Quote a text as a SQL literal. Raises BadRequest for characters beyond U+FFFF.
 
-    Correct only on connections with `NO_BACKSLASH_ESCAPES`, as ours have it. The server stores comments and defaults
-    without characters beyond U+FFFF and would replace them by question marks.
+    Correct only on connections with `NO_BACKSLASH_ESCAPES`, which ours set. In comments and defaults the server would
+    replace characters beyond U+FFFF by question marks.
     """
     if any(ord(each) > 0xFFFF for each in text):
         raise BadRequest(
@@ -150,7 +151,7 @@ def default_json(text: str | None, kind: object) -> Json | None:
 def default_sql(text: str | None, *, kind: str, extra: str, quoted: bool) -> str | None:
     """Return a default of information_schema as SQL.
 
-    `quoted`: it is SQL already, as in MariaDB; in MySQL texts are not quoted.
+    `quoted`: it is already SQL, as in MariaDB; in MySQL texts are not quoted.
     """
     if text is None or (quoted and text.upper() == "NULL"):
         return None

@@ -1,6 +1,7 @@
-"""A PostgreSQL database as a catalog: read with SQLAlchemy's inspection, changed with its DDL and Alembic's operations.
+"""A PostgreSQL database as a catalog: reads it with SQLAlchemy's inspection, and changes it with DDL and Alembic's
+operations.
 
-May import SQLAlchemy, this package, `formats` for the shapes of requests, `model`, and `names` for paths. Must not know
+May import SQLAlchemy, this package, `formats` for the types of requests, `model`, and `names` for paths. Must not know
 which addresses are allowed: the caller has checked that.
 """
 

@@ -42,12 +42,12 @@ METASTORES: Final = "metastore.uris"
 SCOPE: Final = "scope"
 VENDED: Final = "vended-credentials"
 NEVER, TO_WRITERS, TO_READERS = "never", "to-writers", "to-readers"
-"""Who receives the credentials that a source vends.
+"""The choices of who receives the credentials that a source vends.
 
-They allow what the source allows this server, whatever the caller's rights are here.
+They allow everything that the source allows this server, whatever the caller's rights are here.
 """
 _MODES: Final = ("disable", "allow", "prefer", "require")
-"""TLS modes that read no files of this machine."""
+"""TLS modes that need no files of this machine."""
 SSL_MODE: Final = "sslMode"
 _MYSQL_TLS: Final[Mapping[str, dict[str, object]]] = {
     "DISABLED": {"ssl_disabled": True},
@@ -58,7 +58,7 @@ _MYSQL_TLS: Final[Mapping[str, dict[str, object]]] = {
 
 
 class SourceLimits(NamedTuple):
-    """The server's settings: the allowed addresses, and the longest time of a call in seconds."""
+    """The server's settings: the allowed addresses, and the maximum time of a call in seconds."""
 
     addresses: Collection[str]
     timeout_s: float

@@ -1,8 +1,8 @@
 """Maps refusals of another Iceberg REST catalog to the server's errors, by the error type in the body, then by the
 status.
 
-May import `model`, `names` and this package. Must not know the request's body. A caller's own mistake is answered with
-the source's message where ours says less. A source that refuses this server is answered without details. After a change
+May import `model`, `names` and this package. Must not know the request's body. For a caller's own mistake the error has
+the source's message if that is more specific. If a source refuses this server, the error has no details. After a change
 only an explicit refusal is certain; all other failures raise StateUnknown.
 """
 
@@ -37,9 +37,9 @@ _MISSING: Final = {
     "NoSuchViewException": "view",
 }
 _HERE: Final = frozenset({"NoSuchWarehouseException", "NoSuchCatalogException"})
-"""Error types about what the catalog's own properties name."""
+"""Error types about objects that the catalog's own properties name."""
 _ABOUT_SEVERAL: Final = frozenset({"POST /tables/rename", "POST /views/rename", "POST /transactions/commit"})
-"""Requests that name more than one object; only the source's message says which one is missing."""
+"""Requests that name several objects; only the source's message tells which one is missing."""
 _RETRY_S_MAX: Final = 60
 _TEXT_MAX: Final = 300
 
@@ -54,7 +54,7 @@ class _RestErrorEnvelope(msgspec.Struct):
 
 
 def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str], body: bytes) -> LimnosError:
-    """Return the error for an unsuccessful answer."""
+    """Return the error for an unsuccessful response."""
     error = _error_of(body)
     text, kind = _short(error.message or ""), error.type or ""
     if status in (401, 403, 407, 419):
@@ -79,7 +79,7 @@ def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str
 
 
 def rest_failed_error(call: RestCall, detail: str, *, sent: bool) -> LimnosError:
-    """Return the error for a missing or unintelligible answer. `sent`: the request may have reached the source."""
+    """Return the error for a missing or invalid response. `sent`: the request may have reached the source."""
     if sent and call.changes:
         return StateUnknown(
             f"The source did not say what became of {_about(call)}: look whether it was changed before you ask again",

@@ -1,8 +1,8 @@
 """HTTP connection to another Iceberg REST catalog: pooling, tokens, its `/v1/config`, and a deadline for each call.
 
 May import httpx2, `model`, `names` and this package. Must not know operations. Only the configuration and the token are
-cached, both for a limited time. Requests go to the catalog's own address alone, never to a redirect. Settings of this
-machine (proxies, `.netrc`) have no effect.
+cached, both for a limited time. Requests are sent only to the catalog's own address, never to a redirect. Settings of
+this machine (proxies, `.netrc`) have no effect.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from limnos.sources.connectors.rest_errors import rest_failed_error, rest_refuse
 
 REPLY_BYTES_MAX: Final = 64 << 20
 CONFIG_S: Final = 300.0
-"""How long a source's configuration, or a token without a stated end, is cached."""
+"""How long a source's configuration, or a token without a stated expiry, is cached, in seconds."""
 IDLE_S: Final = 2.0
-"""How long an idle connection is kept: shorter than the keep-alive time of any server."""
+"""How long an idle connection is kept, in seconds: shorter than the keep-alive time of any server."""
 _EARLY_S: Final = 30.0
-"""How long before its end a token is renewed."""
+"""How long before its expiry a token is renewed, in seconds."""
 _SUCCESS: Final = frozenset({200, 201, 202, 204, 304})
 _ASSUMED: Final = frozenset(
     {
@@ -47,7 +47,7 @@ _ASSUMED: Final = frozenset(
         "POST /namespaces/{namespace}/tables/{table}/metrics", "POST /tables/rename", "POST /transactions/commit",
     }
 )  # fmt: skip
-"""The endpoints of a server that lists none, by the Iceberg REST specification."""
+"""The endpoints of a server that lists none, according to the Iceberg REST specification."""
 _CONFIG: Final = RestCall("GET /config")
 _TOKEN: Final = RestCall("GET /oauth/tokens")  # sent as a POST, but it changes nothing: its failure is certain
 
@@ -56,7 +56,7 @@ class RestEndpoint(NamedTuple):
     """The address of a source and this server's credentials there."""
 
     uri: str
-    """Without `/v1` and without a slash at the end."""
+    """The URI without `/v1` and without a slash at the end."""
     warehouse: str | None
     token: str | None
     credential: str | None
@@ -68,13 +68,13 @@ class RestEndpoint(NamedTuple):
 class _SourceConfig(NamedTuple):
     prefix: str
     separator: str
-    """As it is written in a path: `%1F`."""
+    """The separator in its form in paths: `%1F`."""
     endpoints: frozenset[str]
     until: float
 
 
 class _ConfigAnswer(msgspec.Struct):
-    """The fields of a `/v1/config` answer that are read."""
+    """The decoded fields of a `/v1/config` response."""
 
     defaults: dict[str, str | None] = {}
     overrides: dict[str, str | None] = {}
@@ -82,7 +82,7 @@ class _ConfigAnswer(msgspec.Struct):
 
 
 class _TokenAnswer(msgspec.Struct):
-    """The fields of a token answer that are read."""
+    """The decoded fields of a token response."""
 
     access_token: str
     expires_in: float | None = None
@@ -112,7 +112,7 @@ class RestSession:
         return self._configured(self._deadline()).endpoints
 
     def send(self, call: RestCall) -> RestReply:
-        """Send a request to the source and return its answer. Raises the error that its error status maps to."""
+        """Send a request to the source and return its response. Raises the error for the response's status."""
         deadline = self._deadline()
         config = self._configured(deadline)
         url = f"{self._place.uri}/v1{config.prefix}{_path(call, config.separator)}"
@@ -128,7 +128,7 @@ class RestSession:
         return time.monotonic() + self._late_s
 
     def _authorized(self, call: RestCall, url: str, *, deadline: float) -> RestReply:
-        """Send with the token. A refused token that was granted for a credential is renewed once."""
+        """Send a request with the token. If a token from a credential is refused, it is renewed once."""
         place = self._place
         if place.credential is None:
             return self._asked(call, url, deadline=deadline, token=place.token)
@@ -179,9 +179,9 @@ class RestSession:
         return granted.access_token
 
     def _asked(self, call: RestCall, url: str, *, deadline: float, token: str | None, method: str = "") -> RestReply:
-        """Send one request and read its answer.
+        """Send one request and read its response.
 
-        Raises SourceFailed, StateUnknown, ServiceUnavailable, and the error that the source's error status maps to.
+        Raises SourceFailed, StateUnknown, ServiceUnavailable, and the error for the response's status.
         """
         headers = dict(call.headers)
         if call.body is not None:
@@ -253,7 +253,7 @@ def _without_prefix(endpoint: str) -> str:
 
 
 def _path(call: RestCall, separator: str) -> str:
-    """Return the path of a request. Raises NotFound for a name that the source would read as two levels."""
+    """Return the path of a request. Raises NotFound for a name that the source would parse as two levels."""
     template = call.endpoint.partition(" ")[2]
     if "{namespace}" in template:
         template = template.replace("{namespace}", join_levels(call.namespace, separator))
@@ -271,7 +271,7 @@ def _with_parent(call: RestCall, separator: str) -> tuple[tuple[str, str], ...]:
 
 
 def join_levels(levels: Levels, separator: str) -> str:
-    """Join levels as the source writes them in a path.
+    """Join levels in the source's form for paths.
 
     Raises NotFound for a level that contains the source's separator: the source cannot have such a namespace.
     """

@@ -17,13 +17,13 @@ _DICTIONARY: Final = 2
 _BATCH: Final = 3
 _BUFFER_BYTES: Final = 16
 PLAIN: Final = -1
-"""Length prefix of a buffer that is not compressed although its batch is."""
+"""The length prefix of an uncompressed buffer in a compressed batch."""
 
 
 class ArrowHeader(NamedTuple):
     """The header of a message: the length of its body and, for a batch, its rows.
 
-    `buffers` gives the (offset, length) of each buffer in a compressed batch; None if the batch is not compressed.
+    `buffers` has the (offset, length) of each buffer in a compressed batch; None if the batch is not compressed.
     """
 
     body_bytes: int

@@ -1,8 +1,8 @@
 """The rows of a request as an Arrow stream for Lance's library, checked before they are decoded.
 
-May import pyarrow, the wire of `sources`, `model` and this room. Must not know tables. To pyarrow a stream that merely
-stops is complete, and the library would commit the rows so far. Therefore the end of the stream is passed on only after
-the sender has said that the body was complete.
+May import pyarrow, the wire of `sources`, `model` and this room. Must not know tables. pyarrow treats a truncated
+stream as complete, and the library would commit its rows. Therefore the end of the stream is passed on only after the
+sender has marked the body as complete.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _GOES_ON: Final = b"\xff\xff\xff\xff"
 _END: Final = bytes(4)
 _HEADER_BYTES_MAX: Final = 1 << 26
 _ALIGNED: Final = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
-"""Lance's library panics on decimals that are not aligned to 16 bytes. Arrow IPC guarantees 8, and pyarrow's
-alignment by data type asks no more than that for decimals.
+"""Whether decimals are aligned to 16 bytes: Lance's library panics on others. Arrow IPC guarantees 8, and so does
+pyarrow's alignment by data type for decimals.
 """
 NO_STREAM: Final = (
     "The body is no Arrow IPC stream: send one (application/vnd.apache.arrow.stream), with its schema even for no rows"
@@ -32,25 +32,25 @@ NO_STREAM: Final = (
 
 
 class BodyCutShort(BadRequest):
-    """A body ended too early because its sender has gone."""
+    """Raised if a body ended too early because its sender has disconnected."""
 
 
 class BodyPieces:
     """The body of a request to a Lance worker, received in pieces.
 
     Lance's library reads the body in threads of its own, and may still do so after the operation has failed. The lock
-    keeps such a thread and `drain` from waiting for the wire at once: one of them would take the next question.
+    prevents such a thread and `drain` from reading the wire at the same time: one of them would take the next request.
     """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._lock = threading.Lock()
         self._end: bytes | None = None
-        """The message that ended the body; None until it has come."""
+        """The message that ended the body; None while the body is incomplete."""
         self._is_discarded = False
 
     def piece(self) -> bytes | None:
-        """Return the next piece; None at the end. Raises BodyCutShort, also if pieces are discarded already."""
+        """Return the next piece; None at the end. Raises BodyCutShort, also if pieces were already discarded."""
         with self._lock:
             piece = None if self._is_discarded else self._next()
             if piece is None and (self._is_discarded or self._end != COMPLETE):
@@ -58,14 +58,14 @@ class BodyPieces:
             return piece
 
     def drain(self) -> None:
-        """Discard the remaining pieces, so that the next question can be read."""
+        """Discard the remaining pieces, so that the next request can be read."""
         self._is_discarded = True
         with self._lock:
             while self._next() is not None:
                 pass
 
     def _next(self) -> bytes | None:
-        """Return the next piece; None at the end. The caller holds the lock."""
+        """Return the next piece; None at the end. The caller must own the lock."""
         if self._end is None:
             kind, *pieces = self._wire.receive()
             if kind == MORE:
@@ -87,10 +87,10 @@ class ArrowBody:
         self._batch_bytes_max = batch_bytes_max
         self._pieces: memoryview = memoryview(b"")
         self._ready = bytearray()
-        """The bytes of the current message that were read to check it and are not passed on yet."""
+        """The bytes of the current message that were read for its check and are not passed on yet."""
         self._given = 0
         self._passing = 0
-        """The number of bytes of the current message's body that are passed on unchecked."""
+        """The number of bytes of the current message's body that are passed on without a check."""
         self._is_over = False
         self.failure: LimnosError | None = None
         self.rows = 0
@@ -181,7 +181,7 @@ class ArrowBody:
             self.rows += batch.rows
 
     def _end(self) -> None:
-        """Pass on the end of the stream if the body ends there, too. Raises BadRequest if more follows."""
+        """Pass on the end of the stream if the body ends there, too. Raises BadRequest if it continues."""
         if self._pieces or self._body.piece() is not None:
             raise BadRequest("Behind the end of its Arrow stream the body goes on: send one stream")
         self._ready = bytearray(_GOES_ON + _END)

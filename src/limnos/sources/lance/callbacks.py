@@ -1,7 +1,7 @@
 """Callbacks from a worker process that changes a Lance table to its server: list versions and commit one.
 
-May import the wire of `sources` and msgspec. Must not know tables. A callback is only sent after the whole body of the
-question has come: on one wire, answers and pieces of a body would be confused.
+May import the wire of `sources` and msgspec. Must not know tables. A callback is sent only after the complete request
+body was received: on one wire, responses and pieces of a body could not be distinguished.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from limnos.sources.wire import CALL, DONE, Wire
 
 
 class CallRefusal(Exception):
-    """The server refused a callback; `kind` names the object that it is about."""
+    """Raised if the server refused a callback; `kind` is the kind of the object concerned."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -22,13 +22,13 @@ class CallRefusal(Exception):
 
 
 class CallbackWire:
-    """Holds the wire to the server while a question is answered."""
+    """Holds the wire to the server while a request is processed."""
 
     wire: Wire | None = None
 
 
 def call_parent(name: str, about: dict[str, Any]) -> dict[str, Any]:
-    """Send a callback and wait for the answer. Raises CallRefusal."""
+    """Send a callback and wait for the response. Raises CallRefusal."""
     wire = cast("Wire", CallbackWire.wire)
     wire.send([CALL, name.encode(), msgspec.json.encode(about)])
     outcome, *entries = wire.receive()

@@ -1,5 +1,5 @@
-"""Calls an implementation of the Lance Namespace interface: fields in, fields or bytes out, errors with the protocol's
-codes.
+"""Calls an implementation of the Lance Namespace interface: takes fields, returns fields or bytes, and raises errors
+with the protocol's codes.
 
 May import Lance's library, `model` and this room. Must not know HTTP. A method's request is built from its type in the
 interface, so additions to the protocol need no change here.
@@ -19,12 +19,12 @@ from limnos.model.errors import BadRequest, LimnosError, UnsupportedOperation
 
 Fields = dict[str, object]
 _NOT_THERE: Final = ("not implemented", "not supported")
-"""Texts by which Lance's own namespaces say that an operation is missing, where they do not raise the proper error."""
+"""Texts in errors of Lance's own namespaces that mean that an operation is missing, instead of the proper error."""
 _INTERNAL: Final = 18
 
 
 class DelegateRefusal(LimnosError):
-    """An implementation refused a request, with an error code of the protocol."""
+    """Raised if an implementation refused a request, with an error code of the protocol."""
 
     def __init__(self, message: str, *, number: int) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class DelegateRefusal(LimnosError):
 
 
 class NamespaceDelegate:
-    """One or two implementations: `first` handles the methods that it has, `rest` all others."""
+    """One or two implementations: `first` handles the methods that it implements, `rest` all others."""
 
     def __init__(self, rest: object, first: object | None = None) -> None:
         self._rest, self._first = rest, first
@@ -74,7 +74,7 @@ def _request_of(method: str, fields: Fields, *, target: object) -> object:
 
 
 def fit_request(request: Any, method: Callable[..., object]) -> object:  # noqa: ANN401 - requests are Lance's own types
-    """Convert a request to the type that a method takes: some of Lance's own take a plain dict."""
+    """Convert a request to the type that a method takes: some of Lance's own methods take a plain dict."""
     if typing.get_type_hints(method).get("request") is dict and not isinstance(request, dict):
         return {key: value for key, value in request.to_dict().items() if value is not None}
     return request

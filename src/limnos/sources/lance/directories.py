@@ -66,7 +66,7 @@ class LanceDirectory:
         return self._tables(state, levels)
 
     def all_tables(self) -> list[DirectoryTable]:
-        """List every table, sorted by levels."""
+        """List all tables, sorted by levels."""
         state = self._state()
         spaces = [(), *(row.levels for row in state.rows if row.kind is ManifestRowKind.NAMESPACE)]
         return sorted(entry for levels in spaces for entry in self._tables(state, levels))
@@ -173,7 +173,7 @@ class LanceDirectory:
         return rules.nested_folder_of(levels, digits=secrets.token_hex(4))
 
     def register(self, levels: Levels, location: str, *, properties: Mapping[str, str] | None = None) -> DirectoryTable:
-        """Name a folder below the root as a table.
+        """Register an existing folder below the root as a table.
 
         Raises NotFound, AlreadyExists, InvalidTable, UnsupportedOperation in a layout without an index.
         """
@@ -210,7 +210,7 @@ class LanceDirectory:
         return entry
 
     def drop(self, levels: Levels) -> DirectoryTable:
-        """Drop a table with its own files; other files in the folder stay. Raises NotFound, InvalidTable."""
+        """Drop a table with its own files; other files in the folder are kept. Raises NotFound, InvalidTable."""
         state = self._state()
         entry = self._find(state, levels)
         folder = self._folder(entry)

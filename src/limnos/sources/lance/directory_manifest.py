@@ -2,7 +2,7 @@
 
 May import Lance's library, `formats.lance`, `model`, `names` and this room. Must not know folders. Rows of unknown
 kinds and unknown columns are kept. A name is reserved by a merge on its identifier, which the library repeats after a
-concurrent commit: of two writers that create the same name, one fails.
+concurrent commit: if two writers create the same name, one fails.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RETRIES: Final = 20
 
 
 class DirectoryManifest:
-    """The index of one Lance directory. It is read anew each time, because others write to it."""
+    """The index of one Lance directory. It is read again each time, because other clients write to it."""
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
         self._at = f"{root}/{MANIFEST}"

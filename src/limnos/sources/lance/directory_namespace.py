@@ -1,8 +1,10 @@
-"""A directory as a Lance namespace implementation: names by our own rules, versions, tags and branches by Lance's.
+"""A directory as a Lance namespace implementation: names are handled by our own rules, and versions, tags and branches
+by Lance's library.
 
 May import Lance's library, `formats.lance`, `model`, `names` and this room. Must not know HTTP. Requests about a
 table's versions go to Lance's own implementation over the same directory, after a check that the table exists: Lance's
-treats a missing namespace as an empty one. Requests about rows are not served here but by worker processes (`worker`).
+implementation treats a missing namespace as an empty one. Requests about rows are not served here but by worker
+processes (`worker`).
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ class DirectoryRequests:
         return _page("tables", [msgspec.json.encode(entry.levels).decode() for entry in entries], request=request)
 
     def declare_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Reserve a table's name."""
+        """Reserve a table's name, and create its folder."""
         if request.location:
             raise BadRequest("A table of a directory lies where its layout says: leave out location")
         return self._told(self._directory.declare(_levels(request), request.properties or {}))
@@ -142,7 +144,9 @@ class DirectoryRequests:
         return {}
 
     def _shown(self, entries: Sequence[DirectoryTable], request: Any) -> list[DirectoryTable]:  # noqa: ANN401
-        """Leave out declared tables if the request says so. A folder that is no table stays in the list."""
+        """Remove declared tables from a list if the request excludes them. A folder that is no table stays in the
+        list.
+        """
         if request.include_declared is not False:
             return list(entries)
         return [entry for entry in entries if not self._directory.is_marked(entry)]
@@ -202,7 +206,7 @@ def _levels_of(request: Any) -> Levels:  # noqa: ANN401
 
 
 def _word(text: str | None, words: tuple[str, ...], *, field: str) -> str:
-    """Parse a mode in any case, with or without underscores; the first word is the default. Raises BadRequest."""
+    """Parse a mode, ignoring case and underscores; the first word is the default. Raises BadRequest."""
     result = (text or words[0]).lower().replace("_", "")
     if result not in words:
         raise BadRequest(f"{field} is one of {', '.join(words)}, not {text}")
@@ -210,7 +214,7 @@ def _word(text: str | None, words: tuple[str, ...], *, field: str) -> str:
 
 
 def _page(field: str, names: list[str], *, request: Any) -> Fields:  # noqa: ANN401
-    """Return a page of names after the page token, which is the last name of the page before."""
+    """Return a page of names after the page token, which is the last name of the previous page."""
     left = [name for name in sorted(names) if request.page_token is None or name > request.page_token]
     texts = left if request.limit is None else left[: request.limit]
     more = len(texts) < len(left) and bool(texts)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 READY: Final = "SUCCEEDED"
 VECTOR: Final = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ")
 _PARTS: Final = (16, 8, 4, 2, 1)
-"""Dimensions per sub-vector: the first that divides the length of the vectors."""
+"""The dimensions per sub-vector: the first value that divides the length of the vectors is used."""
 _PARTITION_ROWS: Final = 4096
 
 
@@ -65,7 +65,7 @@ def create(create_index: CreateIndex) -> LanceWriteResult:
 
 
 def _field_of(dataset: lance.LanceDataset, column: str) -> pa.Field | None:
-    """The field of a top-level column; None for a nested one. Raises NotFound."""
+    """Return the field of a top-level column; None for a nested one. Raises NotFound."""
     if column in dataset.schema.names:
         return dataset.schema.field(column)
     if column.split(".", maxsplit=1)[0] not in dataset.schema.names:
@@ -76,7 +76,9 @@ def _field_of(dataset: lance.LanceDataset, column: str) -> pa.Field | None:
 def _default_options(
     dataset: lance.LanceDataset, field: pa.Field | None, *, kind: str, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Add defaults for a vector index: the number of partitions by the rows, and of sub-vectors by the length."""
+    """Add defaults for a vector index: the number of partitions, computed from the rows, and of sub-vectors, from the
+    vectors' length.
+    """
     if not options.get("num_partitions") and not options.get("target_partition_size"):
         options["num_partitions"] = max(
             1, min(int(math.sqrt(dataset.count_rows())), dataset.count_rows() // _PARTITION_ROWS)
@@ -127,7 +129,7 @@ def _index_info(index: Any, *, rows: int) -> LanceIndex:  # noqa: ANN401 - the l
 
 
 def stats(index_stats: IndexStats) -> IndexCoverage:
-    """Return how many rows an index covers. Raises NotFound."""
+    """Return the numbers of rows that an index covers and does not cover. Raises NotFound."""
     dataset = open_for_rows(index_stats)
     with translate_library_errors(index_stats.location):
         index_statistics: dict[str, Any] = dataset.index_statistics(index_stats.name)

@@ -28,14 +28,16 @@ DAMAGED: Final = re.compile(
     r"corrupt|Invalid manifest|magic|protobuf|decode|File .* too small|unexpected", re.IGNORECASE
 )
 REMOTE: Final = re.compile(r"(?!file:)[a-z0-9+]+://", re.IGNORECASE)
-"""On a local disk an unreadable file is damaged; on a remote store the connection may have failed."""
+"""Errors that on a local disk mean a damaged file; on a remote store the connection may have failed."""
 REFUSED: Final = re.compile(
     r"access ?denied|forbidden|permission|credential|Unauthenticated|status.{0,10}(401|403)", re.IGNORECASE
 )
 SYSTEM: Final = re.compile(r"os error (?:5|12|23|24|27|28|30|116|122)\)")
-"""The disk is full, read-only or broken, or the machine is out of files or memory. The table is unchanged."""
+"""Errors of the system: the disk is full, read-only or broken, or there are no more files or memory. The table is
+unchanged.
+"""
 PANIC: Final = "PanicException"
-"""A panic in the library's Rust code. It is a BaseException, not an Exception."""
+"""The type of a panic in the library's Rust code. It is a BaseException, not an Exception."""
 _SOURCE: Final = re.compile(r",? *(?:location: )?/\S*?\.rs:\d+:\d+")
 _WRAPPED: Final = re.compile(
     r"^(?:Invalid user input: |LanceError\(\w+\): |Schema error: |External error: |(?:Query )?Execution error: |Error applying filter expression to batch: |Arrow error: )+"
@@ -72,7 +74,7 @@ _CALLERS_FAULT: Final = re.compile(
 )
 """Further errors that the caller caused.
 
-The last ones: an expression that fails for a row, such as a cast of a text that is no number.
+The last ones are expressions that fail for a row, such as a cast of a text that is no number.
 """
 
 
@@ -95,7 +97,7 @@ def translate_library_errors(location: str) -> Iterator[None]:
 
 
 def unfit_value_error(error: BaseException) -> BadRequest | None:
-    """Return the error for a value at which the library panics or overflows; None for other failures."""
+    """Return the error for a value that makes the library panic or overflow; None for other failures."""
     if type(error).__name__ == PANIC:
         return BadRequest(f"The library cannot do this: {shorten_message(str(error))}")
     if isinstance(error, OverflowError):
@@ -104,7 +106,7 @@ def unfit_value_error(error: BaseException) -> BadRequest | None:
 
 
 def failure_of(location: str, text: str) -> LimnosError:
-    """Return the error for a text of the library."""
+    """Return the error for a message of the library."""
     message = shorten_message(text)
     error = _of_caller(text)
     if error is not None:

@@ -2,8 +2,8 @@
 files.
 
 May import Lance's library and this room. Must not know the wire. Runs in a worker process. The newest version comes
-with the question, so the first commit needs no callback before it. After it, each lookup calls back, because somebody
-else may have committed: the library then retries on the newer version.
+with the request, so the first commit needs no callback before it. After it, each lookup calls back, because another
+client may have committed: the library then retries on the newer version.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from limnos.sources.lance.questions import LanceQuestion
 
 TABLE: Final = ["table"]
-"""The table's id for the library, which knows only this one."""
+"""The table's id in the library, which knows only this table."""
 _FAILURES: Final = {
     "conflict": ConcurrentModificationError,
     "version": TableVersionNotFoundError,
@@ -59,12 +59,12 @@ class ManagedVersions(LanceNamespace):
         )  # fmt: skip
 
     def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
-        """Return the location of the table, which the server has declared before."""
+        """Return the location of the table, which the server has already declared."""
         del request
         return DeclareTableResponse(location=self._location, managed_versioning=True, storage_options=self._options)
 
     def list_table_versions(self, request: Any) -> Json:  # type: ignore[override]  # noqa: ANN401 - the library sends and takes maps here
-        """List versions. Until something is committed, the newest is the one that came with the question."""
+        """List versions. Before the first commit, the newest is the one that came with the request."""
         branch = request.get("branch") or ""
         if not self._has_committed and request.get("limit") == 1 and (branch in self._newest or not branch):
             newest = self._newest.get(branch)

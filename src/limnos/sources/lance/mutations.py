@@ -104,7 +104,7 @@ def schema_metadata(metadata: SchemaMetadata) -> dict[str, str]:
 
 
 def field_metadata(metadata: FieldMetadata) -> FieldMetadataResult:
-    """Change metadata of fields, all in one commit.
+    """Change metadata of fields in one commit.
 
     Raises NotFound (column), BadRequest for a field that is named twice.
     """
@@ -129,8 +129,8 @@ def field_metadata(metadata: FieldMetadata) -> FieldMetadataResult:
 def _new_metadata(dataset: lance.LanceDataset, change: FieldChange, *, replaces: bool) -> dict[str, str | None]:
     """Return the new metadata of one field.
 
-    One commit replaces the metadata of all its fields or merges it for all. If another field is replaced, a field that
-    merges gets its old keys added here.
+    One commit either replaces or merges the metadata of all its fields. If it replaces, the old keys of a field that is
+    to be merged are added here.
     """
     if change.replace or not replaces:
         return dict(change.metadata)

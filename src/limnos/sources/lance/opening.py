@@ -28,7 +28,7 @@ def open_latest(location: str, options: dict[str, str], *, rows: bool = False) -
     Args:
         location: The table's directory.
         options: Lance's storage options.
-        rows: Whether its rows will be read; links among them are then refused, too.
+        rows: Whether its rows will be read; symbolic links among its data files are then refused, too.
 
     Raises:
         InvalidTable: The table is damaged, or has files or links outside of its directory.
@@ -49,7 +49,7 @@ def open_latest(location: str, options: dict[str, str], *, rows: bool = False) -
 def _opened_at(location: str, options: dict[str, str], *, version: int, rows: bool) -> lance.LanceDataset | None:
     """Open a table at a version by that version's manifest, without looking for the latest; None on failure.
 
-    The caller then opens the latest version and so finds the cause.
+    The caller then opens the latest version, which reports the cause.
     """
     if not REMOTE.match(location):
         _refuse_strays(location.removeprefix("file://"), rows=rows)
@@ -62,7 +62,8 @@ def _opened_at(location: str, options: dict[str, str], *, version: int, rows: bo
 
 
 def open_for_reading(question: LanceQuestion, *, rows: bool) -> lance.LanceDataset | None:
-    """Open a table at the version, tag or branch that a request names; None if the table has no data and none is named.
+    """Open a table at the version, tag or branch of a request; None if the table has no data and the request names
+    none.
 
     Raises NotFound, BadRequest, InvalidTable, StorageFailed.
     """
@@ -81,8 +82,8 @@ def open_for_reading(question: LanceQuestion, *, rows: bool) -> lance.LanceDatas
 def _refuse_bases(dataset: lance.LanceDataset, location: str) -> lance.LanceDataset:
     """Refuse a version with files outside of the table's directory. Raises InvalidTable.
 
-    Whoever can write a manifest there could otherwise read others' rows. A branch may use its table's files. Each
-    version has a manifest of its own, so each opened version is checked.
+    Otherwise a writer of a manifest could read other tables' rows. A branch may use its table's files. Each version has
+    its own manifest, so each opened version is checked.
     """
     own = canonical_location(location)
     if not all(canonical_location(str(each.path)).is_relative_to(own) for each in dataset.base_paths().values()):
@@ -101,7 +102,7 @@ def canonical_location(location: str) -> PurePosixPath:
 
 
 def open_for_rows(question: LanceQuestion) -> lance.LanceDataset:
-    """Open a table at the version that a request names, to read rows. Raises NotFound, also if it has no data yet."""
+    """Open a table at the version of a request, to read rows. Raises NotFound, also if it has no data yet."""
     dataset = open_for_reading(question, rows=True)
     if dataset is None:
         raise no_data_error(question)
@@ -109,7 +110,7 @@ def open_for_rows(question: LanceQuestion) -> lance.LanceDataset:
 
 
 def open_for_writing(question: LanceQuestion) -> lance.LanceDataset:
-    """Open a table for a change, on the branch that a request names. Raises NotFound if it has no data yet."""
+    """Open a table for a change, on the branch of a request. Raises NotFound if it has no data yet."""
     if question.kept is None:
         return open_for_rows(question)
     if "" not in question.kept:
@@ -134,7 +135,7 @@ def no_data_error(question: LanceQuestion) -> NotFound:
 def _refuse_strays(path: str, *, rows: bool) -> None:
     """Refuse a local table with a symbolic link that leads out of it. Raises InvalidTable.
 
-    Whoever can write files below a warehouse could otherwise read other files of the machine.
+    Otherwise a writer of files below a warehouse could read other files of the machine.
     """
     own = os.path.realpath(path)
     for link in _links(path, rows=rows):
@@ -159,7 +160,7 @@ def _links(directory: str, *, rows: bool) -> Iterator[str]:
 
 
 def checkout_reference(dataset: lance.LanceDataset, question: LanceQuestion) -> lance.LanceDataset:
-    """Check out the version, tag or branch that a request names. Raises NotFound, BadRequest."""
+    """Check out the version, tag or branch of a request. Raises NotFound, BadRequest."""
     if question.tag is not None and (question.version is not None or question.branch is not None):
         raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
     if question.tag is not None:

@@ -1,7 +1,7 @@
 """Queries rows of a Lance table and sends them as an Arrow file while they are read.
 
-May import Lance's library, pyarrow, `model` and this room. Must not know the wire. Runs in a worker process; it holds
-only a few batches in memory.
+May import Lance's library, pyarrow, `model` and this room. Must not know the wire. Runs in a worker process; only a few
+batches are in memory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ArrowSink:
         return True
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - whatever pyarrow has bytes in
-        """Append bytes; sends a piece when enough are held."""
+        """Append bytes; sends a piece when enough are buffered."""
         piece = bytes(data)
         self._held.append(piece)
         self._size += len(piece)
@@ -53,13 +53,13 @@ class ArrowSink:
         return len(piece)
 
     def flush(self) -> None:
-        """Send the held bytes."""
+        """Send the buffered bytes."""
         if self._held:
             self._send([MORE, b"".join(self._held)])
             self._held, self._size = [], 0
 
     def close(self) -> None:
-        """Send the buffered rest of the Arrow stream."""
+        """Send the remaining buffered bytes of the Arrow stream."""
         self.flush()
         self.closed = True
 
@@ -80,7 +80,7 @@ def query(request: Query, send: Callable[[list[bytes]], None]) -> None:
 
 
 def explain(request: Explain) -> str:
-    """Return the plan of a query, with `runs` the measured plan after executing it. Raises as `query` does."""
+    """Return the plan of a query; with `runs` execute it and return the measured plan. Raises as `query` does."""
     dataset = open_for_rows(request.query)
     with translate_library_errors(request.location):
         return "\n".join(
@@ -102,7 +102,7 @@ def _rows(dataset: lance.LanceDataset, request: Query) -> tuple[pa.Schema, Itera
 
 
 def _scanners(dataset: lance.LanceDataset, request: Query) -> list[lance.LanceScanner]:
-    """Return one scanner for the vectors and one for the words; a single one for a query without a search."""
+    """Return one scanner for the vectors and one for the full-text query; a single one for a query without a search."""
     common = _common(request)
     text = None if request.text is None else full_text_queries.query_of(request.text, request.text_columns)
     if not request.vectors:
@@ -127,7 +127,7 @@ def _common(request: Query) -> dict[str, Any]:
 def _nearest(dataset: lance.LanceDataset, request: Query, *, common: dict[str, Any]) -> lance.LanceScanner:
     """Return a scanner for one or several vectors.
 
-    With several, the column `query_index` tells which vector a row belongs to.
+    With several, the column `query_index` is the number of the vector that a row matches.
     """
     nearest = {
         "column": _vector_column(dataset, request), "k": rank_fusion.search_depth(common["limit"], common["offset"] or 0), **request.nearest,

@@ -1,8 +1,8 @@
-"""Questions to worker processes for Lance tables, and their answers, as JSON on the wire.
+"""Requests to worker processes for Lance tables, and their results, as JSON on the wire.
 
-May import msgspec and `model`. Must not import Lance's library, because server processes import this. A question's name
-on the wire is its type's name. A question that reads may name a version, tag or branch of the table; one that writes
-may name a branch.
+May import msgspec and `model`. Must not import Lance's library, because server processes import this. A request's name
+on the wire is its type's name. A reading request may name a version, tag or branch of the table; a writing one may name
+a branch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 MODULE: Final = "limnos.sources.lance.worker"
 """The main module of a worker process."""
 START: Final = b"Start"
-"""The first question to each process, answered when its libraries are loaded."""
+"""The first request to each process, answered when its libraries are loaded."""
 Vector = list[float]
 
 
@@ -28,10 +28,10 @@ class ManagedVersion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LanceQuestion(msgspec.Struct, frozen=True):
-    """A question about the table at a location: its latest version, or one by number, branch or tag.
+    """A request about the table at a location: its latest version, or one by number, branch or tag.
 
-    `kept` is set if the server keeps the table's versions: the newest of each branch (`""` is main). Commits then call
-    back.
+    `kept` is set if the server manages the table's versions: the newest of each branch (`""` is main). Commits then
+    call back.
     """
 
     location: str
@@ -85,7 +85,7 @@ class DirectoryContents(msgspec.Struct, frozen=True):
 
 
 class Count(LanceQuestion, frozen=True, kw_only=True):
-    """Count the rows that meet a predicate, or all rows. The answer is a number."""
+    """Count the rows for which a predicate is true, or all rows. The result is a number."""
 
     predicate: str | None = None
 
@@ -93,7 +93,7 @@ class Count(LanceQuestion, frozen=True, kw_only=True):
 class Query(LanceQuestion, frozen=True, kw_only=True):
     """Find the rows nearest to vectors, rows that contain words, or all rows, after a filter.
 
-    The answer is an Arrow file.
+    The result is an Arrow file.
 
     `text` is a full-text query of the protocol: words or a structure. With both vectors and words the two results are
     merged by rank.
@@ -116,7 +116,7 @@ class Query(LanceQuestion, frozen=True, kw_only=True):
 
 
 class Explain(LanceQuestion, frozen=True, kw_only=True):
-    """Return the plan of a query; with `runs` execute it and return the measured plan. The answer is text."""
+    """Return the plan of a query; with `runs` execute it and return the measured plan. The result is text."""
 
     query: Query
     verbose: bool = False
@@ -124,7 +124,7 @@ class Explain(LanceQuestion, frozen=True, kw_only=True):
 
 
 class Write(LanceQuestion, frozen=True, kw_only=True):
-    """Write the rows that follow. `mode` is `create`, `append`, `overwrite`, or `any`, which appends or creates."""
+    """Write the rows in the body. `mode` is `create`, `append`, `overwrite`, or `any`, which appends or creates."""
 
     mode: str
     batch_bytes_max: int
@@ -143,9 +143,7 @@ class TagReference(msgspec.Struct, frozen=True):
 
 
 class BranchReference(msgspec.Struct, frozen=True):
-    """A branch: the version at which it began, that version's branch unless it is main, and its creation time in
-    seconds.
-    """
+    """A branch: its starting version, that version's branch unless it is main, and its creation time in seconds."""
 
     parent_version: int
     parent_branch: str | None = None
@@ -162,7 +160,7 @@ class TableReferences(msgspec.Struct, frozen=True):
 
 
 class TagPut(LanceQuestion, frozen=True, kw_only=True):
-    """Create a tag of a version (None is the newest); with `replaces` move an existing tag. The answer is empty."""
+    """Create a tag for a version (None is the newest); with `replaces` move an existing tag. The result is empty."""
 
     name: str
     at_version: int | None
@@ -171,13 +169,13 @@ class TagPut(LanceQuestion, frozen=True, kw_only=True):
 
 
 class TagDrop(LanceQuestion, frozen=True, kw_only=True):
-    """Delete a tag. The answer is empty."""
+    """Delete a tag. The result is empty."""
 
     name: str
 
 
 class BranchMake(LanceQuestion, frozen=True, kw_only=True):
-    """Create a branch at a version (None is the newest). The answer is empty."""
+    """Create a branch at a version (None is the newest). The result is empty."""
 
     name: str
     from_version: int | None
@@ -185,7 +183,7 @@ class BranchMake(LanceQuestion, frozen=True, kw_only=True):
 
 
 class BranchDrop(LanceQuestion, frozen=True, kw_only=True):
-    """Delete a branch with its files. The answer is empty."""
+    """Delete a branch with its files. The result is empty."""
 
     name: str
 
@@ -201,7 +199,7 @@ class LanceWriteResult(msgspec.Struct, frozen=True):
 
 
 class Merge(LanceQuestion, frozen=True, kw_only=True):
-    """Merge the rows that follow into the table by key columns.
+    """Merge the rows in the body into the table by key columns.
 
     `updates` applies to rows whose key exists, `inserts` to rows whose key is new, `deletes` to rows of the table that
     no new row matches.
@@ -219,24 +217,24 @@ class Merge(LanceQuestion, frozen=True, kw_only=True):
 
 
 class Update(LanceQuestion, frozen=True, kw_only=True):
-    """Set columns to expressions in the rows that meet a predicate."""
+    """Set columns to expressions in the rows for which a predicate is true."""
 
     updates: dict[str, str]
     predicate: str | None = None
 
 
 class Delete(LanceQuestion, frozen=True, kw_only=True):
-    """Delete the rows that meet a predicate."""
+    """Delete the rows for which a predicate is true."""
 
     predicate: str
 
 
 class Restore(LanceQuestion, frozen=True):
-    """Make the question's version the latest again."""
+    """Make the requested version the latest again."""
 
 
 class SchemaMetadata(LanceQuestion, frozen=True, kw_only=True):
-    """Replace the schema's metadata. The answer is the new metadata."""
+    """Replace the schema's metadata. The result is the new metadata."""
 
     values: dict[str, str]
 
@@ -256,7 +254,7 @@ class FieldMetadata(LanceQuestion, frozen=True, kw_only=True):
 
 
 class FieldMetadataResult(msgspec.Struct, frozen=True):
-    """The metadata of the changed fields, and the version that has it."""
+    """The metadata of the changed fields, and the resulting version."""
 
     version: int
     fields: dict[str, dict[str, str]]
@@ -328,7 +326,7 @@ class LanceIndex(msgspec.Struct, frozen=True):
 
 
 class IndexStats(LanceQuestion, frozen=True, kw_only=True):
-    """Return how many rows an index covers."""
+    """Return the numbers of rows that an index covers and does not cover."""
 
     name: str
 
@@ -359,13 +357,13 @@ class TableSize(msgspec.Struct, frozen=True):
 
 
 class Transaction(LanceQuestion, frozen=True, kw_only=True):
-    """Describe a transaction by its uuid. NotFound if no existing version was made by it."""
+    """Describe a transaction by its uuid. The error is NotFound if no existing version was created by it."""
 
     uuid: str
 
 
 class TransactionSummary(msgspec.Struct, frozen=True):
-    """A transaction: its operation, the version that it made and the one that it read."""
+    """A transaction: its operation, the version that it created and the one that it read."""
 
     operation: str
     uuid: str
@@ -374,7 +372,7 @@ class TransactionSummary(msgspec.Struct, frozen=True):
 
 
 def expressions_of(question: LanceQuestion) -> list[str]:
-    """Return the SQL expressions in a question."""
+    """Return the SQL expressions in a request."""
     match question:
         case Count() | Delete():
             results: list[str | None] = [question.predicate]

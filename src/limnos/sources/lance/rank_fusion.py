@@ -18,11 +18,11 @@ _CONSTANT: Final = 60
 """The constant k of reciprocal rank fusion: a larger one reduces the weight of the first ranks."""
 _LIMIT_DEFAULT: Final = 10
 DEPTH_MAX: Final = 100_000
-"""Most rows of one search that are ranked."""
+"""The maximum number of rows of one search that are ranked."""
 
 
 def search_depth(limit: int | None, offset: int) -> int:
-    """Return the number of rows that a ranked search must find. Raises BadRequest."""
+    """Return the number of rows that a ranked search must return. Raises BadRequest."""
     requested = (_LIMIT_DEFAULT if limit is None else limit) + offset
     if requested > DEPTH_MAX:
         raise BadRequest(f"A search finds the nearest {DEPTH_MAX} rows at most, offset included, not {requested}")
@@ -30,9 +30,9 @@ def search_depth(limit: int | None, offset: int) -> int:
 
 
 def merge_by_rank(tables: list[pa.Table], *, limit: int | None, offset: int, with_row_id: bool) -> pa.Table:
-    """Merge searches by the ranks of their rows, the best first.
+    """Merge searches by the ranks of their rows, best first.
 
-    A row in only one result has null for the other's figure.
+    A row in only one result has null in the other's column.
     """
     scores: dict[int, float] = {}
     for table in tables:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     import lance
 
 SMALL_ROWS: Final = 100_000
-"""A fragment with fewer rows counts as small."""
+"""The number of rows below which a fragment counts as small."""
 TRANSACTIONS_MAX: Final = 1000
-"""Number of versions, from the newest back, that are searched for a transaction."""
+"""The number of newest versions that are searched for a transaction."""
 
 
 def describe(request: Describe) -> LanceDescription | None:

@@ -1,7 +1,7 @@
 """Lists, creates and deletes tags and branches of a Lance table.
 
 May import Lance's library, `model` and this room. Must not know the wire. Runs in a worker process. Tags and branches
-are kept in the table's own files, also if its versions are managed: the caller has checked that a managed version
+are stored in the table's own files, even if its versions are managed: the caller has checked that a managed version
 exists.
 """
 
@@ -107,7 +107,7 @@ def _open(question: LanceQuestion) -> lance.LanceDataset:
 
 
 def _why(error: LimnosError, *, name: str, kind: str, missing: str) -> LimnosError:
-    """Map an error about a name or its target."""
+    """Map an error about a reference or its target to the server's error."""
     text = str(error.__cause__ or error)
     if _HELD.search(text):
         return InUse(

@@ -1,7 +1,7 @@
-"""Arrow schemas as JSON, with the names of types that each of Lance's clients knows.
+"""Arrow schemas as JSON, with the type names that each of Lance's clients expects.
 
-May import pyarrow alone. Must not know tables. Both forms nest (`fixed_size_list` has a length and its item as a
-field). Lance REST uses Arrow's names (`utf8`); LanceDB's remote clients expect Lance's logical names (`string`,
+May import only pyarrow. Must not know tables. Both forms nest (`fixed_size_list` has a length and its item as a field).
+Lance REST uses Arrow's names (`utf8`); LanceDB's remote clients expect Lance's logical names (`string`,
 `timestamp:us:UTC`).
 """
 

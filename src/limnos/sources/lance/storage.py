@@ -1,7 +1,7 @@
 """Folders and marker files of a directory of Lance tables, on a local disk or in an object store.
 
-May import fsspec, `model` and `formats.lance`. Must not know tables: their content is Lance's. Options are Lance's
-storage options.
+May import fsspec, `model` and `formats.lance`. Must not know the content of tables. Options are Lance's storage
+options.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class DirectoryStorage:
                 self._files.pipe_file(f"{self.root}/{folder}/{marker}", b"")
 
     def remove(self, folder: str, names: Iterable[str]) -> None:
-        """Remove the named entries of a folder, and the folder if it is then empty."""
+        """Remove some entries of a folder, and the folder if it is then empty."""
         with self._said("delete from"):
             for name in names:
                 self._files.rm(f"{self.root}/{folder}/{name}", recursive=True)

@@ -2,8 +2,8 @@
 server.
 
 May import this room, the wire of `sources`, `formats` and `model`. Must not know requests of the protocol. It is
-spawned, never forked, with no secret in its environment: storage options come with each question. Lance's library is
-loaded at the first question (`START`); if it is missing, the answer says so.
+spawned, never forked, with no secret in its environment: storage options come with each request. Lance's library is
+loaded at the first request (`START`), whose result reports a missing library.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from limnos.sources.wire import Wire, die_with_parent, serve_on
 
 
 class QuestionHandlers(NamedTuple):
-    """The handlers of questions by name: plain ones, ones that also take a body, and ones that answer in pieces."""
+    """The handlers of requests by name: plain ones, ones that also take a body, and ones that return a stream."""
 
     plain: dict[str, tuple[type, Callable[[Any], object]]]
     fed: dict[str, tuple[type, Callable[[Any, Any], object]]]
@@ -75,7 +75,7 @@ def question_handlers() -> QuestionHandlers:
 
 
 def answer(wire: Wire) -> None:
-    """Answer one question, and discard the rest of its body."""
+    """Answer one request, and discard the remaining pieces of its body."""
     name, text, *more = wire.receive()
     CallbackWire.wire = wire
     body = None
@@ -89,7 +89,7 @@ def answer(wire: Wire) -> None:
 
 
 def _answer_of(name: str, text: bytes, *, body: object, wire: Wire) -> list[bytes]:
-    """Return `done` and the answer, `refused` with a code and a message, or `failed` with a message."""
+    """Return `done` and the result, `refused` with a code and a message, or `failed` with a message."""
     try:
         return [b"done", msgspec.json.encode(_run(name, text, body=body, wire=wire))]
     except LimnosError as error:
@@ -121,7 +121,7 @@ def _run(name: str, text: bytes, *, body: object, wire: Wire) -> object:
 
 
 def _decode_question(text: bytes, *, shape: type) -> questions.LanceQuestion:
-    """Decode a question. Raises BadRequest for an expression that would crash this process."""
+    """Decode a request. Raises BadRequest for an expression that would crash this process."""
     question: questions.LanceQuestion = msgspec.json.decode(text, type=shape)
     for each in questions.expressions_of(question):
         check_expression(each)
@@ -129,7 +129,7 @@ def _decode_question(text: bytes, *, shape: type) -> questions.LanceQuestion:
 
 
 def code_of(error: LimnosError) -> str:
-    """The code of an error; for NotFound and AlreadyExists with the kind appended: `not-found:table`."""
+    """Return the code of an error; for NotFound and AlreadyExists with the kind appended: `not-found:table`."""
     return f"{error.code}:{error.kind}" if isinstance(error, NotFound | AlreadyExists) else error.code
 
 

@@ -2,7 +2,7 @@
 
 May import Lance's library, pyarrow, `model` and this room. Must not know the wire. Runs in a worker process. Tables are
 opened for writing only in `opening.open_for_writing` and created only in `create_table`; both commit to the server if
-it keeps the versions.
+it manages the versions.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ CREATE, APPEND, OVERWRITE = "create", "append", "overwrite"
 
 
 def write(request: Write, body: BodyPieces) -> LanceWriteResult:
-    """Write rows in the question's mode. Any mode creates a table that has no data yet.
+    """Write rows in the requested mode. Any mode creates a table that has no data yet.
 
     Raises:
         AlreadyExists: The mode is `create` and the table has data.
         SchemaMismatch: The rows do not fit the table's schema.
-        BadRequest: The body is no Arrow stream or was cut short.
+        BadRequest: The body is no Arrow stream or is incomplete.
         TooLarge: A batch is larger than `batch_bytes_max`.
     """
     rows = ArrowBody(body, batch_bytes_max=request.batch_bytes_max)
@@ -55,7 +55,7 @@ def write(request: Write, body: BodyPieces) -> LanceWriteResult:
 
 
 def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
-    """Return the body's error if it is the cause, else the given one."""
+    """Return the body's error if it is the cause, else the given error."""
     if rows.failure is not None:
         return rows.failure
     if mode == CREATE and isinstance(error, CommitConflict):
@@ -73,7 +73,7 @@ def create_table(request: Write, reader: pa.RecordBatchReader) -> lance.LanceDat
 def _write_rows(
     request: Write, reader: pa.RecordBatchReader, *, dataset: lance.LanceDataset | None
 ) -> lance.LanceDataset:
-    """Write into an existing table: the opened one, or with None one whose versions the server keeps."""
+    """Write into an existing table: the opened one; None means a table whose versions the server manages."""
     lance_dataset = open_for_writing(request) if dataset is None else checkout_reference(dataset, request)
     return lance.write_dataset(reader, lance_dataset, mode=request.mode)
 
@@ -83,7 +83,7 @@ def write_result(
 ) -> LanceWriteResult:
     """Return the result of a committed change.
 
-    A storage error in here must not fail the request: its client would repeat the change.
+    A storage error at this point must not fail the request: its client would repeat the change.
     """
     with suppress(OSError, ValueError, RuntimeError):
         transaction = dataset.read_transaction(dataset.version)

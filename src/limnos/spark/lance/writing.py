@@ -63,7 +63,7 @@ def target_of(home: ServerAccess, options: LanceOptions) -> LanceWriteTarget:
 
 
 def _declare(client: Client, options: LanceOptions) -> LanceTable | None:
-    """Declare a missing table; None if somebody else has just done so."""
+    """Declare a missing table; None if another writer has just declared it."""
     try:
         client.lance.declare(options.path)
     except ConflictError:

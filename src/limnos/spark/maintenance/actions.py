@@ -2,7 +2,7 @@
 
 May import this room, `client`, `model`, `names` and PySpark. Must not know leases. Iceberg's actions are called through
 Py4J, since its procedures take no properties of snapshots. The token of an operation is set on its session alone, never
-on a command line. A rewrite that meets another commit gives way: it is not forced.
+on a command line. A rewrite that conflicts with another commit is abandoned, not forced.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from limnos.spark.files import SparkFiles
 
 EXECUTOR_WAIT_S: Final = 60.0
-"""How long a cluster has to give an application its first executor, in seconds."""
+"""The maximum seconds that a cluster may take to provide an application's first executor."""
 SETTINGS: Final = {
     "spark.scheduler.mode": "FAIR",
     "spark.task.maxFailures": "4",
@@ -43,7 +43,7 @@ _MESSAGE_MAX: Final = 1_000
 
 
 class SparkRunner:
-    """Carries operations out on Spark, which starts with the first one."""
+    """Executes operations on Spark, which starts with the first one."""
 
     def __init__(
         self, uri: str, *, metalake: str, master: str, config: Mapping[str, str] | None = None,
@@ -66,7 +66,7 @@ class SparkRunner:
         self._spark: SparkSession | None = None
 
     def run(self, operation: LeasedOperation) -> OperationEnd:
-        """Carry an operation out. Returns how it ended; raises only what no operation can cause."""
+        """Execute an operation and return its outcome. Raises only errors that are not the operation's."""
         try:
             spark = self._started()
             own = another_session(
@@ -87,7 +87,7 @@ class SparkRunner:
             self._spark.sparkContext.cancelJobGroup(str(operation))
 
     def close(self) -> None:
-        """Stop Spark, if it was started."""
+        """Stop Spark if it was started."""
         with self._lock:
             if self._spark is not None:
                 self._spark.stop()
@@ -126,7 +126,7 @@ def _await_executor(spark: SparkSession, master: str) -> None:
 
 
 def _rewrite(spark: SparkSession, operation: LeasedOperation) -> str:
-    """Carry an operation out in its session. Returns the result for people."""
+    """Execute an operation in its session. Returns the result for people."""
     machine: Any = spark._jvm  # noqa: SLF001 - PySpark has no other way to Iceberg's actions
     java: Any = spark._jsparkSession  # noqa: SLF001
     name = ".".join(map(display.quote_part, (operation.catalog, *operation.path)))
@@ -152,10 +152,10 @@ def _run_rewrite(action: Any) -> str:  # noqa: ANN401
 
 
 def _deletes(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401
-    """Apply delete files to the data files that they are about, then rewrite those that are left.
+    """Apply delete files to their data files, then rewrite the remaining delete files.
 
-    New data files get the sequence number of the rewrite. With that of its start, an old delete file could apply to
-    them by its number, and the server would refuse that it goes.
+    New data files get the sequence number of the rewrite's commit. With the sequence number at its start, an old delete
+    file could still apply to them, and the server would refuse to remove it.
     """
     action = _with_options(actions.rewriteDataFiles(table).binPack(), operation)
     text = _run_rewrite(action.option("use-starting-sequence-number", "false"))

@@ -1,8 +1,8 @@
-"""The process in which a server carries out maintenance operations on Spark (`limnos.spark.maintenance.child`).
+"""The process that executes a server's maintenance operations on Spark (`limnos.spark.maintenance.child`).
 
 May import this room and `client`. Must not know the server's rooms. Its first line of input is JSON with the address,
-the metalake and a token, so that no command line has one. The process ends when it is idle, and when its input is
-closed.
+the metalake and a token, so that the token is on no command line. The process ends when it is idle, and when its input
+is closed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """End the process when the server closes its input, or has gone. Its Java ends with it."""
+    """End the process when the server closes its input or has ended. Its Java process ends with it."""
     sys.stdin.buffer.read()
     os._exit(0)
 

@@ -1,7 +1,7 @@
-"""The executor's loop: leases operations, carries them out in a few threads, renews leases, reports ends.
+"""The executor's loop: leases operations, executes them in a few threads, renews leases, reports outcomes.
 
-May import `client` and `model`. Must not know Spark: what carries an operation out is given. All requests are sent by
-one thread. Spark starts with the first operation, so an executor without work starts none.
+May import `client` and `model`. Must not know Spark: an `OperationRunner` executes operations. One thread sends all
+requests. Spark starts with the first operation, so an executor without work does not start it.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 DONE, FAILED, YIELDED = "done", "failed", "yielded"
 OPERATIONS_MAX: Final = 500
-"""After so many operations an executor ends: the heap of its Java grows with each."""
+"""The number of operations after which an executor ends, because its Java heap grows with each operation."""
 
 
 class OperationEnd(NamedTuple):
-    """How an operation ended: `done`, `failed` or `yielded`, and the text that the server keeps."""
+    """The outcome of an operation: `done`, `failed` or `yielded`, and a text that the server stores."""
 
     outcome: str
     text: str
 
 
 class OperationSource(Protocol):
-    """The calls on a server that an executor needs."""
+    """The calls to a server that an executor needs."""
 
     def lease(self, holder: str, *, limit: int) -> LeasedOperations:
         """Lease at most `limit` operations that are due, for the executor `holder`."""
         ...
 
     def renew(self, holder: str, operations: tuple[int, ...]) -> tuple[int, ...]:
-        """Renew leases. Returns those that are lost."""
+        """Renew leases. Returns the lost ones."""
         ...
 
     def report(self, holder: str, operation: int, *, outcome: str, text: str) -> bool:
-        """Report the end of an operation. Returns whether its lease was valid."""
+        """Report the outcome of an operation. Returns whether its lease was valid."""
         ...
 
 
 class OperationRunner(Protocol):
-    """What carries operations out."""
+    """Executes operations."""
 
     def run(self, operation: LeasedOperation) -> OperationEnd:
-        """Carry an operation out; called in a thread of the executor."""
+        """Execute an operation; called in a thread of the executor."""
         ...
 
     def cancel(self, operation: int) -> None:
@@ -60,24 +60,24 @@ class OperationRunner(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop everything."""
+        """Release all resources."""
         ...
 
 
 @dataclass
 class ExecutorSummary:
-    """What an executor did: numbers of operations by outcome."""
+    """The result of an executor: numbers of operations by outcome."""
 
     ended: dict[str, int] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
-        """How many operations ended."""
+        """The number of operations that ended."""
         return sum(self.ended.values())
 
 
 class MaintenanceExecutor:
-    """Leases and carries out operations until it was idle for some time."""
+    """Leases and executes operations until it has been idle for some time."""
 
     def __init__(
         self, source: OperationSource, runner: OperationRunner, *, threads: int = 4, idle_s: float | None = 60.0,
@@ -87,12 +87,12 @@ class MaintenanceExecutor:
 
         Args:
             source: The server.
-            runner: What carries operations out.
-            threads: How many operations run at once.
-            idle_s: After how many seconds without work it ends; None for never.
-            poll_s: How often it asks for work, in seconds.
+            runner: Executes operations.
+            threads: The number of operations that run at once.
+            idle_s: The seconds without work after which it ends; None for never.
+            poll_s: The seconds between two requests for work.
             clock: The time in seconds, for idleness and leases.
-            sleep: What waits.
+            sleep: Waits for some seconds.
         """
         self.holder = uuid4().hex
         self.summary = ExecutorSummary()
@@ -104,7 +104,9 @@ class MaintenanceExecutor:
         self._renew_s = 15.0
 
     def run(self) -> ExecutorSummary:
-        """Work until idle, or until `OPERATIONS_MAX` operations ended. Raises the client's errors of a refusal."""
+        """Work until idle, or until `OPERATIONS_MAX` operations have ended. Raises the client's errors if the server
+        refuses.
+        """
         busy_at = self._clock()
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="maintenance")
         try:
@@ -126,7 +128,7 @@ class MaintenanceExecutor:
         return self.summary
 
     def _take(self, pool: ThreadPoolExecutor) -> bool:
-        """Lease as many operations as threads are free. Returns whether there were any."""
+        """Lease as many operations as there are free threads. Returns whether there were any."""
         room = self._threads - len(self._running)
         if room <= 0:
             return False
@@ -142,7 +144,7 @@ class MaintenanceExecutor:
         return bool(leased.operations)
 
     def _wait(self) -> None:
-        """Wait for an end or for the time to renew; then report ends and renew leases."""
+        """Wait until an operation ends or leases must be renewed; then report outcomes and renew leases."""
         done, _ = wait(self._running, timeout=min(self._renew_s, self._poll_s), return_when=FIRST_COMPLETED)
         for future in done:
             self._report(self._running.pop(future), future)

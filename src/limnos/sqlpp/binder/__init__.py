@@ -49,7 +49,7 @@ class BoundQuery(NamedTuple):
     slots: int
     """The number of its variables."""
     reads: tuple[tuple[tuple[str, ...], str], ...]
-    """Dataverse and name of each dataset that it reads, also through views and functions."""
+    """Dataverse and name of each dataset that it reads, directly or through views and functions."""
 
     @property
     def is_query(self) -> bool:
@@ -71,14 +71,14 @@ def bind(
     """Bind a query or a bare expression.
 
     Args:
-        body: The query. As a whole it may be the name of a dataset.
+        body: The query. It may consist of the name of a dataset alone.
         names: Resolves names of datasets, views and functions.
         dataverse: The dataverse of unqualified names.
         parameters: Values of named (`$a`) and positional parameters.
         moment: Values of functions that are constant within a statement, such as `current_datetime`.
         declared: Functions that the request declares.
-        variables: Variables that are bound from outside. They get the first slots; a bare name is then a field of the
-            only one.
+        variables: Variables that the caller binds. They get the first slots; if there is only one, a bare name is a
+            field of it.
         nodes_max: The largest number of expressions, views and functions included.
 
     Raises:

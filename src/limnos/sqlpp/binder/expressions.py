@@ -30,14 +30,14 @@ NO_DATASET = 1077
 NO_DATAVERSE = 1063
 NO_PARAMETER = 1086
 INLINED_MAX = 64
-"""Deepest nesting of inlined views and functions."""
+"""The maximum nesting depth of inlined views and functions."""
 _COUNTED = {
     "if_inf": "if-inf", "ifinf": "if-inf", "if_nan": "if-nan", "ifnan": "if-nan",
     "if_nan_or_inf": "if-nan-or-inf", "ifnanorinf": "if-nan-or-inf",
 }  # fmt: skip
-"""Functions that AsterixDB refuses by another error when the number of arguments is wrong."""
+"""Functions for which AsterixDB reports another error if the number of arguments is wrong."""
 NODES_MAX = 1_000_000
-"""Most expressions of a statement after views and functions are inlined."""
+"""The maximum number of expressions of a statement after views and functions are inlined."""
 
 
 class ExpressionBinder(ABC):
@@ -69,7 +69,7 @@ class ExpressionBinder(ABC):
         self.depth = 0
         """The number of blocks around the current expression."""
         self.unnamed_count = 0
-        """The number of values of SELECT that got a generated name."""
+        """The number of projections of SELECT that got a generated name."""
         self.read: dict[tuple[Dataverse, str], None] = {}
 
     @abstractmethod
@@ -115,7 +115,7 @@ class ExpressionBinder(ABC):
     def named(
         self, node: tree.Variable, steps: tuple[tree.Step, ...], *, scope: VariableScope
     ) -> tuple[plan.Expression, tuple[tree.Step, ...]]:
-        """Bind an identifier and as many steps as belong to its name.
+        """Bind an identifier and all steps that belong to its name.
 
         Returns the expression and the remaining steps.
         """
@@ -218,7 +218,7 @@ class ExpressionBinder(ABC):
     def _apart(
         self, what: tuple[str, Dataverse, str, int], body: tree.Expression, *, scope: VariableScope, at: TextPosition
     ) -> plan.Expression:
-        """Bind the body of a view or function without the surrounding scope, group and windows."""
+        """Bind the body of a view or function outside of the surrounding scope, group and windows."""
         kind, dataverse, name, _ = what
         if what in self.inlined:
             raise compilation(f"The {kind} {display_name((*dataverse, name))} uses itself", at)
@@ -294,7 +294,7 @@ class ExpressionBinder(ABC):
             raise compilation(f"DISTINCT and FILTER are for aggregates, and {node.function.last} is none", node.at)
 
     def written(self, name: tree.DottedName, count: int) -> UserFunction | tree.DeclareFunction | None:
-        """The user-defined function that a call names; None if there is none."""
+        """The user-defined function in a call; None if there is none."""
         if len(name.parts) == 1:
             declared = self.declared.get((name.last, count)) or self.declared.get((name.last, None))
             if declared is not None:
@@ -338,7 +338,7 @@ class ExpressionBinder(ABC):
     # Other expressions.
 
     def given(self, node: tree.Parameter, _scope: VariableScope) -> plan.Expression:
-        """Bind a parameter of the request."""
+        """Bind a parameter of the request to its value."""
         if node.name not in self.parameters:
             spelled = f"${node.name}"
             raise SqlppError(NO_PARAMETER, f"No value for parameter: {spelled}", node.at)

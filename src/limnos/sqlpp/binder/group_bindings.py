@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def key_outline(node: tree.SyntaxNode) -> list[object]:
-    """The outline of a key, in which the name of a built-in function has one spelling."""
+    """The outline of a key, with built-in functions under one name."""
     return outline(node, function_name=_function_name)
 
 

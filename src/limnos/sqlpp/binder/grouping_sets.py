@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SETS_MAX = 256
-"""Most grouping sets of one GROUP BY."""
+"""The maximum number of grouping sets of one GROUP BY."""
 
 
 def sets_of(elements: tuple[tree.Grouping, ...], shapes: list[list[object]]) -> tuple[tuple[int, ...], ...]:

@@ -1,7 +1,7 @@
 """The interface by which the binder resolves names: datasets, views, synonyms and functions.
 
-May import the tree and `names`. Must not know who implements it (the server, with the caller's rights). `resolve` may
-raise any error, for example for a cache miss: the binder has no side effects and can run again.
+May import the tree and `names`. The server implements it with the caller's rights. `resolve` may raise any error, for
+example for a cache miss: the binder has no side effects and can run again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BoundSynonym(Struct, frozen=True):
 class UserFunction(Struct, frozen=True):
     """A user-defined function in SQL++.
 
-    With `parameters` None it takes any number, which its body sees as the array `args`.
+    If `parameters` is None, it takes any number of arguments, which its body gets as the array `args`.
     """
 
     dataverse: Dataverse
@@ -58,14 +58,14 @@ class NameResolver(Protocol):
         ...
 
     def resolve(self, dataverse: Dataverse, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """The object that a name denotes, without following synonyms.
+        """The object with a name, without following synonyms.
 
         A dataset or a view takes precedence over a synonym.
         """
         ...
 
     def function(self, dataverse: Dataverse, name: str, *, arity: int) -> UserFunction | None:
-        """The function with this number of arguments, else the one with any number, else None."""
+        """The function with this number of arguments, else the variadic one, else None."""
         ...
 
 

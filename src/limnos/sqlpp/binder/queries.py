@@ -1,10 +1,10 @@
-"""Binds queries: the scope of each clause, what GROUP BY leaves visible, and the names in ORDER BY.
+"""Binds queries: the scope of each clause, the visible names after GROUP BY, and the names in ORDER BY.
 
 May import the tree, plans, scopes and the binder of expressions. Must not know rows.
 
 After GROUP BY, or if an aggregate makes one group of all rows, only the keys, the variable of GROUP AS and outer
 variables are visible. An expression that equals a key stands for it, in nested queries too. An aggregate's argument
-sees what was visible before. ORDER BY may use aliases of SELECT, unless a variable has that name; HAVING may not.
+uses the scope before the grouping. ORDER BY may use aliases of SELECT, unless a variable has that name; HAVING may not.
 Window functions are evaluated before the LET, SELECT or ORDER BY that uses them.
 """
 
@@ -41,7 +41,7 @@ class BoundRows:
         self.everything: list[tuple[str, int]] = []
         """All variables of the block, in the order of their definitions."""
         self.grouped: list[tuple[str | None, int]] = []
-        """What `*` means after GROUP BY: the keys, the group, and the variables of its LET."""
+        """The fields of `*` after GROUP BY: the keys, the group, and the variables of its LET."""
 
     def bind(self, more: Mapping[str, int], *, iterates: str | None = None) -> None:
         """Add variables. `iterates` names the one that FROM iterates over."""
@@ -81,11 +81,11 @@ class QueryBinder(WindowBinder):
     def order_of_output(
         self, items: tuple[tree.OrderItem, ...], scope: VariableScope, *, slot: int
     ) -> tuple[plan.Order, ...]:
-        """Bind ORDER BY after UNION ALL, where an identifier is a field of the result."""
+        """Bind ORDER BY after UNION ALL, in which an identifier is a field of the result."""
         return self.orders(items, VariableScope(scope, fields_of=(("$", slot),)))
 
     def lets(self, nodes: tuple[tree.Let, ...], scope: VariableScope) -> tuple[tuple[plan.Let, ...], VariableScope]:
-        """Bind LET or WITH; each sees those before it."""
+        """Bind LET or WITH; each variable may use those before it."""
         lets = []
         for node in nodes:
             value = self.expression(node.value, scope.as_source())
@@ -130,7 +130,7 @@ class QueryBinder(WindowBinder):
         return plan.Block(node.at, sources, lets, where, group, steps, having, windows, select), ordered
 
     def block_lets(self, nodes: tuple[tree.Let, ...], rows: BoundRows) -> StepsBeforeSelect:
-        """Bind LET of a block. Its variables are no rows, so a bare identifier is never a field of them."""
+        """Bind LET of a block. Its variables are not iterated, so a bare identifier is never a field of them."""
         lets: list[plan.Let | plan.WindowCall] = []
         for node in nodes:
             steps = self.let(node, rows.scope)
@@ -285,14 +285,16 @@ class QueryBinder(WindowBinder):
     # SELECT and ORDER BY.
 
     def names_of(self, node: tree.Select) -> list[str | None]:
-        """The names of SELECT's values. Those without one are numbered through the statement, outer blocks first."""
+        """The names of SELECT's projections. Those without a name are numbered through the statement, outer blocks
+        first.
+        """
         return [
             self.unnamed() if one.value is not None and not one.every and one.name is None else one.name
             for one in node.projections
         ]
 
     def unnamed(self) -> str:
-        """The next name of a value without one: `$1`, `$2`."""
+        """The next generated name of a projection: `$1`, `$2`."""
         self.unnamed_count += 1
         return f"${self.unnamed_count}"
 
@@ -327,7 +329,7 @@ class QueryBinder(WindowBinder):
         group: plan.Group | None,
         scope: VariableScope,
     ) -> Iterator[tuple[str | None, plan.Expression]]:
-        """Bind one projection: its values, and their names but for `value.*`.
+        """Bind one projection: its values, and their names except for `value.*`.
 
         `*` has a field for each variable of FROM and LET, or after GROUP BY for each key, the group's variable, and
         each variable of its LET.
@@ -344,10 +346,10 @@ class QueryBinder(WindowBinder):
     def aliases(
         self, node: tree.Select, scope: VariableScope, *, shared: list[plan.Let]
     ) -> dict[str, Callable[[], plan.Expression]]:
-        """The functions that bind the expressions that SELECT names, for ORDER BY; variables come first.
+        """The functions that bind SELECT's named expressions, for ORDER BY; variables take precedence.
 
-        A nested query cannot contain aggregates of this block. For it the value is added to `shared`, to be evaluated
-        before.
+        A nested query cannot contain aggregates of this block, so their values are added to `shared` and evaluated
+        before it.
         """
         depth, group = self.depth, self.group
         slots: dict[str, int] = {}
@@ -376,7 +378,9 @@ class QueryBinder(WindowBinder):
 
 
 def _is_implied(key: tree.GroupKey) -> bool:
-    """Whether the name of a key is that of its path. Of several such keys the first has the name."""
+    """Whether the name of a key is derived from its path. If several keys have the same derived name, the first has
+    precedence.
+    """
     value = key.value
     last = value.steps[-1] if isinstance(value, tree.PathExpression) and value.steps else None
     return isinstance(last, tree.FieldStep) and last.name == key.variable

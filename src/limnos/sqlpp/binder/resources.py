@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp.binder.names import Dataverse, NameResolver
 
 RESOURCES: Final = ""
-"""First part of such a source's dataverse; the function and the dataset's own dataverse follow."""
+"""The first part of such a source's dataverse; the function and the dataset's own dataverse follow."""
 FUNCTIONS: Final = frozenset({"dataset_resources", "storage_components"})
 ARGUMENTS: Final = 2
 UNSUPPORTED: Final = 4

@@ -3,7 +3,7 @@
 May import `errors` and plans. Must not know the syntax tree. A scope adds variables to an outer scope. `SlotCounter`
 numbers the slots of a statement.
 
-The rule (asterixdb.md, 3.4): a variable takes precedence. Else, where a source of rows may stand (`sources`), the
+The rule (asterixdb.md, 3.4): a variable takes precedence. Else, in the position of a source of rows (`sources`), the
 identifier begins a dataset's name. Else it is a field of the only variable that this block's FROM has bound; with none
 or several it is an error.
 """
@@ -43,7 +43,7 @@ class VariableScope:
 
     `fields_of` are the names and slots of variables of which a bare identifier may be a field; None if this is no
     block's scope. With `sources` an identifier that is no variable is a dataset. `aliases` bind the expressions to
-    which SELECT gives names. `group` is the group after whose GROUP BY this scope stands.
+    which SELECT gives names. `group` is the group of the preceding GROUP BY.
     """
 
     __slots__ = ("aliases", "fields_of", "group", "outer", "sources", "variables")
@@ -66,7 +66,7 @@ class VariableScope:
         self.group = group
 
     def alias(self, name: str) -> Callable[[], Expression] | None:
-        """The function that binds what SELECT calls by this name; None if an inner variable has the name, too."""
+        """The function that binds SELECT's expression with this name; None if an inner variable has the same name."""
         scope: VariableScope | None = self
         while scope is not None and name not in scope.variables:
             if name in scope.aliases:
@@ -96,7 +96,7 @@ class VariableScope:
         return VariableScope(self, variables, fields_of=self.fields_of, sources=self.sources)
 
     def as_source(self, *, implies_fields: bool = False) -> VariableScope:
-        """A scope with the same variables, for the position of a source of rows.
+        """A scope with the same variables, for a source of rows.
 
         With `implies_fields` an identifier that is no dataset may be a field of the only variable of FROM.
         """
@@ -114,7 +114,7 @@ class VariableScope:
 
 
 class GroupBinding:
-    """What expressions after GROUP BY may use: the keys, and the scope of an aggregate's argument.
+    """The names that expressions after GROUP BY may use: the keys, and the scope of an aggregate's argument.
 
     A key is the outline of its expression, its slot and its name.
     """

@@ -71,7 +71,9 @@ class WindowBinder(ExpressionBinder):
     def over_variable(
         self, node: tree.Call, window: tree.Window, *, variable: tree.GroupVariable, scope: VariableScope
     ) -> plan.Expression:
-        """Bind `f(…) OVER w AS (…)` of a function of arrays: `w` is the array of the frame's rows, as of GROUP AS."""
+        """Bind `f(…) OVER w AS (…)` for a function of arrays: `w` is the array of the frame's rows, in the form of
+        GROUP AS.
+        """
         if self.rows is None or self.windows is None:
             raise compilation("A variable of a window can stand in SELECT, LET and ORDER BY alone", window.at)
         names = None if variable.fields is None else {field.variable: field.name for field in variable.fields}

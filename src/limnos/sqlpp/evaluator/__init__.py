@@ -1,7 +1,7 @@
-"""The evaluator executes bound statements in plain Python. It defines what SQL++ means here.
+"""The evaluator executes bound statements in plain Python. It defines the semantics of SQL++ in Limnos.
 
-May import plans, functions and `values`. Must not know a store, a caller or an engine: the caller supplies a function
-that gives a dataset's objects, and a budget that limits the work.
+May import plans, functions and `values`. Must not know stores, users or engines: the caller supplies a function that
+returns a dataset's objects, and a budget that limits the work.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def results(
 
     Args:
         bound: The query.
-        rows: Gives the objects of a dataset, by dataverse and name.
-        budget: Limits the work; a default budget without.
-        arguments: Values of variables that are bound from outside, by slot.
+        rows: Returns the objects of a dataset, by dataverse and name.
+        budget: Limits the work; None for a default budget.
+        arguments: Values of the variables that the caller binds, by slot.
 
     Raises:
         SqlppError: While results are taken: a value has a wrong type, a number overflows, or the budget is used up.

@@ -1,8 +1,8 @@
-"""Limits of one statement: rows that it visits, values that it holds, and a time limit that the caller checks.
+"""Limits of one statement: the number of visited rows and of values in memory, and a time limit that the caller checks.
 
-May import `errors`, the costs of functions and `values`. Must not know plans. Steps are counted instead of time, so a
-statement is refused on every machine alike. `stop` is called every 1024 steps and may raise, for a deadline or a
-disconnected caller.
+May import `errors`, the costs of functions and `values`. Must not know plans. Steps are counted instead of time, so the
+limit is the same on every machine. `stop` is called every 1024 steps and may raise, for a deadline or a disconnected
+caller.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROW_UNITS = 8
 SLOTS_SHIFT = 4
 """A row costs one more unit for every `1 << SLOTS_SHIFT` variables of the statement."""
 KEPT_UNITS = 16
-"""Units for each row that is held: its share of a sort."""
+"""The units for each row in memory: its share of a sort."""
 
 
 class Budget:
@@ -45,7 +45,7 @@ class Budget:
         """Warnings of the statement, each text once."""
 
     def warn(self, warning: SqlppError) -> None:
-        """Add a warning, unless there are many."""
+        """Add a warning, up to a maximum number."""
         if len(self.warnings) < WARNINGS_MAX:
             self.warnings.setdefault(warning.text, warning)
 
@@ -58,7 +58,7 @@ class Budget:
             self.stop()
 
     def keep(self, count: int = 1) -> None:
-        """Count rows that are held at the same time. Raises SqlppError if there are too many."""
+        """Count rows that are in memory at the same time. Raises SqlppError if there are too many."""
         self.kept -= count
         if self.kept < 0:
             raise compilation("The query keeps too many rows for the evaluator; make it select less")
@@ -68,7 +68,7 @@ class MeteredBudget(Budget):
     """A budget in units of work, charged before each piece of work, for evaluation on an event loop.
 
     Every node of the plan, every call and every row is charged, in proportion to the size of its values. So no
-    statement takes longer than its units allow. Raises BudgetSpent where a plain budget would go on.
+    statement takes longer than its units allow. Raises BudgetSpent when the units are used up.
     """
 
     __slots__ = ("row_units", "units")
@@ -91,7 +91,7 @@ class MeteredBudget(Budget):
             raise BudgetSpent
 
     def keep(self, count: int = 1) -> None:
-        """Charge rows that are held and may be sorted. Raises BudgetSpent."""
+        """Charge rows that are kept in memory and may be sorted. Raises BudgetSpent."""
         self.spend(count * KEPT_UNITS)
 
     def charge(self, cost: Cost | None, arguments: Sequence[Value], *, base: int = CALL) -> None:

@@ -1,6 +1,6 @@
 """The state that the functions of one statement share during evaluation.
 
-May import plans, `values` and the budget. Must not know how a query is evaluated: it is given the function for that.
+May import plans, `values` and the budget. Must not know how a query is evaluated: the function for that is passed in.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row]
 
 
 def _warned(node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext) -> Callable[..., Value]:
-    """The same aggregate over an array, which warns of items that it leaves out."""
+    """The same aggregate over an array, with a warning about ignored items."""
     name = node.function.name.partition("_")[2]
 
     def warned(*values: Value) -> Value:
@@ -321,7 +321,8 @@ def _bag(node: plan.BagOf, working: EvaluationContext) -> Callable[[Row], Value]
 
 
 def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], Value]:
-    """The work of an object constructor. Of several fields with one name the first stays, with a warning.
+    """The function that evaluates an object constructor. If several fields have one name, the first is kept, with a
+    warning.
 
     As in AsterixDB, a literal name comes before a computed one, and a computed constant before a name that depends on
     the row.
@@ -345,7 +346,7 @@ def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], 
 
 
 def _name_rank(name: plan.Expression) -> int:
-    """How early the name of a field is known: 0 for a literal, 1 for another constant, 2 for what a row decides."""
+    """How early the name of a field is known: 0 for a literal, 1 for another constant, 2 if it depends on the row."""
     if isinstance(name, plan.Constant):
         return 0
     waiting: list[plan.Expression] = [name]
@@ -376,7 +377,7 @@ def _subquery(node: plan.Subquery, working: EvaluationContext) -> Callable[[Row]
 
 
 def source_items(value: Value, node: plan.PlanNode) -> tuple[Value, ...]:
-    """The items of a source of rows; none if it is NULL or MISSING.
+    """The items of a source of rows; empty for NULL or MISSING.
 
     Raises SqlppError (ASX0004) if it is no collection.
     """

@@ -2,8 +2,8 @@
 
 May import plans, `values` and the functions of expressions. Must not know how rows go through a block. The result
 contains all *possible* partners: the condition is still evaluated, so NULL, MISSING and deep equality keep their
-meaning. The order is that of nested loops. An item or row whose key cannot be computed may be the partner of any:
-evaluating the condition then raises the error.
+meaning. The order is that of nested loops. An item or row whose key cannot be computed is a possible partner of every
+other: evaluating the condition then raises the error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SurroundingSlots(NamedTuple):
-    """The slots of a block that are filled before a source and after it."""
+    """The slots of a block that are filled before and after a source."""
 
     earlier: frozenset[int]
     later: frozenset[int]
@@ -60,7 +60,9 @@ def is_uncorrelated(node: plan.ForEach, around: SurroundingSlots) -> bool:
 def keys_of(
     node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots, working: EvaluationContext
 ) -> JoinKeys | None:
-    """The equalities between a source and earlier ones, from its own condition or from WHERE; None without any."""
+    """The equalities between a source and earlier ones, from its own condition or from WHERE; None if there are
+    none.
+    """
     own = own_slots(node)
     results = [sides for each in conjuncts(node.condition, where) if (sides := _sides(each, own, around=around))]
     if not results:
@@ -83,7 +85,7 @@ def conjuncts(*conditions: plan.Expression | None) -> Iterator[plan.Expression]:
 def _sides(
     node: plan.Expression, own: frozenset[int], *, around: SurroundingSlots
 ) -> tuple[plan.Expression, plan.Expression] | None:
-    """The operands of an equality between earlier sources and this one, in this order; None for another expression."""
+    """The operands of an equality between earlier sources and this one, in this order; None for other expressions."""
     if not isinstance(node, plan.Operate) or node.operators != ("=",):
         return None
     one, other = node.operands
@@ -97,7 +99,7 @@ def _sides(
 
 
 def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
-    """The slots of the variables in an expression; None if its value may differ each time."""
+    """The slots of the variables in an expression; None if its value is not deterministic."""
     waiting: list[object] = [node]
     results = set()
     while waiting:
@@ -133,7 +135,9 @@ class JoinPartners:
         self._unsure: list[tuple[int, Value]] = []
 
     def of(self, row: Row) -> Iterable[tuple[int, Value]]:
-        """The possible partners of a row, in order; all items without keys. The first row is not worth an index."""
+        """The possible partners of a row, in order; all items if there are no keys. The index is built at the second
+        row.
+        """
         keys = self._keys
         if keys is None or not self._asked:
             self._asked = True

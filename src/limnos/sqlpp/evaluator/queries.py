@@ -1,8 +1,7 @@
 """Evaluates queries: rows from sources, filtered, grouped, ordered and limited.
 
-May import plans, `values` and the sibling modules. Must not know where a dataset's objects come from: it is given a
-function for that. A row is a list with a value for each variable. Each source copies the row, so stored rows do not
-change.
+May import plans, `values` and the sibling modules. Must not know the origin of a dataset's objects: a function for that
+is passed in. A row is a list with a value for each variable. Each source copies the row, so stored rows do not change.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 def working_of(
     rows: Callable[[tuple[str, ...], str], Iterable[Value]], *, budget: Budget, slots: int
 ) -> EvaluationContext:
-    """Create the evaluation context of one statement. `rows` gives the objects of a dataset."""
+    """Create the evaluation context of one statement. `rows` returns the objects of a dataset."""
     return EvaluationContext(rows, budget=budget, slots=slots, queries=query_of)
 
 
@@ -61,7 +60,7 @@ def _arm(
 
 
 def _count(work: Callable[[Row], Value] | None, row: Row) -> int | None:
-    """The value of LIMIT or OFFSET: an integer, at least 0; NULL and MISSING count as 0. Raises SqlppError."""
+    """The value of LIMIT or OFFSET: an integer of at least 0; NULL and MISSING count as 0. Raises SqlppError."""
     if work is None:
         return None
     value = work(row)
@@ -102,7 +101,7 @@ class _DescendingKey(bytes):
 
 
 def ordering_of(items: tuple[plan.Order, ...], working: EvaluationContext) -> Callable[[Row], Key] | None:
-    """The function that gives a row's sort key; None without ORDER BY."""
+    """The function that returns a row's sort key; None if there is no ORDER BY."""
     if not items:
         return None
     parts = [(work_of(item.value, working), item.descending, item.nulls_first) for item in items]
@@ -137,7 +136,7 @@ def _ordered_output(
 def block_of(
     node: plan.Block, order: Callable[[Row], Key] | None, *, working: EvaluationContext
 ) -> Callable[[Row], Iterator[Value]]:
-    """The function that yields a block's results. Includes the ORDER BY of its query if that sees the block's rows."""
+    """The function that yields a block's results. It includes the query's ORDER BY if that uses the block's rows."""
     sources = [
         _source_of(source, None if node.lets else node.where, around=around, working=working)
         for source, around in zip(node.sources, surrounding_slots_of(node), strict=True)
@@ -226,7 +225,9 @@ def _distinct_values(results: Iterable[Value], working: EvaluationContext) -> It
 
 
 def _select_of(node: plan.Select, working: EvaluationContext) -> Callable[[Row], Value]:
-    """The work of SELECT. Of several fields with one name, which only `value.*` can add, the last one stays."""
+    """The function that evaluates SELECT. If several fields have one name, which only `value.*` can cause, the last one
+    is kept.
+    """
     if node.value is not None:
         return work_of(node.value, working)
     projections = [(projection.name, work_of(projection.value, working)) for projection in node.projections]
@@ -255,7 +256,7 @@ def _select_of(node: plan.Select, working: EvaluationContext) -> Callable[[Row],
 
 
 def without(value: Value, path: tuple[str, ...]) -> Value:
-    """A value without the field at a path. On the way, the field is removed from each item of an array."""
+    """A value without the field at a path. If the path leads through an array, the field is removed from each item."""
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(without(item, path) for item in value)
     if not isinstance(value, dict) or path[0] not in value:
@@ -275,7 +276,7 @@ def _source_of(
 
     Args:
         node: The source.
-        where: A condition that all rows must meet in the end; its equalities help to find partners.
+        where: The WHERE condition, whose equalities help to find partners.
         around: The slots of earlier and later sources; None for the first source.
         working: The context.
     """
@@ -360,7 +361,7 @@ def _right(
 
 
 def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterator[Row], Row], Iterator[Row]]:
-    """The work of GROUP BY: the groups in the order of their keys, each grouping set after the other."""
+    """The function that evaluates GROUP BY: the groups in the order of their keys, one grouping set after the other."""
     keys = [(slot, work_of(value, working)) for slot, value in node.keys]
     slots = [slot for slot, _ in node.keys]
     fields = [(name, work_of(value, working)) for name, value in node.members]

@@ -48,7 +48,7 @@ def windows_of(
     *,
     ordering: Callable[[tuple[plan.Order, ...], EvaluationContext], Callable[[Row], Key] | None],
 ) -> Callable[[Iterable[Row]], list[Row]] | None:
-    """The function that fills the slots of a block's window functions; None without any."""
+    """The function that fills the slots of a block's window functions; None if there are none."""
     if not calls:
         return None
     filled = [_window_filler(call, working, ordering=ordering) for call in calls]

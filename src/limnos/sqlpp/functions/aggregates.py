@@ -2,8 +2,8 @@
 
 May import the table and `values`. Must not know rows. Each exists in three forms. `sum(x)` works over a group and
 `array_sum(a)` over an array; both skip NULL and MISSING. `strict_sum(a)` does not: one NULL or MISSING makes the result
-NULL. Without values `count` is 0 and the others are NULL. `sum` and `avg` leave out values that are no numbers, of
-which the statement is warned; the statistics refuse them.
+NULL. Without values `count` is 0 and the others are NULL. `sum` and `avg` ignore values that are no numbers, with a
+warning; the statistical functions raise an error.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def count(values: list[Value]) -> Value:
 def total(values: list[Value]) -> Value:
     """The sum of the numbers: a bigint for integers of any width, a double if one is not an integer.
 
-    Other values are left out, so their sum is 0. NULL without values. Raises SqlppError if a sum of integers does not
-    fit a bigint.
+    Other values are ignored, so their sum is 0. NULL if there are no values. Raises SqlppError if a sum of integers
+    does not fit a bigint.
     """
     result: Value = 0 if values else None
     for value in values:
@@ -55,7 +55,7 @@ def strict_total(values: list[Value]) -> Value:
 
 
 def average(values: list[Value]) -> Value:
-    """The mean of the numbers, as a double. Other values are left out."""
+    """The mean of the numbers, as a double. Other values are ignored."""
     numbers = [float(known) for value in values if (known := number(value)) is not None]
     return math.fsum(numbers) / len(numbers) if numbers else None
 
@@ -99,7 +99,7 @@ def _extreme(values: list[Value], *, greatest: bool) -> Value:
 
 
 def _numbers(values: list[Value]) -> list[float] | None:
-    """The values as doubles; None without values, or if one is no number."""
+    """The values as doubles; None if there are none, or if one is no number."""
     results = [number(value) for value in values]
     known = [float(value) for value in results if value is not None]
     return known if known and len(known) == len(results) else None
@@ -108,7 +108,7 @@ def _numbers(values: list[Value]) -> list[float] | None:
 def _moments(values: list[Value], *, function: str) -> tuple[int, list[float]] | None:
     """The number of values, and the sums of the second, third and fourth powers of their deviations from the mean.
 
-    None without values. Raises SqlppError if one is no number.
+    None if there are no values. Raises SqlppError if one is no number.
     """
     stray = strays(values)
     if stray is not None:
@@ -130,13 +130,13 @@ def _stray_error(function: str, values: list[Value], *, stray: Value) -> SqlppEr
 
 
 def variance_of_sample(values: list[Value], *, function: str = "var_samp") -> float | None:
-    """The sample variance; None for one value. `function` is the name that an error has."""
+    """The sample variance; None for one value. `function` is the name in errors."""
     moments = _moments(values, function=function)
     return None if moments is None or moments[0] < 2 else moments[1][0] / (moments[0] - 1)
 
 
 def variance_of_population(values: list[Value], *, function: str = "var_pop") -> float | None:
-    """The population variance. `function` is the name that an error has."""
+    """The population variance. `function` is the name in errors."""
     moments = _moments(values, function=function)
     return None if moments is None else moments[1][0] / moments[0]
 

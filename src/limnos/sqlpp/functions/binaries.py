@@ -53,7 +53,7 @@ def binary_length(value: Value) -> Value:
 def sub_binary(value: Value, first: Value, *length: Value) -> Value:
     """A part of a binary, from an offset counted from 0, to the end or of a given length.
 
-    Bytes outside are left out.
+    Bytes outside are ignored.
     """
     start, count = whole(first), whole(length[0]) if length else None
     if not isinstance(value, bytes) or start is None or (length and count is None):
@@ -73,7 +73,7 @@ def binary_concat(values: Value) -> Value:
 
 
 def _register_reader(name: str) -> None:
-    """Register the function that reads a binary from text of a form; a binary stays as it is."""
+    """Register the function that reads a binary from text in a format; a binary is returned unchanged."""
 
     def run(value: Value) -> Value:
         return value if isinstance(value, bytes) else parse_binary(value, name)
@@ -105,7 +105,7 @@ def sha1_base64(value: Value) -> Value:
 
 @scalar("find_binary", least=2, most=3, cost=product_cost)
 def find_binary(value: Value, part: Value, *first: Value) -> Value:
-    """The offset of the first occurrence of a part, from an offset on; -1 without one."""
+    """The offset of the first occurrence of a part, starting at an offset; -1 if there is none."""
     start = whole(first[0]) if first else 0
     if not isinstance(value, bytes) or not isinstance(part, bytes) or start is None:
         return None

@@ -1,8 +1,8 @@
 """Functions of arrays and multisets.
 
-May import the table and `values`. Must not know plans. Items are compared as DISTINCT compares them, also NULL and
-MISSING. The result is NULL for a value that is no collection and for a position outside. A result is an array for an
-array and a multiset for a multiset.
+May import the table and `values`. Must not know plans. Items are compared as by DISTINCT, including NULL and MISSING.
+The result is NULL for a value that is no collection and for a position outside of it. A result is an array for an array
+and a multiset for a multiset.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ITEMS_MAX = 1_000_000
-"""Most items that a function creates from numbers."""
+"""The maximum number of items that a function creates from numbers."""
 
 Items = tuple[Value, ...]
 
@@ -41,7 +41,7 @@ def items(value: Value) -> Items | None:
 
 
 def as_collection_like(model: Value, result: Items | list[Value]) -> Value:
-    """The items as a multiset if the model is one, else as an array."""
+    """The items as a multiset if `model` is one, else as an array."""
     return Bag(result) if isinstance(model, Bag) else tuple(result)
 
 
@@ -106,7 +106,7 @@ def contains(value: Value, target: Value) -> Value:
 
 @scalar("array_position", least=2, cost=match_cost)
 def position(value: Value, target: Value) -> Value:
-    """The position of the first equal item, counted from 0; -1 without any."""
+    """The position of the first equal item, counted from 0; -1 if there is none."""
     elements = items(value)
     if elements is None:
         return None
@@ -226,7 +226,7 @@ def repeat(value: Value, count: Value) -> Value:
 
 @scalar("array_range", least=2, most=3, cost=range_cost)
 def array_range(start: Value, end: Value, step: Value = 1) -> Value:
-    """Numbers from `start` to `end`, which is excluded; none for steps of 0."""
+    """Numbers from `start` to `end` (exclusive); empty for a step of 0."""
     first, last, by = number(start), number(end), number(step)
     if first is None or last is None or by is None:
         return None
@@ -245,7 +245,7 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
 
 @scalar("range", least=2, cost=range_cost)
 def whole_range(start: Value, end: Value) -> Value:
-    """Integers from `start` to `end`, which is included."""
+    """Integers from `start` to `end` (inclusive)."""
     first, last = whole(start), whole(end)
     if first is None or last is None:
         return None
@@ -260,7 +260,7 @@ def _require_item_count(count: int) -> None:
 
 @scalar("array_slice", least=2, most=3, cost=linear_cost)
 def array_slice(value: Value, start: Value, *end: Value) -> Value:
-    """The items from `start` to `end`, which is excluded; NULL if a position is outside."""
+    """The items from `start` to `end` (exclusive); NULL if a position is outside."""
     elements, first = items(value), whole(start)
     last = None if elements is None else whole(end[0]) if end else len(elements)
     if elements is None or first is None or last is None:
@@ -290,7 +290,7 @@ def union(*values: Value) -> Value:
 
 @scalar("array_intersect", least=2, most=ANY_NUMBER, cost=compare_cost)
 def intersect(*values: Value) -> Value:
-    """The distinct items that all collections contain; NULL and MISSING are left out."""
+    """The distinct items that all collections contain; NULL and MISSING are ignored."""
     sets = _sets(values)
     elements = items(values[0])
     if sets is None or elements is None:
@@ -337,7 +337,7 @@ def odd_difference(*values: Value) -> Value:
 
 
 def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> None:
-    """Register a function of an array and two positions; a negative position counts from the end."""
+    """Register a function of an array and two positions; negative positions count from the end."""
 
     def run(value: Value, *expected: Value) -> Value:
         elements, places = items(value), tuple(map(whole, expected))
@@ -404,7 +404,7 @@ def star(value: Value) -> Value:
 
 @scalar("subset_collection", least=3, cost=linear_cost)
 def subset(value: Value, start: Value, count: Value) -> Value:
-    """So many items of an array from an offset on."""
+    """A number of items of an array, starting at an offset."""
     elements, first, number_of = items(value), whole(start), whole(count)
     if elements is None or first is None or number_of is None or first < 0:
         return None

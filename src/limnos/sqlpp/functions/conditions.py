@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _first(name: str, passed: Callable[[Value], bool], *more: str, numeric: bool = False) -> None:
     """Register a function for the first argument that `passed` does not skip; NULL if all are skipped.
 
-    A `numeric` one also skips MISSING, and gives NULL when it comes to a value that is no number.
+    If `numeric`, it also skips MISSING, and returns NULL at a value that is no number.
     """
 
     def run(*values: Value) -> Value:
@@ -83,13 +83,13 @@ def nvl2(value: Value, known: Value, unknown: Value) -> Value:
 
 @scalar("greatest", least=1, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def greatest(*values: Value) -> Value:
-    """The greatest known value; NULL without any, or if two values cannot be compared."""
+    """The greatest known value; NULL if there is none, or if two values cannot be compared."""
     return _extreme(values, greatest=True)
 
 
 @scalar("least", least=1, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def least(*values: Value) -> Value:
-    """The least known value; NULL without any, or if two values cannot be compared."""
+    """The least known value; NULL if there is none, or if two values cannot be compared."""
     return _extreme(values, greatest=False)
 
 

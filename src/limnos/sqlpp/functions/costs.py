@@ -14,7 +14,7 @@ from typing import Final
 from limnos.sqlpp.values.model import Bag, Value
 
 Cost = Callable[[Sequence[Value], int], int]
-"""From the arguments and the remaining units to the units of the call.
+"""A function from the arguments and the remaining units to the units of the call.
 
 The result is larger than the remaining units if counting stopped.
 """
@@ -31,7 +31,7 @@ UNBOUNDED: Final = 1 << 62
 
 
 def weight_of(value: Value, most: int, *, shift: int = SHIFT) -> int:
-    """The units for one walk over a value; `most + 1` or more if it is heavier than `most`."""
+    """The units for one walk over a value; `most + 1` or more if they exceed `most`."""
     total = 0
     waiting = [value]
     while waiting:
@@ -63,49 +63,49 @@ def _sum(arguments: Sequence[Value], most: int, *, shift: int = SHIFT) -> int:
 
 
 def unit_cost(_arguments: Sequence[Value], _most: int) -> int:
-    """One unit: the function passes its arguments on or only checks their type."""
+    """One unit, for a function that returns its arguments or only checks their type."""
     return 1
 
 
 def linear_cost(arguments: Sequence[Value], most: int) -> int:
-    """The function walks each argument once, or creates a result of that size."""
+    """The cost of a function that walks each argument once, or creates a result of that size."""
     return _sum(arguments, most)
 
 
 def character_cost(arguments: Sequence[Value], most: int) -> int:
-    """The function inspects each character of a string."""
+    """The cost of a function that inspects each character of a string."""
     return _sum(arguments, most, shift=0)
 
 
 def print_cost(arguments: Sequence[Value], most: int) -> int:
-    """The function writes its arguments as text."""
+    """The cost of a function that writes its arguments as text."""
     return PRINTED_EACH * _sum(arguments, most // PRINTED_EACH)
 
 
 def compare_cost(arguments: Sequence[Value], most: int) -> int:
-    """The function builds keys of all items, to compare, sort or look them up."""
+    """The cost of a function that builds keys of all items, to compare, sort or look them up."""
     return COMPARED_EACH * _sum(arguments, most // COMPARED_EACH)
 
 
 def product_cost(arguments: Sequence[Value], most: int) -> int:
-    """The function combines each item or character of the first argument with each of the others."""
+    """The cost of a function that combines each item or character of the first argument with each of the others."""
     first, rest = _sum(arguments[:1], most, shift=0), _sum(arguments[1:], most, shift=0)
     return first * max(1, rest)
 
 
 def quadratic_cost(arguments: Sequence[Value], most: int) -> int:
-    """The function combines each item of the arguments with each other one."""
+    """The cost of a function that combines each item of the arguments with each other one."""
     total = _sum(arguments, most)
     return total * total
 
 
 def match_cost(arguments: Sequence[Value], most: int) -> int:
-    """The function compares each item of the first argument with each of the others."""
+    """The cost of a function that compares each item of the first argument with each of the others."""
     return COMPARED_EACH * product_cost(arguments, most // COMPARED_EACH)
 
 
 def repeat_cost(at: int) -> Cost:
-    """The cost of repeating the other arguments as often as argument number `at` says."""
+    """The cost of repeating the other arguments by the number in argument `at`."""
 
     def cost(arguments: Sequence[Value], most: int) -> int:
         others = [argument for place, argument in enumerate(arguments) if place != at]
@@ -129,5 +129,5 @@ def range_cost(arguments: Sequence[Value], most: int) -> int:
 
 
 def unbounded_cost(_arguments: Sequence[Value], _most: int) -> int:
-    """More than any budget, so that the function never runs on the event loop. Used for regular expressions."""
+    """A cost above any budget, for functions that must not run on the event loop, such as regular expressions."""
     return UNBOUNDED

@@ -1,9 +1,9 @@
 """Parsing and printing of dates and times by a pattern.
 
-May import the table, `times` and `values`. Must not know plans. A letter of a pattern stands for a part, repeated for
-its number of digits: `Y` year, `M` month (`MMM` an English abbreviation), `D` day, `h` hour, `m` minute, `s` second,
-`n` fraction of a second, `a` `am` or `pm`. Other characters stand for themselves. `|` separates patterns, which are
-tried in order when a text is parsed. The result is NULL for a text or value that does not fit.
+May import the table, `times` and `values`. Must not know plans. A letter of a pattern stands for a part and is repeated
+for the number of digits: `Y` year, `M` month (`MMM` an English abbreviation), `D` day, `h` hour, `m` minute, `s`
+second, `n` fraction of a second, `a` `am` or `pm`. Other characters stand for themselves. `|` separates patterns, which
+are tried in order when a text is parsed. The result is NULL for a text or value that does not fit.
 """
 
 from __future__ import annotations

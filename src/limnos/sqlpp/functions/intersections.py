@@ -1,8 +1,8 @@
 """Whether two shapes have a point in common.
 
-May import the table and `values`. Must not know plans. GEOS computes with points, lines and polygons; a circle is its
-centre and a distance, so that no polygon stands for it. Shapes that touch intersect, with two exceptions of
-AsterixDB's: a point on the right or the lower edge of a polygon is outside of it, and parallel lines do not intersect.
+May import the table and `values`. Must not know plans. GEOS computes with points, lines and polygons; a circle is
+handled exactly, by its centre and radius. Shapes that touch intersect, with two exceptions as in AsterixDB: a point on
+the right or the lower edge of a polygon is outside of it, and parallel lines do not intersect.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _is_inside(point: Point, polygon: Polygon) -> bool:
 
 
 def _is_parallel(one: Line, other: Line) -> bool:
-    """Whether two lines have one direction."""
+    """Whether two lines are parallel."""
     (ax, ay, bx, by), (cx, cy, dx, dy) = one.coordinates, other.coordinates
     return (bx - ax) * (dy - cy) == (by - ay) * (dx - cx)
 
@@ -57,7 +57,7 @@ def _radius(shape: Plane) -> float:
 
 
 def _geometry(shape: Plane) -> BaseGeometry:
-    """A shape as GEOS has it; the centre of a circle."""
+    """A shape as a GEOS geometry; for a circle its centre."""
     from shapely import geometry  # noqa: PLC0415 - takes a second, and few servers compute with shapes
 
     known = shape.coordinates

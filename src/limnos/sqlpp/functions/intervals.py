@@ -65,7 +65,7 @@ for _kind, _type in (("date", Date), ("time", Time), ("datetime", DateTime)):
 
 
 def _register_part(name: str, part: Callable[[Interval], Moment]) -> None:
-    """Register the function for an end, and those that give NULL unless the end is of a type."""
+    """Register the function for an end, and the typed variants, which return NULL if the end has another type."""
 
     def run(value: Value) -> Value:
         return part(value) if isinstance(value, Interval) else None
@@ -125,7 +125,7 @@ for _name, _holds in {
 
 @scalar("get_overlapping_interval", least=2, cost=unit_cost)
 def overlap(one: Value, other: Value) -> Value:
-    """The interval that both contain; NULL if they do not overlap."""
+    """The intersection of two intervals; NULL if they do not overlap."""
     if not isinstance(one, Interval) or not isinstance(other, Interval) or type(one.start) is not type(other.start):
         return None
     return _make(max(one.start, other.start), min(one.end, other.end))
@@ -133,13 +133,13 @@ def overlap(one: Value, other: Value) -> Value:
 
 @scalar("interval_bin", least=3, cost=unit_cost)
 def interval_bin(value: Value, anchor: Value, size: Value) -> Value:
-    """The bin of a time among bins of a size, of which one begins at the anchor."""
+    """The interval of the bin that contains a time; bins have a size, and one of them begins at the anchor."""
     number = _bin_number(value, anchor, size=size)
     return None if number is None else _bin(anchor, number, size=size)
 
 
 def _bin_number(value: Value, anchor: Value, *, size: Value) -> int | None:
-    """The number of a time's bin; 0 begins at the anchor. None for arguments of wrong types."""
+    """The number of a time's bin; the bin at the anchor is 0. None for arguments of wrong types."""
     if not isinstance(value, Moment) or type(value) is not type(anchor) or not isinstance(anchor, Moment):
         return None
     if isinstance(size, YearMonthDuration) and size.months > 0 and not isinstance(value, Time):
@@ -156,7 +156,7 @@ def _months(value: Moment) -> int:
 
 
 def _bin(anchor: Value, number: int, *, size: Value) -> Value:
-    """The bin of a number. The end of a time of day is not wrapped at midnight."""
+    """The bin with a number. The end of a time of day is not wrapped at midnight."""
     if isinstance(anchor, Time) and isinstance(size, DayTimeDuration):
         return Interval(Time(anchor.ms + number * size.ms), Time(anchor.ms + (number + 1) * size.ms))
     return _make(_edge(anchor, number, size=size), _edge(anchor, number + 1, size=size))

@@ -28,7 +28,7 @@ def parse_json(text: Value) -> Value:
 
 
 def _value(parsed: object) -> Value:
-    """A parsed value whose arrays are tuples."""
+    """A parsed value, with its arrays as tuples."""
     if isinstance(parsed, list):
         return tuple(map(_value, parsed))
     if isinstance(parsed, dict):

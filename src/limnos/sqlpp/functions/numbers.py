@@ -28,7 +28,7 @@ def number(value: Value) -> int | float | None:
 
 
 def whole(value: Value) -> int | None:
-    """The value as an integer, also for a double without fraction; None for another value."""
+    """The value as an integer, including a double without fraction; None for another value."""
     result = number(value)
     if isinstance(result, float):
         return int(result) if result.is_integer() else None
@@ -50,7 +50,7 @@ def sign(value: Value) -> Value:
 
 
 def _round_value(value: Value, how: Callable[[float], float]) -> Value:
-    """Round a double or a float and keep its type; integers stay as they are."""
+    """Round a double or a float and keep its type; integers are returned unchanged."""
     result = number(value)
     if not isinstance(result, float) or not math.isfinite(result):
         return result
@@ -165,7 +165,7 @@ def atan2(y: Value, x: Value) -> Value:
 
 @scalar("power", least=2, cost=linear_cost)
 def raised(base: Value, exponent: Value) -> Value:
-    """`base ^ exponent`"""  # noqa: D415
+    """The power `base ^ exponent`."""
     return power(base, exponent)
 
 
@@ -183,7 +183,7 @@ def euler() -> Value:
 
 @scalar("random", least=0, most=1, settled=False, cost=linear_cost)
 def chance(seed: Value = None) -> Value:
-    """A random double of at least 0 and less than 1; always the same for the same seed."""
+    """A random double from 0 (inclusive) to 1 (exclusive); the same seed gives the same number."""
     if seed is None:
         return random.random()  # noqa: S311 - not used for secrets
     result = number(seed)
@@ -234,7 +234,7 @@ def bit_count(value: Value) -> Value:
 
 @scalar("bitshift", least=2, most=3, cost=linear_cost)
 def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
-    """Shift left, or right by a negative count; with `rotate`, shifted-out bits come back at the other end."""
+    """Shift left, or right by a negative count; with `rotate`, bits that are shifted out enter at the other end."""
     result, by = _bits(value), whole(count)
     if result is None or by is None or not all(isinstance(one, bool) for one in rotate):
         return None
@@ -249,7 +249,7 @@ def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
 
 @scalar("bittest", "isbitset", least=2, most=3, cost=linear_cost)
 def bit_test(value: Value, positions: Value, *every: Value) -> Value:
-    """Whether any (with `every`, all) of the bits, counted from 1, are set."""
+    """Whether any of the bits (with `every`, all) is set; bits are counted from 1."""
     bits = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
     places = [whole(place) for place in listed]

@@ -1,7 +1,7 @@
 """Functions of objects.
 
 May import the table and `values`. Must not know plans. The result is NULL for a value that is no object. A field whose
-value would be MISSING is left out.
+value would be MISSING is omitted.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def merge(value: Value, other: Value) -> Value:
 
 @scalar("object_unwrap", least=1, cost=linear_cost)
 def unwrap(value: Value) -> Value:
-    """The value of the only field."""
+    """The value of the only field of an object."""
     return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
 
 
@@ -176,7 +176,7 @@ def add_fields(value: Value, added: Value) -> Value:
     "closed_object_constructor", "open_object_constructor", least=0, most=ANY_NUMBER, strict=False, cost=linear_cost
 )
 def construct(*parts: Value) -> Value:
-    """An object of names and values that alternate; NULL if a name is no string."""
+    """An object from alternating names and values; NULL if a name is no string."""
     fields = [(name, value) for name, value in zip(parts[::2], parts[1::2], strict=False) if isinstance(name, str)]
     return object_of(fields) if len(fields) * 2 == len(parts) else None
 
@@ -192,7 +192,7 @@ def field_by_index(value: Value, at: Value) -> Value:
 
 @scalar("get_object_field_value", least=2, cost=linear_cost)
 def field_value(value: Value, name: Value) -> Value:
-    """The value of a field; MISSING without such a field."""
+    """The value of a field; MISSING if there is no such field."""
     return value.get(name, MISSING) if isinstance(value, dict) and isinstance(name, str) else None
 
 

@@ -1,7 +1,8 @@
 """Functions with regular expressions, matched by RE2 in time linear in the text, whatever the pattern.
 
 May import the table and `values`. Must not know plans. The library is loaded with the first pattern. Patterns have
-RE2's syntax: Java's without backreferences and lookaround. Flags are letters of `ims`; positions count code points.
+RE2's syntax, which is Java's without backreferences and lookaround. Flags are letters of `ims`; positions count code
+points.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ _POSIX: Final = {
     "Graph": "graph", "Print": "print", "Blank": "blank", "Cntrl": "cntrl", "XDigit": "xdigit", "Space": "space",
     "ASCII": "ascii", "javaLowerCase": "lower", "javaUpperCase": "upper", "javaWhitespace": "space",
 }  # fmt: skip
-"""Java's names of character classes, and RE2's."""
+"""Java's names of character classes, with RE2's names."""
 MEMORY_MAX: Final = 8 << 20
-"""Most bytes of a compiled pattern; larger ones are refused."""
+"""The maximum size of a compiled pattern in bytes; larger ones are refused."""
 PATTERNS_KEPT: Final = 256
 _NAMED_CLASS: Final = re.compile(r"\\([pP])\{(\w+)\}", re.ASCII)
 
@@ -77,7 +78,7 @@ INVALID_PATTERN: Final = 1113
 
 
 def translated_pattern(pattern: str, *, has_comments: bool) -> str:
-    r"""A pattern with Java's character classes (`\p{XDigit}`) as RE2 spells them.
+    r"""A pattern with Java's character classes (`\p{XDigit}`) in RE2's notation.
 
     With `has_comments` spaces and comments from `#` to the line's end are removed, except within brackets.
     """
@@ -169,7 +170,7 @@ _function("regexp_split", "regex_split", run=_split)
 
 @scalar("regexp_replace", "regex_replace", least=3, most=4, cost=unbounded_cost)
 def replace(text: Value, pattern: Value, *rest: Value) -> Value:
-    r"""Replace every match, or the first ones if a number is given; else the last argument is flags.
+    r"""Replace every match, or the first ones if a number is given; otherwise the last argument is flags.
 
     In the new text `$1` is a group and `\$` a dollar sign.
     """

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from limnos.sqlpp.values.model import Value
 
 STEPS_MAX: Final = 1_000_000
-"""Largest product of two lengths for which an edit distance is computed."""
+"""The maximum product of two lengths for which an edit distance is computed."""
 _FAR: Final = Integer((1 << 31) - 1)
-"""The distance that a check tells beyond its limit."""
+"""The distance that a check returns if its limit is exceeded."""
 
 
 def _parts(value: Value) -> Sequence[object] | None:
@@ -45,7 +45,7 @@ def _distance(left: Value, right: Value) -> int | None:
 
 
 def _fewest_edits(one: Sequence[object], other: Sequence[object], *, is_part: bool = False) -> int:
-    """The edit distance of two sequences, or with `is_part` of the second and the nearest part of the first.
+    """The edit distance of two sequences, or with `is_part` between the second and the most similar part of the first.
 
     Raises SqlppError for sequences that are too long.
     """
@@ -135,7 +135,7 @@ def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
 
 @scalar("prefix_len_jaccard", least=2, cost=unit_cost)
 def prefix_length(length: Value, least: Value) -> Value:
-    """How many first items of a sorted list suffice to find lists of at least this similarity."""
+    """The number of first items of a sorted list that suffice to find lists of at least this similarity."""
     count, limit = whole(length), number(least)
     if count is None or limit is None or not math.isfinite(shared := Float(Float(limit) * count)):
         return None
@@ -143,7 +143,7 @@ def prefix_length(length: Value, least: Value) -> Value:
 
 
 def _prefix_jaccard(arguments: Sequence[Value]) -> tuple[float, float] | None:
-    """The similarity of two lists with the lengths of what they are the prefixes of, and the least similarity."""
+    """The similarity of two lists by their prefixes and full lengths, and the least similarity."""
     length, left, other_length, right, _, least = arguments
     one, other, sizes, limit = items(left), items(right), (whole(length), whole(other_length)), number(least)
     if one is None or other is None or sizes[0] is None or sizes[1] is None or limit is None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp.functions.costs import Cost
 
 LENGTH_MAX = 16 << 20
-"""Longest string, in code points, that a function creates."""
+"""The maximum length of a string that a function creates, in code points."""
 
 
 def require_length(length: int) -> None:
@@ -157,7 +157,7 @@ def concat(*values: Value) -> Value:
 
 @scalar("string_concat", least=1, cost=linear_cost)
 def string_concat(values: Value) -> Value:
-    """The concatenation of an array of strings; MISSING if one is."""
+    """The concatenation of an array of strings; MISSING if one of them is MISSING."""
     if isinstance(values, tuple) and any(value is MISSING for value in values):
         return MISSING
     return _join_strings(values, "") if isinstance(values, tuple) else None
@@ -165,7 +165,7 @@ def string_concat(values: Value) -> Value:
 
 @scalar("string_join", least=2, cost=linear_cost)
 def string_join(values: Value, separator: Value) -> Value:
-    """The strings of an array or multiset, joined by a separator; MISSING if one of them is."""
+    """The strings of an array or multiset, joined by a separator; MISSING if one of them is MISSING."""
     elements = items(values)
     if elements is None:
         return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_FUNCTION = 1081
 ANY_NUMBER: Literal[-1] = -1
-"""Value of `most` for an unlimited number of arguments."""
+"""The value of `most` for an unlimited number of arguments."""
 
 FunctionBody = "Callable[..., Value]"
 Kind = Literal["scalar", "aggregate", "window"]
@@ -33,7 +33,7 @@ class Function(Struct, frozen=True):
     """A function of the language.
 
     `run` takes the arguments as values; an aggregate takes the list of its argument's values. A window function is
-    evaluated elsewhere and has no `run` of its own. `settled`: equal arguments give equal results.
+    evaluated elsewhere and has no `run`. `settled`: equal arguments give equal results.
     """
 
     name: str
@@ -43,13 +43,15 @@ class Function(Struct, frozen=True):
     kind: Kind = "scalar"
     settled: bool = True
     counts_rows: bool = False
-    """An aggregate that accepts `*`."""
+    """Whether it is an aggregate that accepts `*`."""
     family: str = ""
     """The module that defines it."""
     cost: Cost | None = None
-    """The cost of a call. A function without one is never called on the event loop."""
+    """The cost of a call. A function without a cost is never called on the event loop."""
     stray: Callable[[Sequence[Value]], Value] | None = None
-    """Finds the first value that an aggregate leaves out because of its type; the statement is warned of it."""
+    """A function that finds the first value that an aggregate ignores because of its type; the statement gets a warning
+    about it.
+    """
 
     def takes(self, count: int) -> bool:
         """Whether the function takes this number of arguments."""
@@ -61,7 +63,7 @@ FUNCTIONS: dict[str, Function] = {}
 
 
 def normalize_name(name: str) -> str:
-    """A name as the table spells it."""
+    """The normal form of a function's name, as in the table."""
     return name.lower().replace("-", "_")
 
 
@@ -96,7 +98,7 @@ def scalar(
         strict: Whether NULL and MISSING arguments give NULL and MISSING without a call.
         settled: Whether equal arguments give equal results.
         cost: The cost of a call.
-        stray: Finds the first item that an aggregate over an array leaves out because of its type.
+        stray: A function that finds the first item that an aggregate over an array ignores because of its type.
     """
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:

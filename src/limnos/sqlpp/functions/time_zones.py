@@ -55,7 +55,7 @@ def adjust_datetime(value: Value, zone: Value) -> Value:
 
 
 def _shift_ms(ms: int, zone: Value, *, is_local: bool) -> int | None:
-    """Milliseconds to add for a zone's local time; to subtract if the moment is local already."""
+    """Milliseconds to add for a zone's local time; to subtract if the moment is already local."""
     minutes = _offset_minutes(zone)
     if minutes is not None:
         return minutes * 60_000

@@ -1,6 +1,6 @@
 """Dates, times and durations: their text, their parts, and their arithmetic.
 
-May import the table and `values`. Must not know the current time, which the statement gives. Times are UTC, in
+May import the table and `values`. Must not know the current time, which the statement provides. Times are UTC, in
 milliseconds. The calendar is Gregorian, with years from -9999 to 9999. The result is NULL for a malformed text.
 """
 
@@ -210,7 +210,7 @@ def _by_months(days: int, months: int) -> int | None:
 
 
 def _parts(value: Value) -> dict[str, int]:
-    """The parts (year, month, day, hour, minute, second, millisecond) that a value has; a string is read first."""
+    """The parts (year, month, day, hour, minute, second, millisecond) of a value; a string is parsed first."""
     if isinstance(value, str):
         text = value.strip()
         value = datetime_of(text) or date_of(text) or time_of(text)
@@ -294,7 +294,7 @@ def _weekday(value: Value) -> int | None:
 
 @scalar("day_of_week", least=1, most=2, cost=character_cost)
 def day_of_week(value: Value, start: Value = 1) -> Value:
-    """The number of a weekday, counted from 1 for Sunday or for the day that a week starts with."""
+    """The number of a weekday, counted from 1 for Sunday or for the given first day of the week."""
     days, first = _day(value), _weekday(start)
     return None if days is None or first is None else (days + 4 - first) % 7 + 1
 

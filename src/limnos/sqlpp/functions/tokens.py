@@ -40,7 +40,7 @@ def word_tokens(value: Value) -> Value:
 
 
 def _grams(value: Value, length: Value, *, padded: Value) -> tuple[str, ...] | None:
-    """All parts of a length, in lower case; `padded` adds those that begin before the text or end after it."""
+    """All substrings of a length, in lower case; if `padded`, also those that begin before the text or end after it."""
     size = whole(length)
     if not isinstance(value, str) or size is None or size < 1 or not isinstance(padded, bool):
         return None
@@ -55,7 +55,7 @@ def _grams(value: Value, length: Value, *, padded: Value) -> tuple[str, ...] | N
 
 @scalar("gram_tokens", least=3, cost=product_cost)
 def gram_tokens(value: Value, length: Value, padded: Value) -> Value:
-    """The grams of a string: all parts of a length, in lower case."""
+    """The n-grams of a string: all substrings of a length, in lower case."""
     return _grams(value, length, padded=padded)
 
 
@@ -68,7 +68,7 @@ def _hash(token: str, occurrence: int) -> Integer:
 
 
 def _hashes(tokens: Iterable[str] | None, *, counts: bool) -> Value:
-    """The hashes of tokens; with `counts` a token that occurs again has another hash."""
+    """The hashes of tokens; with `counts` a repeated token has another hash."""
     if tokens is None:
         return None
     seen: Counter[str] = Counter()
@@ -99,7 +99,7 @@ _register_hashes("counthashed", counts=True)
 def contains_words(value: Value, target: Value, options: Value = None) -> Value:
     """Whether a text has all words of a string, or of the strings of a collection.
 
-    With the mode `any` one of them suffices.
+    With the mode `any` one word is sufficient.
     """
     strings = (target,) if isinstance(target, str) else items(target)
     chosen = options if isinstance(options, dict) else {}

@@ -1,7 +1,8 @@
 """Type tests and conversions.
 
 May import the table and `values`. Must not know plans. A `to_…` function converts leniently. A constructor such as
-`bigint("1")` takes text of the right form or a number that fits. Both give NULL for a value that cannot be converted.
+`bigint("1")` accepts text of the right form or a number in range. Both return NULL for a value that cannot be
+converted.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def _plain(value: Value) -> object:
 
 
 def text_of(value: Value) -> str:
-    """A value as text: a string as it is, an object or collection as JSON."""
+    """A value as text: a string unchanged, an object or collection as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -174,7 +175,7 @@ def real_of(text: str) -> float | None:
 def whole_of(value: Value, kind: TypeName) -> Value:
     """An integer of a type, from text, which may end in `i8` and so on, or from a number.
 
-    A double is truncated, and NaN is 0. A number beyond the type becomes the nearest integer of it; the text of such an
+    A double is truncated, and NaN is 0. A number out of range becomes the nearest integer of the type; text of such an
     integer gives NULL.
     """
     if isinstance(value, str):
@@ -188,7 +189,7 @@ def whole_of(value: Value, kind: TypeName) -> Value:
 
 
 def _whole_of_text(text: str, kind: TypeName) -> Value:
-    """An integer from its text; from that of a double as from the double."""
+    """An integer from its text; text of a double is converted as the double."""
     read = _WHOLE.fullmatch(text)
     if read is None:
         real = real_of(text) if _NUMERAL.fullmatch(text) else None
@@ -261,14 +262,14 @@ def boolean(value: Value) -> Value:
 
 @scalar("to_array", "toarray", least=1, cost=character_cost)
 def to_array(value: Value) -> Value:
-    """An array of the value, unless it is an array; the items of a multiset."""
+    """An array with the value; an array unchanged; the items of a multiset."""
     elements = items(value)
     return (value,) if elements is None else tuple(elements)
 
 
 @scalar("to_multiset", least=1, cost=character_cost)
 def to_multiset(value: Value) -> Value:
-    """A multiset of the value, or of an array's items."""
+    """A multiset with the value; the items of an array as a multiset."""
     elements = items(value)
     return Bag((value,)) if elements is None else Bag(elements)
 
@@ -288,7 +289,7 @@ def to_atomic(value: Value) -> Value:
 
 @scalar("to_object", "to_obj", "toobject", "toobj", least=1, cost=character_cost)
 def to_object(value: Value) -> Value:
-    """An object as it is; an empty object for another value."""
+    """An object unchanged; an empty object for another value."""
     return value if isinstance(value, dict) else {}
 
 
@@ -313,7 +314,7 @@ def _day_time(text: str) -> Value:
 
 @scalar("time", least=1, most=2, cost=character_cost)
 def time(value: Value, *pattern: Value) -> Value:
-    """A time from text, or the time of day of a datetime; with a pattern from text alone."""
+    """A time from text, or the time of day of a datetime; with a pattern only from text."""
     if pattern:
         return formats.parse_time(value, pattern[0])
     if isinstance(value, str):
@@ -325,7 +326,7 @@ def time(value: Value, *pattern: Value) -> Value:
 
 @scalar("duration", least=1, cost=character_cost)
 def duration(value: Value) -> Value:
-    """A duration from text, or from a duration of years and months or of days and times."""
+    """A duration from text, or from a duration of one part (year-month or day-time)."""
     match value:
         case str():
             return times.duration_of(value.strip())
@@ -342,7 +343,7 @@ _from_text("day_time_duration", _day_time, kind="day-time-duration")
 
 @scalar("date", least=1, most=2, cost=character_cost)
 def date(value: Value, *pattern: Value) -> Value:
-    """A date from text or a datetime; with a pattern from text alone."""
+    """A date from text or a datetime; with a pattern only from text."""
     if pattern:
         return formats.parse_date(value, pattern[0])
     if isinstance(value, str):
@@ -354,7 +355,7 @@ def date(value: Value, *pattern: Value) -> Value:
 
 @scalar("datetime", least=1, most=2, cost=character_cost)
 def datetime(value: Value, *pattern: Value) -> Value:
-    """A datetime from text, a date (midnight) or a time of 1970-01-01; with a pattern from text alone."""
+    """A datetime from text, a date (midnight) or a time (of 1970-01-01); with a pattern only from text."""
     if pattern:
         return formats.parse_datetime(value, pattern[0])
     if isinstance(value, str):
@@ -368,7 +369,7 @@ def datetime(value: Value, *pattern: Value) -> Value:
 
 @scalar("uuid", "create_uuid", least=0, most=1, settled=False, cost=character_cost)
 def unique(*argument: Value) -> Value:
-    """A new random UUID, or one from text."""
+    """A new random UUID, or the UUID in a text."""
     if not argument:
         return uuid.uuid4()
     (value,) = argument

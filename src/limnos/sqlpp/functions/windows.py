@@ -1,7 +1,7 @@
 """Registers the names of window functions and their numbers of arguments.
 
-May import the table. Must not know rows: `evaluator.windows` computes the values. Any aggregate is a window function,
-too, if OVER follows it.
+May import the table. Must not know rows: `evaluator.windows` computes the values. Any aggregate followed by OVER is a
+window function, too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The parser of SQL++: hand-written recursive descent, one module for each area of the grammar.
 
-May import the rest of this room but the evaluator. Must not know which objects exist: names stay as written. It takes
+May import the rest of this room but the evaluator. Must not know existing objects: names stay unresolved. It takes
 linear time, the depth is limited (`cursor`), and the only exception it raises is SqlppError.
 """
 

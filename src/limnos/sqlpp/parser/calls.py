@@ -45,7 +45,7 @@ class CallParser(ExpressionParser):
         return Call(at, DottedName(at, tuple(names)), library, arguments, distinct, star, expression, window)
 
     def star(self, function: str) -> bool:
-        """Consume a `*` in the place of an argument. Returns whether there was one."""
+        """Consume a `*` in the position of an argument. Returns whether there was one."""
         if self.kind != "*":
             return False
         if function.lower() != "count":
@@ -125,7 +125,7 @@ class CallParser(ExpressionParser):
         return self.listed(self.order_item)
 
     def order_item(self) -> OrderItem:
-        """Parse an expression of ORDER BY, its direction, and the place of NULLs."""
+        """Parse an expression of ORDER BY, its direction, and the position of NULLs."""
         value = self.expression()
         descending = self.kind == "DESC"
         if self.kind in ("ASC", "DESC"):
@@ -136,7 +136,7 @@ class CallParser(ExpressionParser):
         return OrderItem(value.at, value, descending, nulls)
 
     def frame(self) -> Frame:
-        """Parse the frame of a window: RANGE, ROWS or GROUPS, its edges, and what it excludes."""
+        """Parse the frame of a window: RANGE, ROWS or GROUPS, its edges, and EXCLUDE."""
         at = self.at
         mode = _MODES[self.expect_soft("RANGE", "ROWS", "GROUPS")]
         end = None

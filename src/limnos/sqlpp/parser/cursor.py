@@ -1,6 +1,6 @@
 """A position in a list of tokens, and the small steps that every part of the grammar uses.
 
-May import `errors`, `lexer`, `tokens` and `tree`. Must not know a production. It counts the depth: text that nests
+May import `errors`, `lexer`, `tokens` and `tree`. Must not know grammar rules. It counts the depth: text that is nested
 deeper than DEPTH_MAX is refused, so that no text can exhaust the interpreter's stack.
 """
 
@@ -17,7 +17,8 @@ from limnos.sqlpp.tree import DottedName
 T = TypeVar("T")
 
 DEPTH_MAX = 120
-"""Most nested levels of brackets, calls, parentheses and types; a subquery counts as three, a window as two.
+"""The maximum number of nested levels of brackets, calls, parentheses and types; a subquery counts as three, a window
+as two.
 
 A level takes at most five Python calls, so the deepest text needs 600 of the thousand that Python allows by default.
 """
@@ -28,7 +29,7 @@ _INTEGER_MAX = 2**63 - 1
 
 
 class TokenCursor:
-    """Reads tokens one after the other. `kind` is the next token's kind, kept apart for speed."""
+    """Reads tokens one after the other. `kind` is the next token's kind, stored separately for speed."""
 
     def __init__(self, lexed: TokenizedText) -> None:
         self.lexed = lexed
@@ -63,20 +64,20 @@ class TokenCursor:
         return self.tokens[min(self.index + ahead, len(self.tokens) - 1)]
 
     def accept(self, kind: str) -> bool:
-        """Consume the next token if it has this kind. Returns whether it has."""
+        """Consume the next token if it is of this kind. Returns whether it was consumed."""
         if self.kind != kind:
             return False
         self.advance()
         return True
 
     def expect(self, kind: str) -> Token:
-        """Consume the next token, which must have this kind. Raises SqlppError."""
+        """Consume the next token, which must be of this kind. Raises SqlppError."""
         if self.kind != kind:
             raise self.error()
         return self.advance()
 
     def accept_soft(self, word: str) -> bool:
-        """Consume the next token if it is this soft keyword. Returns whether it is."""
+        """Consume the next token if it is this soft keyword. Returns whether it was consumed."""
         if self.token.soft != word:
             return False
         self.advance()
@@ -96,18 +97,18 @@ class TokenCursor:
         return unexpected_token(self.lexed.line(place.line), self.token.shown, place)
 
     def enter(self) -> None:
-        """Go one level deeper. Raises SqlppError beyond DEPTH_MAX. After an error `leave` is not needed."""
+        """Increase the nesting depth. Raises SqlppError beyond DEPTH_MAX. After an error `leave` is not needed."""
         self.depth += 1
         if self.depth > DEPTH_MAX:
             raise compilation(f"The statement is nested more than {DEPTH_MAX} levels deep", self.at)
 
     def leave(self) -> None:
-        """Go one level up."""
+        """Decrease the nesting depth."""
         self.depth -= 1
 
     @property
     def named(self) -> bool:
-        """Whether an identifier is next."""
+        """Whether the next token is an identifier."""
         return self.kind in _NAMES
 
     def identifier(self) -> str:

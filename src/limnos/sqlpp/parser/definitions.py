@@ -1,7 +1,7 @@
 """Parses CREATE and DROP of all objects except datasets, indexes and functions, and common parts.
 
-May import `types` and the tree. Must not know what a definition does. IF [NOT] EXISTS may stand before the name or
-after it.
+May import `types` and the tree. Must not know the effect of definitions. IF [NOT] EXISTS may precede or follow the
+name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DefinitionParser(TypeParser):
         return True
 
     def if_exists(self, *, is_parsed: bool = False) -> bool:
-        """Parse an optional IF EXISTS, in the same way."""
+        """Parse an optional IF EXISTS, like `if_not_exists`."""
         if is_parsed or self.kind != "IF":
             return is_parsed
         self.advance()
@@ -38,7 +38,7 @@ class DefinitionParser(TypeParser):
         return True
 
     def create_dataverse(self, at: TextPosition) -> tree.CreateDataverse:
-        """CREATE DATAVERSE, from its second word."""
+        """Parse CREATE DATAVERSE, from its second word."""
         self.expect("DATAVERSE")
         if_not_exists = self.if_not_exists()
         name = self.name()
@@ -142,7 +142,7 @@ class DefinitionParser(TypeParser):
         return options
 
     def option(self) -> tree.Option:
-        """`("name"="value")`; TRUE and FALSE need no quotes."""
+        """Parse `("name"="value")`; TRUE and FALSE need no quotes."""
         at = self.expect("(").place
         name = self.constant()
         self.expect("=")

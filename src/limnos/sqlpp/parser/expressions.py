@@ -42,7 +42,7 @@ _OPERATORS = {
 
 
 class _OpenOperator:
-    """An operator that waits for its right operand, with its left operands."""
+    """An operator that still lacks its right operand, with its left operands."""
 
     __slots__ = ("at", "level", "negated", "operands", "operators")
 
@@ -124,7 +124,7 @@ class ExpressionParser(TokenCursor, ABC):
             left.node = stack.pop().closed(left.node)
 
     def operator(self, stack: list[_OpenOperator], left: _LeftOperand) -> bool:
-        """Consume an operator and push it. Returns False if no operator follows that is allowed here."""
+        """Consume an operator and push it. Returns False if no allowed operator follows."""
         if self.kind == "AND" and self.between_and(stack, left):
             return True
         words, operator, binds = self.next_operator()
@@ -148,7 +148,7 @@ class ExpressionParser(TokenCursor, ABC):
         return True
 
     def between_and(self, stack: list[_OpenOperator], left: _LeftOperand) -> bool:
-        """Consume an AND that belongs to an open BETWEEN. Returns whether it does."""
+        """Consume an AND that belongs to an open BETWEEN. Returns whether it was consumed."""
         waiting = next((opened for opened in reversed(stack) if opened.level <= BETWEEN), None)
         if waiting is None or not waiting.waits_for_and:
             return False
@@ -158,7 +158,7 @@ class ExpressionParser(TokenCursor, ABC):
         return True
 
     def next_operator(self) -> tuple[int, str, int]:
-        """The next infix operator: its number of words (0 without one), its name and its precedence."""
+        """The next infix operator: its number of words (0 if there is none), its name and its precedence."""
         kind = self.kind
         operator = _OPERATORS.get(kind)
         if operator is not None:
@@ -224,7 +224,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.PathExpression(at, base, tuple(steps)) if steps else base
 
     def bracket(self) -> tree.Step:
-        """`[index]`, `[from:to]`, `[]` or `[*]`."""
+        """Parse `[index]`, `[from:to]`, `[]` or `[*]`."""
         at = self.expect("[").place
         if self.accept("*"):
             self.expect("]")
@@ -271,7 +271,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.Null(at) if kind == "NULL" else tree.MissingLiteral(at)
 
     def parameter(self) -> tree.Parameter:
-        """`$name`, `$1`, or `?`."""
+        """Parse `$name`, `$1`, or `?`."""
         token = self.advance()
         if token.kind == "?":
             self.parameters += 1
@@ -370,7 +370,7 @@ def _index(value: tree.Expression) -> tree.Expression:
 
 
 def last_name(node: tree.Expression) -> str | None:
-    """The implicit name of an expression: a variable's name or its last field; None without either."""
+    """The implicit name of an expression: a variable's name or its last field; None for others."""
     if isinstance(node, tree.Variable):
         return node.name
     if isinstance(node, tree.PathExpression) and isinstance(last := node.steps[-1], tree.FieldStep):

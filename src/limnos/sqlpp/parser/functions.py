@@ -48,7 +48,7 @@ class FunctionParser(StorageParser):
         return tree.CreateFunction(at, name, or_replace, if_not_exists, names, self.function_body())
 
     def accept_returns(self) -> bool:
-        """Consume RETURNS, a keyword only here. Returns whether it was there."""
+        """Consume RETURNS, which is a keyword only here. Returns whether it was consumed."""
         if self.kind != IDENTIFIER or self.token.image.upper() != "RETURNS":
             return False
         self.advance()
@@ -91,7 +91,7 @@ class FunctionParser(StorageParser):
         return tree.DeclareFunction(at, name, names, self.function_body())
 
     def drop_function(self, at: TextPosition) -> tree.DropFunction:
-        """DROP FUNCTION: `f@2`, `f(a, b)`, `f(2)` or `f(...)`."""
+        """Parse DROP FUNCTION: `f@2`, `f(a, b)`, `f(2)` or `f(...)`."""
         self.expect("FUNCTION")
         if_exists = self.if_exists()
         name, library = self.function_name()

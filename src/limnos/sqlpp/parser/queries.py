@@ -82,7 +82,7 @@ class QueryParser(CallParser):
         return tree.Block(at, terms, lets, where, group, group_lets, having, select)
 
     def optional(self, word: str) -> tree.Expression | None:
-        """Parse an expression after a word if that word is next."""
+        """Parse a keyword and an expression, if that keyword is next."""
         return self.expression() if self.accept(word) else None
 
     def group(self) -> tuple[tree.GroupBy | None, tuple[tree.Let, ...], tree.Expression | None]:
@@ -234,7 +234,7 @@ class QueryParser(CallParser):
         return self.group_set()
 
     def group_set(self) -> tree.GroupSet:
-        """Parse keys in parentheses, or one key without. The single key may itself begin with a parenthesis."""
+        """Parse keys in parentheses, or a single key. The single key may itself begin with a parenthesis."""
         at = self.at
         if not self.accept("("):
             return tree.GroupSet(at, (self.group_key(),))
@@ -252,7 +252,7 @@ class QueryParser(CallParser):
         return self.named_key(self.expression())
 
     def named_key(self, value: tree.Expression) -> tree.GroupKey:
-        """Parse the variable of a grouping expression that has been read."""
+        """Parse the variable of a grouping expression that was already parsed."""
         if self.accept("AS") or self.named:
             return tree.GroupKey(value.at, value, self.identifier())
         return tree.GroupKey(value.at, value, last_name(value))

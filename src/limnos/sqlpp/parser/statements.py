@@ -1,6 +1,6 @@
 """Parses statements: chooses the kind by the first word, and parses those that change data.
 
-May import `functions` and the tree. Must not know what a statement does.
+May import `functions` and the tree. Must not know the effect of statements.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StatementParser(FunctionParser):
     """Parses statements."""
 
     def statement(self) -> Statement:
-        """Parse one statement without its semicolon. Without a known first word it is a query."""
+        """Parse one statement without its semicolon. If its first word begins no other statement, it is a query."""
         read = _STATEMENTS.get(self.kind)
         return read(self) if read else QueryStatement(self.at, self.body())
 
@@ -143,7 +143,7 @@ class StatementParser(FunctionParser):
         return Update(at, target, variable, tuple(assignments), where, returning)
 
     def assignment(self, variable: str) -> Assignment:
-        """Parse `path = value`; the path may leave out the object's variable."""
+        """Parse `path = value`; the path may omit the object's variable."""
         at = self.at
         path = self.path()
         if path[0] != variable or len(path) == 1:
@@ -152,7 +152,9 @@ class StatementParser(FunctionParser):
         return Assignment(at, path, self.expression())
 
     def copy(self) -> CopyFrom:
-        """Parse `COPY [INTO] dataset FROM adapter PATH (…) [WITH {…}]`; an adapter may have its own options instead."""
+        """Parse `COPY [INTO] dataset FROM adapter PATH (…) [WITH {…}]`; alternatively an adapter has its own
+        options.
+        """
         at = self.expect("COPY").place
         self.accept("INTO")
         target = self.name()

@@ -60,7 +60,7 @@ class StorageParser(DefinitionParser):
             self.expect("DATASET")
 
     def primary_key(self) -> tuple[tree.KeyField, ...]:
-        """PRIMARY KEY: paths, or paths with types in parentheses."""
+        """Parse PRIMARY KEY: paths, or paths with types in parentheses."""
         self.expect("PRIMARY")
         self.expect("KEY")
         if not self.accept("("):
@@ -190,7 +190,7 @@ class StorageParser(DefinitionParser):
         return tree.CreatePrimaryIndex(at, name, if_not_exists, dataset)
 
     def drop_index(self, at: TextPosition) -> tree.DropIndex:
-        """DROP INDEX: the dataset's name, a dot, the index's name."""
+        """Parse DROP INDEX: the dataset's name, a dot, the index's name."""
         self.expect("INDEX")
         if_exists = self.if_exists()
         began = self.at

@@ -46,7 +46,7 @@ class Local(Expression, frozen=True):
 
 
 class Scan(Expression, frozen=True):
-    """All objects of a dataset, in no order. `dataverse` and `name` are the dataset's own, after synonyms."""
+    """All objects of a dataset, in any order. `dataverse` and `name` are the dataset's own, with synonyms resolved."""
 
     dataverse: tuple[str, ...]
     name: str
@@ -67,7 +67,7 @@ class ElementOf(Expression, frozen=True):
 
 
 class SliceOf(Expression, frozen=True):
-    """`base[start:end]`; without an end it goes to the last item."""
+    """The items of `base[start:end]`; if `end` is None, up to the last item."""
 
     base: Expression
     start: Expression
@@ -117,7 +117,7 @@ class Exists(Expression, frozen=True):
 
 
 class Between(Expression, frozen=True):
-    """`value [NOT] BETWEEN low AND high`"""  # noqa: D415
+    """The test `value [NOT] BETWEEN low AND high`."""
 
     negated: bool
     value: Expression
@@ -126,7 +126,7 @@ class Between(Expression, frozen=True):
 
 
 class IsTest(Expression, frozen=True):
-    """`value IS [NOT] NULL` and the tests for MISSING, UNKNOWN and KNOWN."""
+    """The test `value IS [NOT] NULL`, and the tests for MISSING, UNKNOWN and KNOWN."""
 
     negated: bool
     value: Expression
@@ -134,7 +134,7 @@ class IsTest(Expression, frozen=True):
 
 
 class CaseOf(Expression, frozen=True):
-    """CASE with its conditions in order; with a subject they are values to compare it with."""
+    """CASE with its conditions in order; if there is a subject, they are values to compare it with."""
 
     subject: Expression | None
     branches: tuple[tuple[Expression, Expression], ...]
@@ -168,7 +168,7 @@ class ObjectOf(Expression, frozen=True):
 
 
 class LetIn(Expression, frozen=True):
-    """Values for slots and an expression that uses them: an inlined call of a SQL++ function."""
+    """An expression with values for some slots: an inlined call of a SQL++ function."""
 
     lets: tuple[tuple[int, Expression], ...]
     body: Expression

@@ -26,9 +26,9 @@ class Let(PlanNode, frozen=True):
 class ForEach(PlanNode, frozen=True):
     """One source of rows.
 
-    `scan` is a further term of FROM and may depend on the terms before it, as `unnest` does. A join's source may not;
-    its `condition` may. `left` and `right` keep rows without a partner, with MISSING on the other side. `others` are
-    the slots of the left side. `first` is the position of the first item.
+    `scan` is a further term of FROM, which may depend on earlier terms, like `unnest`. A join's source may not depend
+    on them; its `condition` may. `left` and `right` keep rows without a partner, with MISSING on the other side.
+    `others` are the slots of the left side. `first` is the position of the first item.
     """
 
     kind: SourceKind
@@ -41,10 +41,10 @@ class ForEach(PlanNode, frozen=True):
 
 
 class Group(PlanNode, frozen=True):
-    """GROUP BY. `keys` are slots with the expressions before grouping; `sets` gives the keys of each grouping set.
+    """GROUP BY. `keys` are slots with the expressions before grouping; `sets` are the keys of each grouping set.
 
-    `members` has the names and values of the fields of GROUP AS's items. No keys and one empty set make one group of
-    all rows.
+    `members` are the names and values of the fields of GROUP AS's items. Without keys and with one empty set, all rows
+    are one group.
     """
 
     keys: tuple[tuple[int, Expression], ...]
@@ -56,7 +56,7 @@ class Group(PlanNode, frozen=True):
 
 
 class Order(PlanNode, frozen=True):
-    """One expression of ORDER BY. With `nulls_first` None, MISSING and NULL are ordered before all other values."""
+    """One expression of ORDER BY. If `nulls_first` is None, MISSING and NULL are ordered before all other values."""
 
     value: Expression
     descending: bool
@@ -95,7 +95,7 @@ class WindowCall(PlanNode, frozen=True):
 
 
 class Projection(PlanNode, frozen=True):
-    """A named value of SELECT; without a name, an object whose fields are all included."""
+    """A named value of SELECT; without a name, an object whose fields are all included (`value.*`)."""
 
     name: str | None
     value: Expression
@@ -111,7 +111,7 @@ class Select(PlanNode, frozen=True):
 
 
 class Block(PlanNode, frozen=True):
-    """One SELECT with its clauses. A window function in `lets` or `group_lets` is computed over all rows at its place.
+    """One SELECT with its clauses. A window function in `lets` or `group_lets` is computed over all rows at that point.
 
     ORDER BY sorts the rows before DISTINCT, which keeps the first of equal results.
     """
@@ -129,7 +129,7 @@ class Block(PlanNode, frozen=True):
 class Query(PlanNode, frozen=True):
     """Blocks joined by UNION ALL, then ordered and limited.
 
-    With a single block ORDER BY sees its rows; else it sees the results in the slot `output`.
+    With a single block ORDER BY uses its rows; otherwise it uses the results in the slot `output`.
     """
 
     lets: tuple[Let, ...]

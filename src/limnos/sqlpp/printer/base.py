@@ -1,4 +1,4 @@
-"""Renders nodes: each type of node has a function that gives its pieces, and one loop joins them.
+"""Renders nodes: each type of node has a function that yields its pieces, and one loop joins them.
 
 May import the tree, `tokens` and `names`' display form. Must not recurse: a tree may be as deep as the parser allows.
 """
@@ -74,9 +74,7 @@ def _escape_match(match: re.Match[str]) -> str:
 
 
 def operand(node: Expression, level: int = 0) -> Iterator[Piece]:
-    """An expression in the place of an operand: in parentheses if it binds less tightly than `level`, or if it is a
-    query.
-    """
+    """An expression as an operand: in parentheses if it is a query, or binds less tightly than `level`."""
     if isinstance(node, QueryExpression) or level_of(node) < level:
         yield "("
         yield node

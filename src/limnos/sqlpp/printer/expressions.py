@@ -1,6 +1,6 @@
 """Prints expressions.
 
-May import `base` and the tree. Must not decide anything: it prints parentheses only where the tree needs them.
+May import `base` and the tree. It prints parentheses only where the tree needs them.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _binding(node: tree.QuantifierBinding) -> Iterator[Piece]:
 
 @prints(tree.QuantifiedExpression)
 def _quantified(node: tree.QuantifiedExpression) -> Iterator[Piece]:
-    """Always with END, because a surrounding CASE would otherwise lose its own."""
+    """Print a quantified expression, always with END: otherwise it would take the END of a surrounding CASE."""
     yield f"{node.kind.upper()} "
     yield from list_pieces(node.bindings)
     yield " SATISFIES "
@@ -180,7 +180,7 @@ def _pair(node: tree.ObjectPair) -> Iterator[Piece]:
 
 @prints(tree.Object)
 def _object(node: tree.Object) -> Iterator[Piece]:
-    """With a space after the brace, because two adjacent braces would begin a bag."""
+    """Print an object constructor with a space after the brace, because two adjacent braces would begin a bag."""
     yield "{ "
     yield from list_pieces(node.pairs)
     yield " }"

@@ -126,7 +126,7 @@ def _group_by(node: tree.GroupBy) -> Iterator[Piece]:
 
 @prints(tree.GroupSet)
 def _group_set(node: tree.GroupSet) -> Iterator[Piece]:
-    """Always in parentheses: without them a key could not begin with one."""
+    """Print a set of keys, always in parentheses: without them a key could not begin with one."""
     yield "("
     yield from list_pieces(node.keys)
     yield ")"

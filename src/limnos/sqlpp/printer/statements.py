@@ -1,6 +1,6 @@
 """Prints statements and types. IF [NOT] EXISTS is printed before the name.
 
-May import `base` and the tree. Must not know what a statement does.
+May import `base` and the tree. Must not know the effect of statements.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _formats(formats: tuple[tree.Option, ...]) -> str:
 
 @prints(tree.UnnestField)
 def _unnest_field(node: tree.UnnestField) -> Iterator[Piece]:
-    """In parentheses, because its fields would otherwise be taken for the index's."""
+    """Print UNNEST in parentheses, because its fields would otherwise be parsed as the index's."""
     yield f"({' '.join(f'UNNEST {path(array)}' for array in node.arrays)}"
     yield " SELECT " if node.fields[0].path else ""
     yield from list_pieces(node.fields)

@@ -1,7 +1,7 @@
 """Translates queries to relations of typed columns, which a columnar engine executes with the evaluator's semantics.
 
-May import plans, declared types, the evaluator for constant expressions, and `values`. Must not know an engine. The
-translation is pure. `terms` and `nodes` define its operations; each engine must give them the same meaning.
+May import plans, declared types, the evaluator for constant expressions, and `values`. Must not know engines. The
+translation is pure. `terms` and `nodes` define its operations, and each engine must implement the same semantics.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RelationalQuery(NamedTuple):
 def translate_query(query: plan.Query, types: DatasetTypes, *, fields: frozenset[str] | None = None) -> RelationalQuery:
     """Translate a query without outer variables. Raises UntranslatableExpression with the reason.
 
-    With `fields`, the caller needs only these fields of a dataset's objects.
+    If `fields` is given, the caller needs only these fields of a dataset's objects.
     """
     try:
         carrier = BlockTranslator(TranslationState(types))

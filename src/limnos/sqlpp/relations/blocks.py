@@ -47,7 +47,8 @@ _COUNT_MAX = 1 << 31
 class QueryRows(NamedTuple):
     """The translated rows of a query and the shape of its results.
 
-    `left` are conditions that the evaluator must still check on each row; `limit` and `offset` then apply afterwards.
+    `left` are conditions that the evaluator must still check on each row; if there are any, it also applies `limit` and
+    `offset`.
     """
 
     relation: Relation
@@ -58,9 +59,9 @@ class QueryRows(NamedTuple):
 
 
 def query_of(query: plan.Query, carrier: BlockTranslator) -> QueryRows:
-    """Translate a whole query by itself. Raises UntranslatableExpression.
+    """Translate a complete query. Raises UntranslatableExpression.
 
-    Conditions are left to the evaluator if `carrier.left` allows it.
+    Conditions may be left to the evaluator if `carrier.left` allows it.
     """
     for let in query.lets:
         bind_slot(let.slot, let.value, carrier=carrier)
@@ -131,7 +132,7 @@ def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
 
 
 def _flag_shape(one: Shape) -> Shape:
-    """A shape whose flags are all terms, so that shapes of one kind have the same number of terms."""
+    """A shape whose flags are all terms, so that similar shapes have the same number of terms."""
     if isinstance(one, CellShape):
         return CellShape(one.term, one.type, term_of(missing_of(one)), known=False)
     if isinstance(one, RecordShape) and one.declared is None:
@@ -144,7 +145,7 @@ def _flag_shape(one: Shape) -> Shape:
 
 
 def block_of(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator) -> Shape:
-    """Translate one block into the carrier's rows. Conditions on an outer block are put into `carrier.aside`."""
+    """Translate one block into the carrier's rows. Conditions on an outer block are collected in `carrier.aside`."""
     rows_of(block, carrier)
     if block.group is not None:
         add_groups(block, order, carrier=carrier)
@@ -272,7 +273,7 @@ def _outer(source: plan.ForEach, result: Shape, *, inner: BlockTranslator, carri
 
 
 def _is_of(one: Shape, relation: Relation) -> bool:
-    """Whether a shape reads columns of a relation."""
+    """Whether a shape uses columns of a relation."""
     return bool(columns_in(*terms_in(one)) & outputs(relation))
 
 
@@ -390,7 +391,9 @@ def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Blo
 
 
 def _place_of_results(place: OrderTerm, entries: dict[Term, int]) -> OrderTerm:
-    """An order term over the columns of distinct results. Raises UntranslatableExpression if these do not decide it."""
+    """An order term over the columns of distinct results. Raises UntranslatableExpression if these do not determine the
+    order.
+    """
 
     def put(term: Term) -> Term:
         if term in entries:
@@ -405,7 +408,7 @@ def _place_of_results(place: OrderTerm, entries: dict[Term, int]) -> OrderTerm:
 
 
 def _flag_only_unknown(one: Shape) -> Shape:
-    """A shape whose flags are set only for values that are absent, so that equal values give equal rows."""
+    """A shape whose flags are set only for absent values, so that equal values have equal rows."""
     if isinstance(one, CellShape):
         flag = missing_of(one)
         return CellShape(

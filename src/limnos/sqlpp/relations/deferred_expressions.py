@@ -1,4 +1,5 @@
-"""Expressions that cannot be translated: what the evaluator needs of a row to compute one afterwards.
+"""Deferred expressions: expressions that cannot be translated, which the evaluator computes afterwards from parts of a
+row.
 
 May import plans, the evaluator and the sibling modules. Must not know clauses. An expression is evaluated from the
 values of its variables, of which only the fields that it uses are fetched. Aggregates of a group are fetched as values.
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def defer_to_evaluator(
     node: plan.Expression, carrier: BlockTranslator, *, reason: UntranslatableExpression
 ) -> FinishedShape:
-    """The shape of a deferred expression. Raises `reason` again if the expression needs more than a row."""
+    """The shape of a deferred expression. Re-raises `reason` if the expression needs more than a row."""
     aggregates = [one for one in _walk(node) if id(one) in carrier.aggregates]
     places = {id(one): at for at, one in enumerate(aggregates, 1 + max(_slots(node), default=0))}
     changed = _put(node, places)

@@ -1,4 +1,4 @@
-"""Translates expressions of plans to shapes: what is known of their values, and the terms that compute them.
+"""Translates expressions of plans to shapes: types and flags of their values, and the terms that compute them.
 
 May import plans, the evaluator for constant expressions, and the sibling modules. Must not know clauses. The module for
 subqueries installs its own handlers.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Handler = Callable[..., Shape]
 HANDLERS: Final[dict[type, Handler]] = {}
 IN_MAX: Final = 1000
-"""Most values of an IN."""
+"""The maximum number of values of an IN."""
 _CHAIN_MAX = 64
 _FOLDED_BUDGET = 10_000
 _NEVER_FOLDED = (
@@ -61,7 +61,8 @@ def shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
 
 
 def finished_shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
-    """The shape of a final value, which no operator uses. An untranslatable one is left to the evaluator, row by row.
+    """The shape of a final value, which no operator uses. An untranslatable one is computed by the evaluator, row by
+    row.
 
     Raises UntranslatableExpression if it needs more than the row.
     """
@@ -74,7 +75,7 @@ def finished_shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
 
 
 def condition(node: plan.Expression, carrier: BlockTranslator) -> Term:
-    """The term of a condition, of which only TRUE counts."""
+    """The term of a condition for which only TRUE matters."""
     return operators.is_true(shape(node, carrier))
 
 
@@ -318,7 +319,7 @@ def bind_slot(slot: int, value: plan.Expression, *, carrier: BlockTranslator) ->
 
 
 def _outermost(node: plan.Expression) -> tuple[plan.Expression, ...]:
-    """An expression and the bases of its path."""
+    """An expression and the base expressions of its path."""
     expressions = [node]
     while isinstance(expressions[-1], (plan.FieldOf, plan.ElementOf)):
         expressions.append(expressions[-1].base)

@@ -1,4 +1,4 @@
-"""Translates SQL++ functions to terms of the same meaning.
+"""Translates SQL++ functions to terms with the same semantics.
 
 May import `operators` and `shapes`. Must not know plans. A function that is not here is left to the evaluator. Each
 takes shapes and returns one, or raises UntranslatableExpression for types for which the engine would give another
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 ShapeMaker = Callable[..., Shape]
 CARRIED: Final[dict[str, ShapeMaker]] = {}
-"""Translations by the name in the table of functions."""
+"""The translations, by the function's name."""
 _DIGITS_MAX = 15
 
 
@@ -107,7 +107,7 @@ CARRIED["like"] = like
 
 
 def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
-    """A substring with constant offset and length; NULL where the offset is outside."""
+    """A substring with constant offset and length; NULL if the offset is outside."""
     one, start = of_type(value, "string"), _number(offset)
     count = _number(length[0]) if length else None
     if start is None or (length and count is None) or (count or 0) < 0 or start < 0:

@@ -1,6 +1,6 @@
 """Translates aggregates to measures of groups.
 
-May import plans and the sibling modules. Must not know where groups come from.
+May import plans and the sibling modules. Must not know the origin of groups.
 """
 
 from __future__ import annotations

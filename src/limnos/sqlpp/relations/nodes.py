@@ -50,7 +50,7 @@ class Join(Struct, frozen=True):
 
 
 class Measure(Struct, frozen=True):
-    """An aggregate of groups, over a term's values that are not NULL; without a term, over rows."""
+    """An aggregate of groups, over a term's values that are not NULL; if there is no term, over rows."""
 
     id: int
     function: str
@@ -80,7 +80,7 @@ class Unnest(Struct, frozen=True):
 
 
 class OrderTerm(Struct, frozen=True):
-    """A term of ORDER BY, with its direction and the place of NULLs."""
+    """A term of ORDER BY, with its direction and the position of NULLs."""
 
     term: Term
     descending: bool
@@ -117,7 +117,7 @@ class Sort(Struct, frozen=True):
 
 
 class RowLimit(Struct, frozen=True):
-    """The rows from an offset on; a limit of None returns all of them."""
+    """The rows after an offset; a limit of None returns all of them."""
 
     source: Relation
     limit: int | None
@@ -125,7 +125,7 @@ class RowLimit(Struct, frozen=True):
 
 
 class Union(Struct, frozen=True):
-    """The rows of all arms. Each arm gives the numbers of its columns, which become `columns`."""
+    """The rows of all arms. Each arm lists the numbers of its columns, which become `columns`."""
 
     arms: tuple[tuple[Relation, tuple[int, ...]], ...]
     columns: tuple[int, ...]
@@ -137,7 +137,7 @@ Relation: TypeAlias = (
 
 
 def outputs(relation: Relation) -> frozenset[int]:
-    """The columns of a relation."""
+    """The columns that a relation returns."""
     match relation:
         case DatasetRead(columns=columns):
             return frozenset(number for number, _ in columns)
@@ -158,7 +158,7 @@ def outputs(relation: Relation) -> frozenset[int]:
 
 
 def terms_of(relation: Relation) -> tuple[Term, ...]:
-    """The terms of one relation itself, over the columns of its sources."""
+    """The terms of a relation without those of its sources, over the columns of these sources."""
     match relation:
         case Filter(condition=condition):
             return (condition,)

@@ -1,8 +1,8 @@
 """Translates operators of SQL++ over cells: comparison, arithmetic, logic, LIKE.
 
-May import `shapes`, `terms` and `values`. Must not know plans. Where an engine's operator differs, the term is written
-so that the result is SQL++'s. Division by zero is NULL, integers are compared exactly with doubles, and values of two
-types are not compared. An overflow is an error in both.
+May import `shapes`, `terms` and `values`. Must not know plans. If an engine's operator differs, the term is written so
+that the result is that of SQL++. Division by zero is NULL, integers are compared exactly with doubles, and values of
+two types are not compared. An overflow is an error in both.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def null(type_: ScalarName = "boolean", *, missing: TruthTerm = False) -> CellSh
 
 
 def truth(term: Term, *operands: Shape) -> CellShape:
-    """A boolean that is MISSING where an operand is, and NULL where it is otherwise unknown."""
+    """A boolean that is MISSING if an operand is MISSING, and NULL if it is otherwise unknown."""
     known = all(unknown_of(one) is False for one in operands)
     return CellShape(term, "boolean", any_of(*map(missing_of, operands)), known)
 
@@ -96,7 +96,7 @@ def _compare_cells(one: CellShape, other: CellShape, *, by: str) -> Term:
 
 
 def _as_type(literal: LiteralTerm, other: CellShape) -> Term | None:
-    """A number as a literal of the other cell's type; None if it would change."""
+    """A number as a literal of the other cell's type; None if the conversion would change it."""
     value = literal.value
     if not isinstance(value, (int, float)) or value != value or abs(value) > _EXACT_MAX:  # noqa: PLR0124 - a NaN
         return None
@@ -136,7 +136,7 @@ def negated(shape: Shape) -> CellShape:
 
 
 def is_true(shape: Shape) -> Term:
-    """The term of a condition of which only TRUE counts; a value that is no boolean is not true.
+    """The term of a condition for which only TRUE matters; a value that is no boolean is not true.
 
     Raises UntranslatableExpression.
     """
@@ -180,7 +180,9 @@ def _literal(value: int, type_: ScalarName) -> LiteralTerm:
 
 
 def as_type(one: CellShape, expected: ScalarName) -> Term:
-    """A number's term cast to a type. tinyint and smallint are cast to their own type, too: their columns are wider."""
+    """A number's term cast to a type. A tinyint or smallint is cast even to its own type, because its column is
+    wider.
+    """
     if isinstance(one.term, LiteralTerm) and isinstance(one.term.value, (int, float)):
         value = one.term.value
         if expected not in REAL:
@@ -262,7 +264,7 @@ def typed_term(one: CellShape, type_: ScalarName) -> Term:
 
 
 def chosen(flag: TruthTerm, *, then: CellShape, otherwise: CellShape) -> CellShape:
-    """`then` where the flag is true, else `otherwise`."""
+    """The value `then` if the flag is true, else `otherwise`."""
     if isinstance(flag, bool):
         return then if flag else otherwise
     type_ = merged_type([then, otherwise])

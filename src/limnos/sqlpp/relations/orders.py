@@ -37,5 +37,5 @@ def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> t
 
 
 def _flag_order_term(flag: TruthTerm) -> Term:
-    """A term that sorts rows first for which a flag is true."""
+    """A term that puts rows first for which a flag is true."""
     return call("if", term_of(flag), LiteralTerm(0, "integer"), LiteralTerm(1, "integer"))

@@ -1,6 +1,6 @@
-"""Decodes rows of relations to values: which columns are fetched, and how a row becomes a value.
+"""Decodes rows of relations to values: the fetched columns, and the conversion of a row to a value.
 
-May import `shapes`, declared types and `values`. Must not know an engine: a row has plain values as in `stored`.
+May import `shapes`, declared types and `values`. Must not know an engine: a row has the plain values of `stored`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BOOLEAN, _STRING = Scalar("boolean"), Scalar("string")
 
 
 class ResultLayout(NamedTuple):
-    """The fetched terms with their types, in the order of a row, and the function that makes a value of a row."""
+    """The fetched terms with their types, in the order of a row, and the function that converts a row to a value."""
 
     columns: tuple[tuple[Term, DeclaredType], ...]
     make: RowMaker
@@ -34,7 +34,7 @@ class ResultLayout(NamedTuple):
     keep: Callable[[Row], bool] | None = None
     limit: int | None = None
     offset: int = 0
-    """Applied here together with `keep` and `limit`, if the evaluator must filter the rows."""
+    """The offset, which is applied here together with `keep` and `limit` if the evaluator must filter the rows."""
 
     def values(self, rows: Iterable[Row]) -> Iterator[Value]:
         """The results of rows."""
@@ -55,7 +55,7 @@ def layout_of(shape: Shape, left: tuple[Shape, ...] = (), *, limit: int | None =
 
 
 class _LayoutBuilder:
-    """Builds a ResultLayout: which columns to select, and how to make result values of them."""
+    """Builds a ResultLayout: the columns to select, and their conversion to result values."""
 
     def __init__(self) -> None:
         self.columns: list[tuple[Term, DeclaredType]] = []
@@ -145,7 +145,7 @@ class _LayoutBuilder:
         return make
 
     def _plainly(self, field: Shape) -> RowMaker:
-        """A field of a declared object, MISSING where its column is null."""
+        """A field of a declared object; MISSING if its column is null."""
         if isinstance(field, CellShape) and field.type != "null":
             return self._read(field.term, Scalar(field.type), missing=True)
         if isinstance(field, ItemsShape):

@@ -1,8 +1,7 @@
-"""Shapes: what is known of a value before there are rows, and the terms that hold its parts.
+"""Shapes: the type and structure of a value that are known before execution, and the terms of its parts.
 
 May import `terms` and declared types. Must not know plans. A cell is a term with a type; a record has a shape for each
-field. A value that cannot be described has no shape, and asking for one raises `UntranslatableExpression` with the
-reason.
+field. For a value that cannot be described, `UntranslatableExpression` is raised with the reason.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ class UntranslatableExpression(Exception):
 
 
 class CellShape(Struct, frozen=True):
-    """A scalar value. Where its term is NULL, it is MISSING if `missing` is true, else NULL.
+    """A scalar value. If its term is NULL, it is MISSING if `missing` is true, else NULL.
 
-    `known`: it never is either.
+    `known`: it is never MISSING or NULL.
     """
 
     term: Term
@@ -47,7 +46,7 @@ class ItemsShape(Struct, frozen=True):
 
 
 class RecordShape(Struct, frozen=True):
-    """An object. Where `there` is false it is absent: MISSING if `missing` is true, else NULL.
+    """An object. If `there` is false it is absent: MISSING if `missing` is true, else NULL.
 
     `declared` is its type if it is an object of a dataset, which may have undeclared fields in the column `open`.
     """
@@ -73,7 +72,7 @@ class FixedShape(Struct, frozen=True):
 class FinishedShape(Struct, frozen=True):
     """A value that the evaluator computes from a row: an expression, and the shapes of its variables' values.
 
-    It is MISSING where `missing` is true; `reason` says why it is not translated.
+    It is MISSING if `missing` is true; `reason` is the reason why it is not translated.
     """
 
     inputs: tuple[Shape, ...]
@@ -118,7 +117,7 @@ def null_of(shape: Shape) -> TruthTerm:
 
 
 def absent_where(shape: Shape, absent: TruthTerm) -> Shape:
-    """A shape that is also MISSING where `absent` is true: rows without a partner, in which its terms are NULL."""
+    """A shape that is also MISSING if `absent` is true: in rows without a partner, whose terms are NULL."""
     if isinstance(shape, FixedShape):
         raise UntranslatableExpression("an array of the optional side of a join")
     missing = any_of(absent, shape.missing)

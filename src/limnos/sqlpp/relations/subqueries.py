@@ -3,7 +3,7 @@
 EXISTS, IN and quantifiers become semi and anti joins; a single value becomes a left join with groups. May import plans
 and the sibling modules. Must not know an engine. Conditions of the inner block on the outer one's rows become the join
 condition. For a single value they must be equalities, by which the inner rows are grouped. An uncorrelated query is
-joined as it is.
+joined unchanged.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _OVER_ARRAYS = {
 
 
 def query_in(node: plan.Expression, carrier: BlockTranslator) -> plan.Query | None:
-    """The query that an expression denotes, also through variables; None if it is none."""
+    """The query that an expression refers to, directly or through variables; None if there is none."""
     while True:
         if isinstance(node, plan.Subquery):
             return node.query
@@ -73,7 +73,7 @@ def query_in(node: plan.Expression, carrier: BlockTranslator) -> plan.Query | No
 
 
 def take_condition(node: plan.Expression, carrier: BlockTranslator) -> bool:
-    """Translate a condition to a join of the carrier's rows. Returns False if it has no subquery that allows that."""
+    """Translate a condition to a join of the carrier's rows. Returns False if it has no translatable subquery."""
     negated = False
     while isinstance(node, plan.Negated):
         node, negated = node.operand, not negated
@@ -145,7 +145,7 @@ def _join_partners(
 
 
 def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
-    """Translate a query's results. Conditions on an outer block stay in `aside` if the query has plain rows."""
+    """Translate a query's results. Conditions on an outer block stay in `aside` if the query has ungrouped rows."""
     block = query.arms[0]
     plain = len(query.arms) == 1 and isinstance(block, plan.Block) and query.limit is None and query.offset is None
     if not plain or not isinstance(block, plan.Block) or block.group is not None or block.windows:
@@ -198,7 +198,7 @@ def _sides(term: Term, existing: frozenset[int]) -> tuple[Term, Term]:
 
 
 def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
-    """The first result of a query, joined to each row; MISSING without a result."""
+    """The first result of a query, joined to each row; MISSING if there is no result."""
     block = query.arms[0]
     if len(query.arms) == 1 and isinstance(block, plan.Block) and _is_one_group(block, query):
         return _one_group(query, block, carrier=carrier)
@@ -236,7 +236,7 @@ def _is_one_group(block: plan.Block, query: plan.Query) -> bool:
 
 
 def _one_group(query: plan.Query, block: plan.Block, *, carrier: BlockTranslator) -> Shape:
-    """The single result of an aggregate without GROUP BY, also over no rows."""
+    """The single result of an aggregate without GROUP BY, which exists even for no rows."""
     if block.having is not None:
         raise UntranslatableExpression("HAVING of a subquery that is one group")
     inner = carrier.inner()

@@ -1,8 +1,8 @@
-"""Terms over typed columns: what a columnar engine computes for each row.
+"""Terms over typed columns: expressions that a columnar engine computes for each row.
 
-May import `values.model`. Must not know SQL++'s plans, nor an engine's own words. A call names one of a fixed list of
-operations, which mean the same in every engine. A term is NULL where its value is unknown; the shapes know whether that
-is MISSING.
+May import `values.model`. Must not know SQL++'s plans or an engine's own language. A call is one of a fixed list of
+operations, with the same semantics in every engine. A term is NULL if its value is unknown; the shapes record whether
+that means MISSING.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LiteralTerm(Struct, frozen=True):
 
 
 class CallTerm(Struct, frozen=True):
-    """An operation. `word` is an additional argument of some: the type of a cast, the name of a field."""
+    """An operation. `word` is an additional argument of some operations: the type of a cast, the name of a field."""
 
     name: str
     arguments: tuple[Term, ...]

@@ -1,8 +1,8 @@
 """State of a translation: the meaning of variables, unused column numbers, and the rows so far.
 
 May import `nodes`, `shapes` and plans. Must not know clauses. A `BlockTranslator` translates one block; those of a
-statement share the variables. A condition on rows of an outer block cannot filter the inner one: it is put aside for
-the join of the two.
+statement share the variables. A condition on rows of an outer block cannot filter the inner one: it is collected in
+`aside` for the join of the two.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DatasetTypes = Callable[[tuple[str, ...], str], "RecordType | None"]
 DEEPEST = 48
-"""Most nested subqueries and nested relations of a block, so that engines' parsers can handle them."""
+"""The maximum nesting depth of subqueries and relations of a block, so that engines' parsers can handle them."""
 
 
 class TranslationState:
@@ -34,7 +34,7 @@ class TranslationState:
         self.ids: Iterator[int] = itertools.count(1)
         self.shapes: dict[int, Shape] = {}
         self.later: dict[int, plan.Expression] = {}
-        """Variables that stand for a query, which is inlined where they are used."""
+        """Variables bound to a query, which is inlined at each use."""
 
 
 class BlockTranslator:
@@ -50,7 +50,7 @@ class BlockTranslator:
         self.aggregates: dict[int, Shape] = {}
         """The aggregates of a group, by the identity of their nodes."""
         self.left: list[Shape] | None = None
-        """Conditions left to the evaluator; None if none may be left because later operations need filtered rows."""
+        """Conditions left to the evaluator; None if later operations need filtered rows, so that none may be left."""
 
     def inner(self) -> BlockTranslator:
         """A translator for a nested block."""
@@ -68,7 +68,7 @@ class BlockTranslator:
         return self.rows
 
     def filter(self, condition: Term) -> None:
-        """Keep the rows for which a condition is true. A condition on an outer block is put aside."""
+        """Keep the rows for which a condition is true. A condition on an outer block is collected in `aside`."""
         if columns_in(condition) <= outputs(self.relation):
             self.rows = Filter(self.relation, condition)
         else:
@@ -84,7 +84,7 @@ class BlockTranslator:
             self.rows = Extension(self.relation, columns)
 
     def settled(self, shape: Shape) -> Shape:
-        """A shape with all of its terms as columns of the rows."""
+        """A shape whose terms are all columns of the rows."""
         entries: dict[Term, int] = {}
         for term in terms_in(shape):
             if not isinstance(term, ColumnTerm) or term.id not in outputs(self.relation):
@@ -104,5 +104,5 @@ class BlockTranslator:
 
 
 def column(number: int, like: CellShape, *, known: bool | None = None, missing: TruthTerm = False) -> CellShape:
-    """A cell for a column of its own, which is NULL where it is unknown, or MISSING where `missing` is true."""
+    """A cell for a separate column, which is NULL if it is unknown, or MISSING if `missing` is true."""
     return CellShape(ColumnTerm(number), like.type, missing, known=like.known if known is None else known)

@@ -1,7 +1,7 @@
 """Checks that other clients' changes of a dataset's table keep it a dataset.
 
-May import `schema`, `types`. Must not know who changes it or how. Takes schemas and properties as Iceberg's JSON and
-returns the first violation in words. Columns that SQL++ does not use may be added freely.
+May import `schema`, `types`. Takes schemas and properties as Iceberg's JSON and returns a description of the first
+violation. Columns that SQL++ does not use may be added freely.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from limnos.sqlpp.stored.schema import OPEN, WRITES, columns, has_open
 from limnos.sqlpp.stored.types import StorageForm
 
 OUTSIDE_WRITERS: Final = "sqlpp.outside-writers"
-"""Table property: whether clients other than SQL++ may write its rows."""
+"""The table property that allows clients other than SQL++ to write its rows."""
 ALLOWED, REFUSED = "allowed", "refused"
 _OWN = "sqlpp."
 _ISOLATION = ".isolation-level"
@@ -22,7 +22,9 @@ _WORDS = frozenset({"doc", "initial-default", "write-default"})
 
 
 def broken_schema(form: StorageForm, *, before: Mapping[str, object], after: Mapping[str, object]) -> str | None:
-    """Return the first column that a schema change would break for SQL++, as `its column a`; None if there is none."""
+    """Return the first column that a schema change would break for SQL++, as in `its column a`; None if there is
+    none.
+    """
     old, new = _fields(before), _fields(after)
     names = [field.name for field in columns(form.type)] + [OPEN] * has_open(form.type)
     for name in names:
@@ -61,7 +63,7 @@ def _fields(schema: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
 
 
 def _meaning(value: object) -> object:
-    """A field, or a part of it, without descriptive attributes."""
+    """A field, or a part of it, without descriptive attributes such as its documentation."""
     if isinstance(value, Mapping):
         return {name: _meaning(part) for name, part in value.items() if name not in _WORDS}
     return [_meaning(part) for part in value] if isinstance(value, (list, tuple)) else value

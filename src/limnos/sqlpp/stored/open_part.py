@@ -1,8 +1,8 @@
 r"""Values as lossless JSON text: the content of the column `_open`.
 
-May import `values` and `time_texts`. Must not know columns. A bigint is a number without a point, a double one with it.
-Types that JSON lacks are an object with one field that begins with `$`: `{"$date": "2012-11-20"}`. A user's object that
-looks like this is `{"$object": [[name, value]]}`.
+May import `values` and `time_texts`. Must not know columns. A bigint is a number without a point, a double has one.
+Values of types that JSON lacks are objects with one field that begins with `$`: `{"$date": "2012-11-20"}`. A user's
+object that looks like this is `{"$object": [[name, value]]}`.
 
 A VARIANT has one number type, which cannot tell 1.0 from 1. In text for a VARIANT, a double without fraction is tagged,
 too.
@@ -123,7 +123,7 @@ def _object(pairs: list[tuple[str, object]]) -> object:
 
 
 def _value(value: object) -> Value:
-    """An array, which is a list until the surrounding value is complete, becomes a tuple."""
+    """Convert a list to a tuple: an array is a list until the surrounding value is complete."""
     return tuple(_value(item) for item in value) if isinstance(value, list) else value  # type: ignore[return-value]
 
 

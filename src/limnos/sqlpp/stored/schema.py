@@ -30,9 +30,9 @@ from limnos.sqlpp.stored.types import (
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 OPEN = "_open"
-"""The column for undeclared fields, fields that cannot be columns, and declared fields that are NULL, not MISSING."""
+"""The column for undeclared fields, fields that cannot be columns, and declared fields that are NULL (not MISSING)."""
 TYPE_PROPERTY = "sqlpp.type"
-"""Table property that tells engines the meaning of the columns. The server's own record is authoritative."""
+"""The table property that describes the columns' meaning for engines. The server's own record is authoritative."""
 
 SCALARS: Mapping[ScalarName, str] = {
     "boolean": "boolean",
@@ -70,7 +70,7 @@ FOREIGN: Mapping[str, ScalarName] = {
     "timestamp_ns": "datetime",
     "timestamptz_ns": "datetime",
 }
-"""The SQL++ type of columns of tables that SQL++ did not create.
+"""The SQL++ types of columns of tables that SQL++ did not create.
 
 `decimal` is a double, `fixed` is binary, others are any.
 """
@@ -87,11 +87,11 @@ WRITES: Mapping[str, str] = {
     "commit.manifest.min-count-to-merge": "8",
     "format-version": "2",
 }
-"""Write properties of datasets' tables: a statement about one object must not rewrite a million others."""
+"""Write properties of datasets' tables, so that a statement about one object does not rewrite a million others."""
 
 
 def has_column(field: FieldType) -> bool:
-    """Whether a field is a column of its own. A name with a dot is excluded: some engines would read two names."""
+    """Whether a field has its own column. A name with a dot is excluded: some engines would read two names."""
     return bool(field.name) and "." not in field.name and field.name != OPEN and _has_column_type(field.type)
 
 
@@ -200,7 +200,7 @@ def _iceberg(
 
 
 def form_of(schema: Mapping[str, Json]) -> StorageForm:
-    """The form of a table that SQL++ did not create: without a key, closed, every field optional."""
+    """The form of a table that SQL++ did not create: without a key, closed, with all fields optional."""
     return StorageForm(_record(schema))
 
 

@@ -1,7 +1,7 @@
 """Types of datasets, without names, and the storage form of a dataset.
 
-May import `values.model` and `errors`. Must not know where a type's name was found, nor the names of a table format.
-The values are stored: `encode_form` and `decode_form` convert a form to JSON and back.
+May import `values.model` and `errors`. Must not know names of types or table formats. The values are stored:
+`encode_form` and `decode_form` convert a form to JSON and back.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ BUILT_IN: dict[str, ScalarName] = {
 WITHOUT_COLUMN: frozenset[ScalarName] = frozenset(
     {"interval", "point", "point3d", "line", "rectangle", "circle", "polygon"}
 )
-"""Types whose values are stored in the open part, because no column has them."""
+"""Types whose values are stored in the open part, because no column type can represent them."""
 
 FIELD_NOT_FOUND, COMPOSITE_GENERATED, GENERATED_TYPE, KEY_OPTIONAL, KEY_TYPE = 1014, 1019, 1020, 1021, 1022
 
@@ -113,9 +113,9 @@ class FieldType(Struct, frozen=True):
 
 
 class RecordType(Struct, frozen=True, tag_field="kind", tag="record"):
-    """Objects. Open ones may have undeclared fields.
+    """Objects. If open, they may have undeclared fields.
 
-    `foreign` ones are rows of a table that SQL++ did not create, without open part.
+    If `foreign`, they are rows of a table that SQL++ did not create, without an open part.
     """
 
     fields: tuple[FieldType, ...]
@@ -159,7 +159,7 @@ def type_label(type_: DeclaredType) -> str:
 
 
 def type_at(record: RecordType, path: tuple[str, ...]) -> FieldType | None:
-    """The declared field at a path. `optional` says whether it or any object around it may be absent."""
+    """The declared field at a path. `optional` is true if it or any object around it may be absent."""
     optional = False
     field: FieldType | None = None
     within: DeclaredType = record

@@ -1,7 +1,7 @@
 """The syntax tree of SQL++: frozen nodes, each with its position.
 
-May import `errors`. Must not know meanings: it records the text's structure and decides nothing. Names are unresolved,
-functions unknown. Import nodes from here.
+May import `errors`. Must not know semantics: it only records the text's structure. Names and functions are unresolved.
+Import nodes from here.
 """
 
 from limnos.sqlpp.tree.base import DottedName, Expression, Statement, SyntaxNode, TypeExpression

@@ -1,6 +1,6 @@
 """Base classes of the syntax tree's nodes, and names.
 
-May import `errors` for the position. Must not know the grammar, nor what a name denotes: the binder does. Nodes are
+May import `errors` for the position. Must not know the grammar or resolve names, which the binder does. Nodes are
 frozen and contain only nodes, tuples of nodes, texts, numbers and flags. So no cycle is possible, and the garbage
 collector skips them. To compare trees use `outline` (in `tree_walk`), which ignores positions and does not recurse.
 """
@@ -13,7 +13,9 @@ from limnos.sqlpp.errors import TextPosition
 
 
 class SyntaxNode(Struct, frozen=True, gc=False):
-    """A part of a statement, and its position: of an operation its operator, of others the first token."""
+    """A part of a statement, and its position: for an operation that of its operator, otherwise that of the first
+    token.
+    """
 
     at: TextPosition
 
@@ -33,7 +35,7 @@ class Statement(SyntaxNode, frozen=True):
 class DottedName(SyntaxNode, frozen=True):
     """A dotted name: the last part is the object's, those before it the dataverse's.
 
-    Without them the active dataverse is meant.
+    Without them the name is in the active dataverse.
     """
 
     parts: tuple[str, ...]

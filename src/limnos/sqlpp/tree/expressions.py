@@ -1,6 +1,6 @@
 """Expressions: literals, variables, paths, calls, operations, constructors.
 
-May import `base`. Must not know queries, though one may stand wherever an expression may.
+May import `base`. Must not know queries, although a query may be used as an expression.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Integer(Expression, frozen=True):
 
 
 class Decimal(Expression, frozen=True):
-    """A number with a fraction or an exponent, as written. With a final `f` it is a float, else a double."""
+    """A number with a fraction or an exponent, as text. With a final `f` it is a float, else a double."""
 
     text: str
 
@@ -51,7 +51,7 @@ class Parameter(Expression, frozen=True):
 
 
 class Variable(Expression, frozen=True):
-    """An identifier that begins a path: a variable, a dataset or a field. Only the binder can tell which."""
+    """An identifier that begins a path: a variable, a dataset or a field, which the binder determines."""
 
     name: str
 
@@ -69,28 +69,28 @@ class ElementStep(SyntaxNode, frozen=True):
 
 
 class SliceStep(SyntaxNode, frozen=True):
-    """`[start:end]`, each of them optional; `[]` selects all."""
+    """The step `[start:end]`, both optional; `[]` selects all items."""
 
     start: Expression | None
     end: Expression | None
 
 
 class ItemsStep(SyntaxNode, frozen=True):
-    """`[*]`: each item."""
+    """The step `[*]`: each item."""
 
 
 Step = FieldStep | ElementStep | SliceStep | ItemsStep
 
 
 class PathExpression(Expression, frozen=True):
-    """A value and the steps into it, in order. Flat: `a.b.c` is one node with two steps."""
+    """A value and the steps into it, in order. `a.b.c` is one flat node with two steps."""
 
     base: Expression
     steps: tuple[Step, ...]
 
 
 class OrderItem(SyntaxNode, frozen=True):
-    """One expression of ORDER BY. `nulls` is the stated place of NULL and MISSING, if any."""
+    """One expression of ORDER BY. `nulls` is the stated position of NULL and MISSING, if any."""
 
     value: Expression
     descending: bool
@@ -114,7 +114,7 @@ class Frame(SyntaxNode, frozen=True):
 
 
 class NamedField(SyntaxNode, frozen=True):
-    """`variable AS name`, a field of the objects that a group or a window variable holds."""
+    """The construct `variable AS name`: a field of the objects of a group or window variable."""
 
     variable: str
     name: str
@@ -160,7 +160,7 @@ class UnaryOperation(Expression, frozen=True):
 class OperationChain(Expression, frozen=True):
     """Operators of one precedence, applied from the left: one operator fewer than operands.
 
-    Flat: a chain of ten thousand ANDs is one node. Comparisons have two operands.
+    A chain of ten thousand ANDs is one flat node. Comparisons have two operands.
     """
 
     operators: tuple[str, ...]
@@ -168,7 +168,7 @@ class OperationChain(Expression, frozen=True):
 
 
 class BetweenExpression(Expression, frozen=True):
-    """`value [NOT] BETWEEN low AND high`"""  # noqa: D415
+    """The test `value [NOT] BETWEEN low AND high`."""
 
     negated: bool
     value: Expression
@@ -177,7 +177,7 @@ class BetweenExpression(Expression, frozen=True):
 
 
 class IsExpression(Expression, frozen=True):
-    """`value IS [NOT] NULL` and the tests for MISSING, UNKNOWN and KNOWN; VALUED is parsed as KNOWN."""
+    """The test `value IS [NOT] NULL`, and the tests for MISSING, UNKNOWN and KNOWN; VALUED is parsed as KNOWN."""
 
     negated: bool
     value: Expression
@@ -192,7 +192,7 @@ class CaseBranch(SyntaxNode, frozen=True):
 
 
 class Case(Expression, frozen=True):
-    """CASE. With a subject the conditions are values to compare it with."""
+    """CASE. If there is a subject, the conditions are values to compare it with."""
 
     subject: Expression | None
     branches: tuple[CaseBranch, ...]
@@ -200,14 +200,14 @@ class Case(Expression, frozen=True):
 
 
 class QuantifierBinding(SyntaxNode, frozen=True):
-    """`name IN source`, in a quantified expression."""
+    """The construct `name IN source` in a quantified expression."""
 
     name: str
     source: Expression
 
 
 class QuantifiedExpression(Expression, frozen=True):
-    """SOME, EVERY, or SOME AND EVERY, which is false for an empty collection."""
+    """SOME, EVERY, or SOME AND EVERY, which is like EVERY but false for an empty collection."""
 
     kind: Literal["some", "every", "some and every"]
     bindings: tuple[QuantifierBinding, ...]
@@ -215,7 +215,7 @@ class QuantifiedExpression(Expression, frozen=True):
 
 
 class Array(Expression, frozen=True):
-    """`[a, b]`, and `(a, b)`."""
+    """An array constructor: `[a, b]`, or `(a, b)`."""
 
     items: tuple[Expression, ...]
 
@@ -234,7 +234,7 @@ class ObjectPair(SyntaxNode, frozen=True):
 
 
 class Object(Expression, frozen=True):
-    """`{ name: value }`"""  # noqa: D415
+    """An object constructor: `{ name: value }`."""
 
     pairs: tuple[ObjectPair, ...]
 

@@ -13,7 +13,7 @@ from limnos.sqlpp.tree.expressions import GroupVariable, OrderItem
 
 
 class Let(SyntaxNode, frozen=True):
-    """`LET name = value`, or `WITH name AS value`."""
+    """The clause `LET name = value`, or `WITH name AS value`."""
 
     name: str
     value: Expression
@@ -37,7 +37,7 @@ class Select(SyntaxNode, frozen=True):
 
 
 class Join(SyntaxNode, frozen=True):
-    """A join with the term before it; CROSS has no condition."""
+    """A join with the previous term; CROSS has no condition."""
 
     kind: Literal["inner", "left", "right", "cross"]
     source: Expression
@@ -65,7 +65,7 @@ class Term(SyntaxNode, frozen=True):
 
 
 class GroupKey(SyntaxNode, frozen=True):
-    """A grouping expression. Its variable defaults to the last step's name, and is None without one."""
+    """A grouping expression. Its variable defaults to the name of the last step; None if it has no such name."""
 
     value: Expression
     variable: str | None
@@ -113,7 +113,7 @@ class Block(SyntaxNode, frozen=True):
 
 
 class SetArm(SyntaxNode, frozen=True):
-    """A set operation with the block before it. Its input is a block, or a whole query in parentheses."""
+    """A set operation with the previous block. Its input is a block, or a complete query in parentheses."""
 
     operator: Literal["union", "intersect", "except"]
     all: bool

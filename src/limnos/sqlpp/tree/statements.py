@@ -1,6 +1,6 @@
 """Statements: definitions and drops of objects, changes of data, and queries.
 
-May import the other modules of the tree. Must not know what a statement does, nor who may execute it.
+May import the other modules of the tree. Must not know the effect of statements or access rights.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from limnos.sqlpp.tree.queries import QueryExpression
 from limnos.sqlpp.tree.types import RecordType
 
 Kind = Literal["dataverse", "type", "dataset", "synonym", "view"]
-"""Kinds of objects that DROP names by a dotted name alone."""
+"""Kinds of objects for which DROP takes only a dotted name."""
 
 VARIADIC = -1
 """The arity of a function that takes any number of arguments."""
 
 
 class Use(Statement, frozen=True):
-    """An USE statement."""
+    """A USE statement."""
 
     name: DottedName
 
 
 class SetOption(Statement, frozen=True):
-    """`SET name "value"`."""
+    """The statement `SET name "value"`."""
 
     name: str
     value: str
@@ -122,9 +122,9 @@ class UnnestField(SyntaxNode, frozen=True):
 class CreateIndex(Statement, frozen=True):
     """CREATE INDEX. `gram` is the length of an NGRAM index's grams.
 
-    `unknown` says whether it includes NULL and MISSING, if stated.
+    `unknown` is whether it includes NULL and MISSING, None if not stated.
 
-    `cast` has the formats for casting values to the fields' types; None without CAST.
+    `cast` has the formats for casting values to the fields' types; None if there is no CAST.
     """
 
     name: str
@@ -162,7 +162,7 @@ class ForeignKey(SyntaxNode, frozen=True):
 
 
 class ViewSchema(SyntaxNode, frozen=True):
-    """The schema of a typed view; a value that does not fit is NULL."""
+    """The schema of a typed view; values that do not fit are NULL."""
 
     type: TypeExpression
     formats: tuple[Option, ...]
@@ -188,7 +188,7 @@ class TypedParameter(SyntaxNode, frozen=True):
 
 
 class CreateFunction(Statement, frozen=True):
-    """CREATE FUNCTION with a body in SQL++. `parameters` None: any number."""
+    """CREATE FUNCTION with a body in SQL++. If `parameters` is None, it is variadic."""
 
     name: DottedName
     or_replace: bool
@@ -219,7 +219,7 @@ class DeclareFunction(Statement, frozen=True):
 
 
 class Drop(Statement, frozen=True):
-    """DROP of an object that has only a name."""
+    """DROP of an object that is identified by its name alone."""
 
     kind: Kind
     name: DottedName
@@ -244,7 +244,7 @@ class DropFunction(Statement, frozen=True):
 
 
 class Insert(Statement, frozen=True):
-    """A statement: INSERT or UPSERT."""
+    """An INSERT or UPSERT statement."""
 
     upsert: bool
     target: DottedName
@@ -262,7 +262,7 @@ class Delete(Statement, frozen=True):
 
 
 class Assignment(SyntaxNode, frozen=True):
-    """`SET path = value` of an UPDATE; the path begins with the object's variable."""
+    """The assignment `path = value` of an UPDATE; the path begins with the object's variable."""
 
     path: tuple[str, ...]
     value: Expression

@@ -35,7 +35,7 @@ class FieldType(SyntaxNode, frozen=True):
 
 
 class RecordType(TypeExpression, frozen=True):
-    """`{ name: T, … }`; an open one allows further fields."""
+    """A record type: `{ name: T, … }`; an open one allows further fields."""
 
     open: bool
     fields: tuple[FieldType, ...]

@@ -19,7 +19,7 @@ def field(value: Value, name: str) -> Value:
 def element(value: Value, index: Value) -> Value:
     """`value[index]`, counted from 0, or from the end if negative. A double must be integral.
 
-    Of a multiset it is any item.
+    For a multiset, any item.
     """
     if is_unknown(value) or is_unknown(index):
         return MISSING if value is MISSING or index is MISSING else None
@@ -31,7 +31,7 @@ def element(value: Value, index: Value) -> Value:
 
 
 def part(value: Value, start: Value, end: Value) -> Value:
-    """`value[start:end]`, with `end` excluded; NULL if the bounds are outside or in the wrong order."""
+    """The value of `value[start:end]` (`end` exclusive); NULL if the bounds are outside or in the wrong order."""
     bounds = (value, start, end)
     if any(is_unknown(bound) for bound in bounds):
         return MISSING if any(bound is MISSING for bound in bounds) else None

@@ -35,7 +35,7 @@ _WHOLE: dict[TypeName, type[int]] = {"tinyint": TinyInt, "smallint": SmallInt, "
 
 
 def add(left: Value, right: Value, *, function: str = "numeric-add") -> Value:
-    """`left + right`; an overflow error names `function`."""
+    """Return `left + right`; an overflow error names `function`."""
     return _typed_result(function, left, right, whole=int.__add__, real=float.__add__)
 
 
@@ -50,22 +50,22 @@ def multiply(left: Value, right: Value) -> Value:
 
 
 def divide(left: Value, right: Value) -> Value:
-    """`left / right`; integers are divided as doubles."""
+    """Return `left / right`; integers are divided as doubles."""
     return _typed_result("numeric-divide", left, right, whole=None, real=_quotient)
 
 
 def div(left: Value, right: Value) -> Value:
-    """`left DIV right`: integers are divided and truncated; for others it is `/`."""
+    """Return `left DIV right`: integers are divided and truncated; for others it is `/`."""
     return _typed_result("numeric-div", left, right, whole=_whole_quotient, real=_quotient)
 
 
 def mod(left: Value, right: Value) -> Value:
-    """`left MOD right`, with the sign of `left`."""
+    """Return `left MOD right`, with the sign of `left`."""
     return _typed_result("numeric-mod", left, right, whole=_whole_rest, real=_rest)
 
 
 def power(left: Value, right: Value) -> Value:
-    """`left ^ right`; an integer to a negative power is an error."""
+    """Return `left ^ right`; an integer to a negative power is an error."""
     return _typed_result("power", left, right, whole=_whole_power, real=_power)
 
 
@@ -85,7 +85,9 @@ def _typed_result(
     real: Callable[[float, float], float | None],
     kind: TypeName | None = None,
 ) -> Value:
-    """Compute a result in its type. `whole` computes with integers; without it they are doubles. None is NULL."""
+    """Compute a result in its type. `whole` computes with integers; if it is None, they are converted to doubles. A
+    result of None is NULL.
+    """
     if is_unknown(left) or is_unknown(right):
         return MISSING if left is MISSING or right is MISSING else None
     if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):

@@ -1,11 +1,11 @@
 """Comparison operators, whose result is true, false, NULL or MISSING.
 
-May import `model` and `order`. Must not order values that cannot be compared: values of two types, except numbers, are
-unequal and give NULL for `<`. So does `<` between arrays, multisets, objects and durations, which only have `=`.
-MISSING on either side gives MISSING, else NULL gives NULL.
+May import `model` and `order`. Values of two types, except numbers, are unequal, and `<` between them is NULL. `<` is
+also NULL between arrays, multisets, objects and durations, which only have `=`. MISSING on either side gives MISSING,
+else NULL gives NULL.
 
-`=` compares arrays and objects deeply. Two that differ in comparable values are unequal, whatever else is unknown in
-them. If nothing differs and something is unknown, the result is unknown.
+`=` compares arrays and objects deeply. Two that differ in comparable values are unequal, even if other values in them
+are unknown. If no values differ and one is unknown, the result is unknown.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
 
 
 def _unknown(left: Value, right: Value) -> MissingType | Literal[False] | None:
-    """MISSING or NULL if two values have no order; False if they have."""
+    """MISSING or NULL if two values cannot be ordered; False if they can."""
     if left is MISSING or right is MISSING:
         return MISSING
     if left is None or right is None or _family(left) != _family(right):
@@ -89,19 +89,21 @@ def not_equal(left: Value, right: Value) -> Truth:
 
 
 def distinct(left: Value, right: Value) -> bool:
-    """`left IS DISTINCT FROM right`: never NULL. NULL equals NULL, MISSING equals MISSING, and NaN equals NaN."""
+    """Return `left IS DISTINCT FROM right`, which is never NULL. NULL equals NULL, MISSING equals MISSING, and NaN
+    equals NaN.
+    """
     return key(left) != key(right)
 
 
 def negated(value: Value) -> Truth:
-    """`NOT value`; NULL for a value that is no boolean."""
+    """Return `NOT value`; NULL for a value that is no boolean."""
     if isinstance(value, bool):
         return not value
     return MISSING if value is MISSING else None
 
 
 def both(left: Value, right: Value) -> Truth:
-    """`left AND right`: false if one is false, else MISSING before NULL before true."""
+    """Return `left AND right`: false if one is false, else MISSING before NULL before true."""
     if left is False or right is False:
         return False
     if left is MISSING or right is MISSING:
@@ -110,7 +112,7 @@ def both(left: Value, right: Value) -> Truth:
 
 
 def either(left: Value, right: Value) -> Truth:
-    """`left OR right`: true if one is true, else NULL before MISSING before false."""
+    """Return `left OR right`: true if one is true, else NULL before MISSING before false."""
     if left is True or right is True:
         return True
     if left is False and right is False:
@@ -120,7 +122,7 @@ def either(left: Value, right: Value) -> Truth:
 
 
 def includes(items: Value, value: Value) -> Truth:
-    """`value IN items`: true if an item is equal, else unknown if one may be.
+    """Return `value IN items`: true if an item is equal, else unknown if one may be equal.
 
     NULL if `items` is no array or multiset.
     """

@@ -107,7 +107,7 @@ class DayTimeDuration(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """The time from a start to an end, which is excluded: both are dates, times or datetimes."""
+    """The time from a start (inclusive) to an end (exclusive): both are dates, times or datetimes."""
 
     start: Date | Time | DateTime
     end: Date | Time | DateTime
@@ -240,7 +240,7 @@ NUMERIC: tuple[TypeName, ...] = ("tinyint", "smallint", "integer", "bigint", "fl
 
 
 def type_name(value: Value) -> TypeName:
-    """The name of a value's type. Raises TypeError for a Python value that is no SQL++ value, as a list."""
+    """The name of a value's type. Raises TypeError for a Python value that is no SQL++ value, such as a list."""
     try:
         return _TYPES[type(value)]
     except KeyError:
@@ -258,7 +258,7 @@ def is_unknown(value: Value) -> bool:
 
 
 def object_of(pairs: Iterable[tuple[str, Value]]) -> dict[str, Value]:
-    """An object of these fields, without MISSING ones. The first of several with one name wins."""
+    """An object of these fields, without MISSING ones. If several have one name, the first is kept."""
     fields: dict[str, Value] = {}
     for name, value in pairs:
         if value is not MISSING:

@@ -1,6 +1,6 @@
 """The total order of all values, as byte keys: keys compare as ORDER BY does, and equal keys are one group.
 
-May import `model` and `errors`. Must not know comparison operators: `=` and `<` may give NULL, an order cannot. The
+May import `model` and `errors`. Must not know comparison operators: `=` and `<` may return NULL, an order cannot. The
 types are ordered: MISSING, NULL, numbers, binary, string, boolean, datetime, date, time, duration, array, multiset,
 object, year-month-duration, day-time-duration, uuid, interval, point, point3d, line, rectangle, circle, polygon.
 
@@ -33,7 +33,7 @@ from limnos.sqlpp.values.model import (
 )
 
 DEPTH_MAX = 1000
-"""Deepest nesting of a value that has a key."""
+"""The maximum nesting depth of a value that has a key."""
 
 _MISSING, _NULL, _NUMBER, _BINARY, _STRING, _BOOLEAN, _DATETIME, _DATE, _TIME, _DURATION = range(1, 11)
 _ARRAY, _MULTISET, _OBJECT, _YEAR_MONTH, _DAY_TIME, _UUID, _INTERVAL, _SHAPE = range(11, 19)
@@ -44,7 +44,9 @@ _SIGN = 1 << 63
 
 
 class _OpenValue:
-    """A collection whose key is being built: its parts, each after a mark, then an end mark that is less."""
+    """A collection whose key is being built: its parts, each after a mark, then an end mark that sorts before these
+    marks.
+    """
 
     __slots__ = ("mark", "parts", "rank", "rest")
 
@@ -144,7 +146,7 @@ def _whole(value: int) -> bytes:
 
 
 def _text(value: bytes) -> bytes:
-    """Bytes with an end mark that is less than any continuation."""
+    """Bytes with an end mark that sorts before any continuation."""
     return value.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
 
 

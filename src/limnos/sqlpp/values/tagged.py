@@ -1,7 +1,7 @@
 """Values as lossless plain JSON, for plans and jobs between our own processes.
 
-May import `model`. Must not know readers outside: users see another form. JSON's types stand for themselves (a number
-without a point is a bigint, one with a point a double). Other types are an object with one field named after the type.
+May import `model`. Users see another form. JSON's types represent themselves (a number without a point is a bigint, one
+with a point a double). Values of other types are objects with one field named after the type.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _tagged_content(value: Value) -> Json:
 
 
 def from_tagged_json(current: Json) -> Value:
-    """Decode a value. Raises KeyError, ValueError or TypeError for JSON that `to_tagged_json` did not make."""
+    """Decode a value. Raises KeyError, ValueError or TypeError for JSON that `to_tagged_json` did not write."""
     if isinstance(current, list):
         return tuple(from_tagged_json(item) for item in current)
     if isinstance(current, dict):

@@ -20,14 +20,14 @@ _ANY, _ONE = object(), object()
 
 
 def concatenate(left: Value, right: Value) -> Value:
-    """`left || right`; NULL if one is no string."""
+    """Return `left || right`; NULL if one is no string."""
     if is_unknown(left) or is_unknown(right):
         return MISSING if left is MISSING or right is MISSING else None
     return left + right if isinstance(left, str) and isinstance(right, str) else None
 
 
 def like(text: Value, pattern: Value) -> bool | MissingType | None:
-    r"""`text LIKE pattern`: `%` matches any text, `_` any character; `\` escapes them and itself.
+    r"""Return `text LIKE pattern`: `%` matches any text, `_` any character; `\` escapes them and itself.
 
     Raises SqlppError (ASX0046) for `\` before another character or at the end.
     """
@@ -54,7 +54,7 @@ def _read(pattern: str) -> list[object]:
 
 
 def _matches(text: str, parts: list[object]) -> bool:
-    """Greedy matching: only the last `%` is retried, because retrying an earlier one cannot help."""
+    """Match greedily: only the last `%` is retried, because retrying an earlier one cannot help."""
     at, part, retry, tried = 0, 0, -1, 0
     while at < len(text):
         if part < len(parts) and parts[part] is _ANY:
@@ -71,7 +71,7 @@ def _matches(text: str, parts: list[object]) -> bool:
 
 
 def real_text(value: float) -> str:
-    """A number as Java writes it: with a power of ten from 10,000,000 on and below 0.001."""
+    """A number in the format of Java: with a power of ten from 10,000,000 on and below 0.001."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -86,7 +86,7 @@ def real_text(value: float) -> str:
 
 
 def _shortest_single(value: float) -> str:
-    """The shortest digits that give the same single-precision number."""
+    """The shortest digits that parse as the same single-precision number."""
     for places in range(1, 10):
         digits = f"{value:.{places}g}"
         if Float(float(digits)) == value:

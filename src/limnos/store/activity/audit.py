@@ -1,9 +1,9 @@
-"""Audit records: made from change rows and notes, numbered in order, read by filters, deleted when old.
+"""Audit records: created from change rows and notes, numbered in order, read by filters, deleted when old.
 
-May import `model`, `names` and this room. Knows no request. A change is recorded once, in the transaction that makes it
-(`store.tx`): its change row holds the rights. Here those rows become audit records, beside requests, and the position
-moves in the same transaction. So every change has exactly one record, wherever a node is killed. The writer holds the
-clock of zone 0, so records are committed in the order of their numbers: a reader who has seen one has seen all before.
+May import `model`, `names` and this room. Must not know requests. A change is recorded once, in the transaction that
+makes it (`store.tx`): its change row holds the rights. In the background these rows are converted to audit records, and
+the position moves in the same transaction. So every change has exactly one record, even if a node is killed. The writer
+holds the clock of zone 0, so records are committed in the order of their numbers, and a reader misses none.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from limnos.store.sql import Load, Params, Row, Sql, Value, drive_load
 from limnos.store.transaction import StoreTransaction
 
 CHANGES_AT_ONCE: Final = 200
-"""About how many changes become records in one transaction: a few milliseconds of work."""
+"""The approximate number of changes that one transaction converts to audit records: a few milliseconds of work."""
 EXPIRED_AT_ONCE: Final = 500
 RIGHTS_MAX: Final = 3
-"""How many rights are recorded of a change whose objects no decision of its mutation names."""
+"""The maximum number of rights in the record of a change whose objects are in none of its decisions."""
 _COLUMNS: Final = {
     "id": "id", "metalake_id": "metalake_id", "at": "at", "user": "user_name", "user_id": "user_id", "outcome": "outcome",
     "change": "change", "action": "action", "kind": "kind", "object_id": "object_id", "path": "path", "new_path": "new_path",
@@ -79,7 +79,7 @@ _FILTERS: Final = {
 
 
 class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A filter of audit records: those that meet all fields that are set.
+    """A filter of audit records: all set fields must match.
 
     With `after` the oldest come first, else the newest. `path` is an object's path below the metalake and includes
     everything below it. `since` and `until` are milliseconds since 1970; `until` is excluded.
@@ -101,7 +101,7 @@ class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @cache
 def _page(names: tuple[str, ...]) -> Sql:
-    """Build the statement for the set of filters in use, so that each can use its index."""
+    """Build the statement for the filters in use, so that each combination can use its index."""
     where = " AND ".join(_FILTERS[name] for name in names) or "1 = 1"
     order = "" if "after" in names else " DESC"
     return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY id{order} LIMIT :limit")
@@ -115,9 +115,9 @@ def lines_read(audit_filter: AuditFilter, *, limit: int) -> Load[list[AuditRecor
 
 
 def _around(path: str | None) -> dict[str, Value]:
-    """Return the bounds between which all paths below a path lie.
+    """Return the bounds of all paths below a path, in sort order.
 
-    A part with a dot is quoted, so no other path begins so.
+    A part with a dot is quoted, so no other path has this prefix.
     """
     return {} if path is None else {"below": f"{path}.", "beyond": f"{path}/"}
 
@@ -139,7 +139,7 @@ def _params(line: AuditRecord, number: int) -> Params:
 
 
 def lines_expire(tx: StoreTransaction, *, keep_ms: int) -> int:
-    """Delete up to `EXPIRED_AT_ONCE` records older than `keep_ms`. Returns how many."""
+    """Delete up to `EXPIRED_AT_ONCE` records older than `keep_ms`. Returns their number."""
     return tx.count(EXPIRE, {"before": tx.now_ms - keep_ms, "limit": EXPIRED_AT_ONCE})
 
 
@@ -162,7 +162,7 @@ class _AuditedEvent(NamedTuple):
 
 
 def lines_due() -> Load[bool]:
-    """Return whether there are changes or notes without audit records."""
+    """Return whether there are changes or notes that have no audit record yet."""
     rows = yield BEHIND, {"zones": 1}
     if not rows:
         rows = yield NOTES, {"limit": 1}
@@ -170,7 +170,7 @@ def lines_due() -> Load[bool]:
 
 
 def lines_collect(tx: StoreTransaction) -> bool:
-    """Make records of the next changes and notes. Returns whether there may be more. The permit's zone is 0."""
+    """Create records for the next changes and notes. Returns whether more may follow. The permit's zone is 0."""
     events, reached = _changes(tx)
     more = max(len(events), len(reached)) >= CHANGES_AT_ONCE
     notes = [
@@ -188,7 +188,7 @@ def lines_collect(tx: StoreTransaction) -> bool:
 
 
 def _changes(tx: StoreTransaction) -> tuple[list[_AuditedEvent], dict[int, int]]:
-    """Read the next changes of the zones that are ahead of the audit, and the position reached in each zone."""
+    """Read the next changes of the zones that the audit has not reached, and the position reached in each zone."""
     events: list[_AuditedEvent] = []
     reached: dict[int, int] = {}
     for zone, since, revision in tx.rows(BEHIND, {"zones": CHANGES_AT_ONCE}):
@@ -215,7 +215,7 @@ def _of_one_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
 
 
 def _node_positions(tx: StoreTransaction, events: Iterable[_AuditedEvent]) -> dict[int, NodePosition]:
-    """Read the positions of the zones, and of the nodes that no right names."""
+    """Read the positions of the zones, and of the nodes that are in no right."""
     about: set[int] = set()
     for each in events:
         about.add(each.zone)
@@ -228,7 +228,7 @@ def _node_positions(tx: StoreTransaction, events: Iterable[_AuditedEvent]) -> di
 
 
 def _lines_of(event: _AuditedEvent, node_positions: Mapping[int, NodePosition]) -> list[AuditRecord]:
-    """Make the record of a change, or one record for each object of a note's request."""
+    """Create the record of a change, or one record for each object of a note's request."""
     if event.change is not None:
         return [_line(event, event.change, node_positions=node_positions)]
     return [
@@ -285,9 +285,7 @@ def _metalake_of(event: _AuditedEvent, about: AuditedDecision, *, node_positions
 
 
 class _PathSpeller(NamedTuple):
-    """Builds the path of an object: from the names that the decision saw, else from the current positions of the
-    nodes.
-    """
+    """Builds the path of an object: from the names at the decision, else from the current positions of the nodes."""
 
     names: Mapping[int, tuple[str, str]]
     node_positions: Mapping[int, NodePosition]
@@ -306,7 +304,7 @@ class _PathSpeller(NamedTuple):
         return own if kind == Kind.METALAKE.word else f"{above}.{own}"
 
     def name(self, node_id: int) -> str:
-        """Return the path of a node at its current position, or at its last one if it was dropped."""
+        """Return the path of a node at its current position, or at its last position if it was dropped."""
         parts: list[str] = []
         while (node_position := self.node_positions.get(node_id)) is not None and (
             node_position.kind is not Kind.METALAKE or not parts

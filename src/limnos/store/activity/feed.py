@@ -1,6 +1,6 @@
 """Reads of the change feed: the commits of several zones after a position, all from one snapshot.
 
-May import `model` and this room. Knows nothing of rights: callers show less than is read here.
+May import `model` and this room. Must not know rights: callers filter what is read here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class NodePosition(NamedTuple):
 
 
 class FeedSlice(NamedTuple):
-    """The next part of the changes of several zones. It has each revision completely or not at all.
+    """The next part of the changes of several zones, with complete revisions only.
 
     `reached` is the position after the part for each existing zone. `node_positions` has the nodes of its changes and
     all their ancestors.
@@ -67,7 +67,7 @@ class FeedSlice(NamedTuple):
 
 
 def _ids(name: str) -> tuple[str, str]:
-    """Return the subselect over a JSON list of ids: for PostgreSQL, for SQLite."""
+    """Return the subselect over a JSON list of ids, for PostgreSQL and for SQLite."""
     return f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST({name} AS json)) v", (
         f"SELECT value FROM json_each({name})"
     )
@@ -125,9 +125,9 @@ def _resolve_position(position: int, clock: ZoneClock) -> int:
 
 
 def revisions_read(statement: Sql, zone: int, *, since: int, until: int, rows_max: int) -> Load[tuple[list[Row], int]]:
-    """Read rows of whole revisions, and return them with the last revision read.
+    """Read rows of complete revisions, and return them with the last revision read.
 
-    Revisions that do not fit into `rows_max` rows are left for the next read; a single revision is always read
+    The next read continues with revisions that do not fit into `rows_max` rows; a single revision is always read
     completely. The statement has the parameters of `FEED_SLICE`, and the revision as its second column.
     """
     params = {"zone": zone, "since": since, "until": until, "rows": rows_max + 1}

@@ -1,8 +1,8 @@
 """Lineage: edges between objects, or external datasets, and pairs of columns, by job.
 
-May import `model` and the room's `sql`, `trash`. Knows no rights. Everything refers to ids of nodes and of Iceberg
-fields, so renames and moves change nothing here. No decision and no cache depends on these rows, so none leaves a
-change row.
+May import `model` and the room's `sql`, `trash`. Must not know rights. Rows refer to ids of nodes and of Iceberg
+fields, so renames and moves do not change them. No decision and no cache depends on these rows, so none leaves a change
+row.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.transaction import Writes
 
 EVERY_FIELD: Final = 0
-"""As a target's field id: all of its columns. Iceberg's ids begin with 1."""
+"""A target's field id that means all of its columns. Iceberg's ids begin with 1."""
 UNKNOWN_FIELD: Final = -1
-"""As a field id: the id is unknown, and the name identifies the field."""
+"""A field id that means unknown: the column's name identifies it."""
 JOBS_MAX: Final = 100
-"""The most jobs whose edges into one target are kept: those that ran last."""
+"""The maximum number of jobs whose edges into one target are kept: the latest ones."""
 SOURCES_MAX: Final = 2_000
-"""The most sources that are kept per job and target: those reported last."""
+"""The maximum number of sources that are kept per job and target: those reported last."""
 EXPORTS_MAX: Final = 1_000
-"""The most edges that are kept from one object to external datasets.
+"""The maximum number of edges that are kept from one object to external datasets.
 
 Every user who may load the object may report one.
 """
 COLUMNS_MAX: Final = 20_000
-"""The most pairs of columns that are kept per job and target."""
+"""The maximum number of pairs of columns that are kept per job and target."""
 
 
 class LineageJobRow(NamedTuple):
@@ -49,7 +49,7 @@ class LineageJobRow(NamedTuple):
 
 
 class LineageField(NamedTuple):
-    """A column: its field id, or `EVERY_FIELD` or `UNKNOWN_FIELD`, and the name it had."""
+    """A column: its field id, or `EVERY_FIELD` or `UNKNOWN_FIELD`, and its name when it was reported."""
 
     id: int
     name: str
@@ -103,7 +103,7 @@ def _ids(name: str) -> tuple[str, str]:
 
 
 def _ids_statement(text: str) -> Sql:
-    """Build a statement with `{ids}` in it for both backends."""
+    """Build a statement with the placeholder `{ids}` for both backends."""
     common, sqlite = _ids(":ids")
     return Sql(text.replace("{ids}", common), on_sqlite=text.replace("{ids}", sqlite))
 
@@ -127,7 +127,7 @@ _COLUMNS_ORDER = "ORDER BY e.target_id, e.source_id, c.job_digest, c.ordinal LIM
 
 
 def _columns(end: str, other: str) -> Sql:
-    """Build the search for the pairs of some columns at one end of the edges."""
+    """Build the query for the pairs of given columns at one end of the edges."""
     fits = f"(c.{end}_field_id = w.field_id OR (c.{end}_field_id = {UNKNOWN_FIELD} AND c.{end}_field = w.field){other})"
     text = (
         f"SELECT {_EDGE}, {_PAIR} FROM ({{wanted}}) w JOIN lineage_column c ON c.{end}_id = w.id AND {fits} {_JOIN}"
@@ -179,7 +179,7 @@ PUT_OUTSIDE = Sql(
 
 
 def _orphan_condition(column: str) -> str:
-    """Return the condition that an end of an edge is no live node, none in the trash, and no external dataset."""
+    """Return the condition that an end of an edge is no live node, no node in the trash, and no external dataset."""
     return (
         f"NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {column} AND n.deleted = 0) AND NOT {KEPT.format(column)}"
         f" AND NOT EXISTS (SELECT 1 FROM lineage_dataset d WHERE d.id = {column})"
@@ -198,7 +198,9 @@ SWEEP_DATASETS = Sql(
     " AND NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.target_id = lineage_dataset.id)"
 )
 SWEEPS = (SWEEP_EDGES, SWEEP_COLUMNS, SWEEP_DATASETS)
-"""In this order: the remaining edges determine which columns and datasets are orphans."""
+"""Statements that delete orphan rows, in this order: the remaining edges determine which columns and datasets are
+orphans.
+"""
 
 
 def _edge_of(row: Row) -> LineageEdgeRow:
@@ -211,7 +213,7 @@ def _pair_of(row: Row) -> LineagePair:
 
 
 def edges_read(ids: Collection[int], *, up: bool, limit: int) -> Load[list[LineageEdgeRow]]:
-    """Read up to `limit` edges into the given targets (`up`), or out of the given sources; of each pair the newest
+    """Read up to `limit` edges into the given targets (`up`), or out of the given sources; for each pair the newest
     first.
     """
     rows = yield (UP if up else DOWN), {"ids": json.dumps(sorted(ids)), "limit": limit}
@@ -318,7 +320,7 @@ class LineageWrites(Writes):
         return lineage_pair + added
 
     def _trim(self, target_id: int) -> None:
-        """Delete the edges of the jobs beyond `JOBS_MAX` that ran longest ago."""
+        """Delete the edges of the oldest jobs beyond `JOBS_MAX`."""
         for row in self.tx.rows(JOBS, {"target": target_id, "most": JOBS_MAX}):
             key: Params = {"target": target_id, "job": bytes(row[0])}
             self.tx.count(FORGET_EDGES, key)

@@ -1,7 +1,8 @@
 """Table maintenance: findings, checkpoints of incremental readers, and operations.
 
-May import `model` and the room's `sql`, `trash`, `ancestry`. Knows no rule of maintenance. Rows go by node id, so that
-renames, moves and restores change nothing here. No decision and no cache depends on them, so none leaves a change row.
+May import `model` and the room's `sql`, `trash`, `ancestry`. Must not know rules of maintenance. Rows go by node id, so
+that renames, moves and restores change nothing here. No decision and no cache depends on them, so none leaves a change
+row.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _IDS_SQLITE = "SELECT value FROM json_each(:nodes)"
 
 
 def _among(text: str) -> Sql:
-    """Build a statement in which `{nodes}` is the list of ids in the parameter `nodes`."""
+    """Build a statement with the placeholder `{nodes}` for the list of ids in the parameter `nodes`."""
     return Sql(text.replace("{nodes}", _IDS), on_sqlite=text.replace("{nodes}", _IDS_SQLITE))
 
 
@@ -114,7 +115,7 @@ SWEEPS = tuple(
     )
 )
 AT_ONCE: Final = 64
-"""How many documents one read takes at most: the event loop waits for it."""
+"""The maximum number of documents in one read, since the event loop waits for it."""
 
 
 class TableHead(NamedTuple):
@@ -127,7 +128,7 @@ class TableHead(NamedTuple):
     record: bytes
     size: int
     is_dropped: bool
-    """Whether it lies in the trash."""
+    """Whether it is in the trash."""
 
 
 class TableBody(NamedTuple):
@@ -140,7 +141,7 @@ class TableBody(NamedTuple):
 
 
 class CatalogClock(NamedTuple):
-    """A zone's revision, up to which one its changes were pruned, its kind, and the store's epoch."""
+    """A zone's revision, the revision up to which its changes were pruned, its kind, and the store's epoch."""
 
     zone: int
     revision: int
@@ -163,7 +164,7 @@ class FindingRow(NamedTuple):
 
 
 class CheckpointRow(NamedTuple):
-    """The snapshot of a source that a reader read last, and the time of its report."""
+    """The last snapshot of a source that a reader has read, and the time of its report."""
 
     reader_id: int
     source: str
@@ -191,13 +192,15 @@ def _heads(rows: Sequence[Row]) -> list[TableHead]:
 
 
 def tables_page(after: int, *, limit: int, with_trash: bool = False) -> Load[list[TableHead]]:
-    """Read the next tables with a document by node id, without their documents; live ones unless the trash counts."""
+    """Read the next tables with a document, by node id and without their documents; with `with_trash` also dropped
+    ones.
+    """
     statement = PAGE_WITH_TRASH if with_trash else PAGE
     return _heads((yield statement, {"after": after, "limit": limit, "kind": int(Kind.TABLE)}))
 
 
 def tables_of(node_ids: Sequence[int], *, with_trash: bool = False) -> Load[list[TableHead]]:
-    """Read those of some ids that are tables with a document, without the documents.
+    """Read the tables with a document among some ids, without the documents.
 
     Dropped tables are read only `with_trash`.
     """
@@ -244,17 +247,17 @@ def findings_of(node_ids: Sequence[int]) -> Load[list[FindingRow]]:
 
 
 def findings_page(catalog_id: int, *, after: int, limit: int) -> Load[list[FindingRow]]:
-    """Read findings of a catalog's tables by node id, of tables after one."""
+    """Read findings of a catalog's tables by node id, starting after a table."""
     return [FindingRow(*row) for row in (yield FINDINGS, {"catalog": catalog_id, "after": after, "limit": limit})]
 
 
 def findings_of_kind(kind: str, *, after: int, limit: int) -> Load[list[FindingRow]]:
-    """Read findings of a kind in all catalogs by node id, of tables after one."""
+    """Read findings of a kind in all catalogs by node id, starting after a table."""
     return [FindingRow(*row) for row in (yield FINDINGS_OF_KIND, {"kind": kind, "after": after, "limit": limit})]
 
 
 def last_operations(node_ids: Sequence[int], *, kind: str) -> Load[dict[int, int]]:
-    """Read when the last operation of a kind on each of some tables began, in milliseconds since 1970."""
+    """Read the start time of the last operation of a kind on each of some tables, in milliseconds since 1970."""
     return {row[0]: row[1] for row in (yield LAST_OF, {"nodes": dumps(node_ids), "kind": kind})}
 
 
@@ -264,7 +267,7 @@ def finding_counts_read() -> Load[dict[str, int]]:
 
 
 def checkpoints_of(source: str, *, since_ms: int) -> Load[list[CheckpointRow]]:
-    """Read what readers have read of a source, by its path below the metalake, as reported since a time.
+    """Read the readers' checkpoints for a source, by its path below the metalake, that were reported since a time.
 
     Readers in the trash count, since they may be restored.
     """
@@ -272,7 +275,7 @@ def checkpoints_of(source: str, *, since_ms: int) -> Load[list[CheckpointRow]]:
 
 
 def checkpoints_by(node_ids: Sequence[int]) -> Load[list[CheckpointRow]]:
-    """Read the checkpoints that some readers have."""
+    """Read the checkpoints of some readers."""
     return [CheckpointRow(*row) for row in (yield READ_BY, {"nodes": dumps(node_ids)})]
 
 
@@ -313,19 +316,19 @@ class MaintenanceWrites(Writes):
             self.tx.session.many(REMEMBER, params)
 
     def checkpoints(self, source: str, *, since_ms: int) -> list[CheckpointRow]:
-        """Read what readers have read of a source, inside the transaction."""
+        """Read the readers' checkpoints for a source, inside the transaction."""
         rows = self.tx.rows(CHECKPOINTS_OF, {"source": source, "since": since_ms})
         return [CheckpointRow(*row) for row in rows]
 
     def open_of(self, node_id: int, *, kind: str) -> int | None:
-        """Read the id of a table's operation of a kind that has not ended, or None."""
+        """Read the id of a table's open operation of a kind, or None."""
         rows = self.tx.rows(OPEN_OF, {"node": node_id, "kind": kind})
         return int(rows[0][0]) if rows else None
 
     def begin(
         self, *, catalog_id: int, node_id: int, kind: str, user: str, policy: str | None, state: str = "running"
     ) -> int:
-        """Record that an operation on a table waits or runs. Returns its id."""
+        """Record an operation on a table as waiting or running. Returns its id."""
         operation_id = self.tx.next_id()
         self.tx.count(BEGIN, {
             "id": operation_id, "catalog": catalog_id, "node": node_id, "kind": kind, "user": user, "policy": policy,
@@ -339,10 +342,10 @@ class MaintenanceWrites(Writes):
         return str(rows[0][0]) if rows else None
 
     def end(self, operation_id: int, *, state: str, result: str) -> None:
-        """Record how an operation ended."""
+        """Record the end of an operation and its result."""
         self.tx.count(END, {"id": operation_id, "state": state, "result": result, "now": self.tx.now_ms})
 
     def tidy(self, *, lost_ms: int, keep_ms: int) -> None:
-        """Mark operations as lost that began long ago and never ended, and delete old ones that ended."""
+        """Mark long-running operations that never ended as lost, and delete old ended ones."""
         self.tx.count(LOST, {"before": self.tx.now_ms - lost_ms, "now": self.tx.now_ms})
         self.tx.count(OLD, {"before": self.tx.now_ms - keep_ms})

@@ -1,9 +1,9 @@
-"""Orphan files of tables: candidates with the time that they have waited, files that are being deleted, and checks.
+"""Orphan files of tables: candidates with their waiting time, files that are being deleted, and checks.
 
-May import `model` and the room's `sql`, `trash`, `audit_notes`. Knows no rule of maintenance. Rows go by node id. No
-decision and no cache depends on them, so none leaves a change row. A file is a candidate first, then it is removed:
-from then on the table's commits may not name it (`REMOVING`). Its row stays after the deletion (`DELETED`), so that a
-slow writer learns what became of its file.
+May import `model` and the room's `sql`, `trash`, `audit_notes`. Must not know rules of maintenance. Rows go by node id.
+No decision and no cache depends on them, so none leaves a change row. A file is a candidate first, then it is marked
+for deletion: from then on the table's commits may not name it (`REMOVING`). Its row stays after the deletion
+(`DELETED`), so that the commit of a slow writer is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from limnos.store.transaction import Writes
 
 CANDIDATE: Final = 0
 REMOVING: Final = 1
-"""Marked for deletion: no commit of the table may name the file from now on."""
+"""The state of a file that is marked for deletion: no commit of the table may name it from now on."""
 DELETED: Final = 2
 _FILE = "node_id, name, size, modified_ms, first_seen_at, seen_at, waited_ms, state, reason"
 FILES = Sql(f"SELECT {_FILE} FROM maintenance_orphan_file WHERE node_id = :node AND state <= :state ORDER BY name")
@@ -76,7 +76,7 @@ DOCUMENTS = Sql(
 class OrphanFileRow(NamedTuple):
     """A file by its name below the table's location.
 
-    `waited_ms` counts the time between checks, so that a jump of the clock adds little.
+    `waited_ms` is the sum of the times between checks, so that a jump of the clock adds little.
     """
 
     node_id: int
@@ -91,7 +91,7 @@ class OrphanFileRow(NamedTuple):
 
 
 class OrphanCheckRow(NamedTuple):
-    """The last check of a table; `blocked` is why no file of it is removed."""
+    """The last check of a table; `blocked` is the reason why none of its files may be removed, if any."""
 
     node_id: int
     catalog_id: int
@@ -119,12 +119,12 @@ def orphan_files_read(node_id: int) -> Load[list[OrphanFileRow]]:
 
 
 def removed_files_read(node_id: int, *, limit: int) -> Load[list[OrphanFileRow]]:
-    """Read files of a table that were deleted, the last ones first."""
+    """Read the deleted files of a table, the last ones first."""
     return [OrphanFileRow(*row) for row in (yield REMOVED, {"node": node_id, "limit": limit})]
 
 
 def fenced_tables_read() -> Load[frozenset[int]]:
-    """Read the ids of tables with files that are being deleted, or were."""
+    """Read the ids of tables whose files are being deleted, or were deleted recently."""
     return frozenset([row[0] for row in (yield FENCED_TABLES, {})])
 
 
@@ -134,7 +134,7 @@ def marked_tables_read() -> Load[frozenset[int]]:
 
 
 def fenced_files_read(node_id: int) -> Load[dict[str, int]]:
-    """Read the names of a table's files that are being deleted, or were, with their state."""
+    """Read the names of a table's files that are being deleted or were deleted, with their state."""
     return {row[0]: row[1] for row in (yield FENCED, {"node": node_id})}
 
 
@@ -145,7 +145,7 @@ def orphan_check_read(node_id: int) -> Load[OrphanCheckRow | None]:
 
 
 def orphan_checks_page(catalog_id: int, *, after: int, limit: int) -> Load[list[OrphanCheckRow]]:
-    """Read the last checks of those of a catalog's tables that have orphan files, by node id."""
+    """Read the last checks of the tables of a catalog that have orphan files, by node id."""
     return [OrphanCheckRow(*row) for row in (yield CHECKS, {"catalog": catalog_id, "after": after, "limit": limit})]
 
 
@@ -163,7 +163,7 @@ class OrphanFileWrites(Writes):
         return OrphanCheckRow(*rows[0]) if rows else None
 
     def of(self, node_id: int) -> list[OrphanFileRow]:
-        """Read the candidates of a table, and the files that are being deleted."""
+        """Read the candidates of a table, and its files that are being deleted."""
         return [OrphanFileRow(*row) for row in self.tx.rows(FILES, {"node": node_id, "state": REMOVING})]
 
     def is_removing(self, node_id: int) -> bool:
@@ -179,15 +179,17 @@ class OrphanFileWrites(Writes):
         })  # fmt: skip
 
     def clear(self, node_id: int, *, with_marks: bool = False) -> None:
-        """Forget the candidates of a table, and with `with_marks` also its marked files: each waits anew."""
+        """Delete the candidates of a table, and with `with_marks` also its marked files, so that their waiting time
+        starts again.
+        """
         self.tx.count(DROP_ALL, {"node": node_id, "state": REMOVING if with_marks else CANDIDATE})
 
     def waited(self, node_id: int, *, step_ms: int) -> None:
-        """Add to the time that each candidate of a table has waited."""
+        """Add to the waiting time of each candidate of a table."""
         self.tx.count(WAITED, {"node": node_id, "step": step_ms, "now": self.tx.now_ms})
 
     def add(self, node_id: int, files: Iterable[NewOrphan], *, state: int = CANDIDATE, reason: str = "") -> None:
-        """Add files that a check found; they begin to wait."""
+        """Add files that a check found, with a waiting time of 0."""
         params: list[Params] = [
             {
                 "node": node_id, "name": each.name, "size": each.size, "modified": each.modified_ms,
@@ -199,13 +201,13 @@ class OrphanFileWrites(Writes):
             self.tx.session.many(INSERT, params)
 
     def drop(self, node_id: int, names: Iterable[str]) -> None:
-        """Forget files that are no orphans, or are gone. Commits may name them again."""
+        """Delete the rows of files that are no orphans or no longer exist. Commits may name them again."""
         params: list[Params] = [{"node": node_id, "name": name} for name in names]
         if params:
             self.tx.session.many(DROP, params)
 
     def mark(self, node_id: int, names: Iterable[str], *, state: int, reason: str) -> None:
-        """Give files another state."""
+        """Set another state of some files."""
         params: list[Params] = [
             {"node": node_id, "name": name, "state": state, "reason": reason, "now": self.tx.now_ms} for name in names
         ]
@@ -213,7 +215,7 @@ class OrphanFileWrites(Writes):
             self.tx.session.many(MARK, params)
 
     def audit(self, catalog_id: int, *, actor: str, request_id: str, accounts: Sequence[str]) -> None:
-        """Leave a line of audit for each deleted file, as encoded contexts of a request."""
+        """Store an audit note for each deleted file, as encoded contexts of a request."""
         ids = self.tx.session.next_ids(len(accounts))
         params: list[Params] = [
             {"id": number, "zone": catalog_id, "actor": actor, "request": request_id, "at": self.tx.now_ms, "payload": text}
@@ -223,5 +225,5 @@ class OrphanFileWrites(Writes):
             self.tx.session.many(NOTE_NEW, params)
 
     def tidy(self, *, keep_ms: int) -> None:
-        """Forget files that were deleted long ago. Commits may name them again."""
+        """Delete the rows of files that were deleted long ago. Commits may name them again."""
         self.tx.count(TIDY, {"before": self.tx.now_ms - keep_ms})

@@ -1,7 +1,7 @@
 """Declarations of pipelines: every version, by the pipeline's node, whose record has the newest version's number and
 digest.
 
-May import `model` and the room's `sql`. Knows nothing of what a declaration says. A version is never changed. Versions
+May import `model` and the room's `sql`. Must not know the content of declarations. A version is never changed. Versions
 that neither a run nor the pipeline needs are deleted with old runs.
 """
 
@@ -22,7 +22,7 @@ ONE = Sql(
 )
 _GONE = f"SELECT 1 FROM node n WHERE n.id = {{}} AND n.deleted = 0 AND n.kind = {int(Kind.JOB_TEMPLATE)}"
 GONE = f"NOT EXISTS ({_GONE})"
-"""The condition that a column names no live pipeline."""
+"""The condition that a column refers to no live pipeline."""
 SWEEP = Sql(f"DELETE FROM pipeline_version WHERE {GONE.format('pipeline_version.pipeline_id')}")
 UNUSED = Sql(
     "DELETE FROM pipeline_version WHERE version < (SELECT max(v.version) FROM pipeline_version v WHERE v.pipeline_id ="
@@ -44,5 +44,5 @@ def declaration_put(tx: StoreTransaction, pipeline_id: int, *, version: int, dig
 
 
 def declarations_prune(tx: StoreTransaction) -> int:
-    """Delete versions that are not the newest and that no run uses. Returns how many."""
+    """Delete versions that are not the newest and that no run uses. Returns their number."""
     return tx.count(UNUSED, {})

@@ -1,6 +1,6 @@
-"""Operations that rewrite files of tables: those that wait for an executor, and the lease of each table.
+"""Operations that rewrite files of tables: operations that wait for an executor, and the leases of tables.
 
-May import `model` and the room's `sql`. Knows no rule of maintenance. The operation itself is a row of
+May import `model` and the room's `sql`. Must not know rules of maintenance. The operation itself is a row of
 `maintenance_operation`. A lease is a row with the table as its key, so that a table has one at most.
 """
 
@@ -73,11 +73,11 @@ _GONE = "NOT EXISTS (SELECT 1 FROM maintenance_operation o WHERE o.id = {}.opera
 SWEEPS = tuple(
     Sql(f"DELETE FROM {table} WHERE {_GONE.format(table)}") for table in ("maintenance_rewrite", "maintenance_lease")
 )
-"""Delete rows whose operation was deleted with its table."""
+"""Statements that delete rows whose operation was deleted with its table."""
 
 
 class WaitingRewrite(NamedTuple):
-    """An operation that waits for an executor; `options` is a JSON object of the services."""
+    """An operation that waits for an executor; `options` is a JSON object that the services define."""
 
     operation_id: int
     node_id: int
@@ -101,7 +101,7 @@ class LeaseRow(NamedTuple):
     commits: int
 
     def is_over(self, now_ms: int) -> bool:
-        """Return whether it is an expired lease of the server's own, which any other operation may end."""
+        """Return whether it is an expired lease of the server itself, which any other operation may end."""
         return self.token_id == 0 and self.expires_at <= now_ms
 
 
@@ -151,22 +151,22 @@ class RewriteWrites(Writes):
     """Writes of waiting operations and leases."""
 
     def add(self, operation_id: int, *, metalake_id: int, priority: int, options: str) -> None:
-        """Let an operation wait for an executor."""
+        """Queue an operation for an executor."""
         self.tx.count(INSERT, {
             "id": operation_id, "metalake": metalake_id, "priority": priority, "options": options, "now": self.tx.now_ms,
         })  # fmt: skip
 
     def due(self, metalake_id: int, *, limit: int) -> list[WaitingRewrite]:
-        """Read the operations of a metalake whose time has come and whose table nobody leases, the best first."""
+        """Read the due operations of a metalake whose tables are not leased, the most useful first."""
         rows = self.tx.rows(DUE, {"metalake": metalake_id, "now": self.tx.now_ms, "limit": limit})
         return [WaitingRewrite(*row) for row in rows]
 
     def open_of(self, node_id: int) -> dict[str, int]:
-        """Read the operations of a table that have not ended, by kind."""
+        """Read the open operations of a table, by kind."""
         return {row[1]: row[2] for row in self.tx.rows(OPEN_OF, {"nodes": dumps([node_id])})}
 
     def take(self, operation_id: int, *, node_id: int, token_id: int, holder: str, lease_ms: int) -> bool:
-        """Lease a table for an operation, unless it is leased. Returns whether it is now."""
+        """Lease a table for an operation, unless it is already leased. Returns whether it succeeded."""
         count = self.tx.count(TAKE, {
             "node": node_id, "id": operation_id, "token": token_id, "holder": holder,
             "expires": self.tx.now_ms + lease_ms,
@@ -176,17 +176,17 @@ class RewriteWrites(Writes):
         return bool(count)
 
     def renew(self, operation_id: int, *, holder: str, lease_ms: int) -> bool:
-        """Renew a lease that has not expired. Returns whether it has not."""
+        """Renew an unexpired lease. Returns False if it has expired."""
         now_ms = self.tx.now_ms
         params: Params = {"id": operation_id, "holder": holder, "now": now_ms, "expires": now_ms + lease_ms}
         return self.tx.count(RENEW, params) > 0
 
     def record_commit(self, token_id: int, *, node_id: int) -> bool:
-        """Count a commit under a lease that has not expired. Returns whether it has not."""
+        """Count a commit under an unexpired lease. Returns False if the lease has expired."""
         return self.tx.count(COMMIT, {"token": token_id, "node": node_id, "now": self.tx.now_ms}) > 0
 
     def held(self, operation_id: int, *, holder: str) -> LeaseRow | None:
-        """Read the lease that a holder has for an operation, or None."""
+        """Read a holder's lease for an operation, or None."""
         rows = self.tx.rows(HELD, {"id": operation_id, "holder": holder})
         return LeaseRow(*rows[0]) if rows else None
 
@@ -196,7 +196,7 @@ class RewriteWrites(Writes):
         return LeaseRow(*rows[0]) if rows else None
 
     def free(self, lease: LeaseRow) -> None:
-        """End a lease, and leave its operation as it is."""
+        """End a lease, and leave its operation unchanged."""
         self.tx.count(RELEASE, {"id": lease.operation_id})
 
     def expired(self) -> list[LeaseRow]:
@@ -204,7 +204,7 @@ class RewriteWrites(Writes):
         return [LeaseRow(*row) for row in self.tx.rows(OVER, {"now": self.tx.now_ms})]
 
     def give_back(self, operation_id: int, *, delay_ms: int, failed: bool) -> int:
-        """End the lease of an operation, which waits again. Returns how often it failed."""
+        """End the lease of an operation, and return the operation to the queue. Returns how often it failed."""
         self.tx.count(RELEASE, {"id": operation_id})
         self.tx.count(BACK, {"id": operation_id})
         params: Params = {"id": operation_id, "due": self.tx.now_ms + delay_ms, "failed": int(failed)}
@@ -212,6 +212,6 @@ class RewriteWrites(Writes):
         return int(rows[0][0]) if rows else 0
 
     def end(self, operation_id: int) -> None:
-        """End the lease of an operation, and its waiting."""
+        """End the lease of an operation, and remove the operation from the queue."""
         self.tx.count(RELEASE, {"id": operation_id})
         self.tx.count(DELETE, {"id": operation_id})

@@ -1,9 +1,9 @@
 """Runs of pipelines: their processes, their steps, and the results of expectations.
 
-May import `model` and the room's `sql`, `pipelines`, `changes`. Knows no rights. Every change of a run's state is one
-conditional statement. It names the states and the attempt that it starts from, so that of two that race one changes
-nothing. Heartbeats and reports of steps leave no change row; the start and the ends of a run do (decision record on
-runs).
+May import `model` and the room's `sql`, `pipelines`, `changes`. Must not know rights. Every change of a run's state is
+one conditional statement. It requires the expected states and the attempt, so that of two concurrent changes only one
+takes effect. Heartbeats and reports of steps leave no change row; the start and the ends of a run do (decision record
+on runs).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ BEAT = Sql(
 )
 TOUCH = Sql(f"UPDATE pipeline_run SET beat_at = :now WHERE {_OWN} RETURNING id, pipeline_id")
 PHASES_SET = Sql(f"UPDATE pipeline_run SET phases = :phases WHERE {_MINE_ALONE}")
-"""Also for a run that has ended: only then is the duration of its publishing known."""
+"""Updates phases even of a run that has ended: only then is the duration of its publishing known."""
 STEP_SET = Sql(
     "UPDATE run_step SET state = :state, attempt = :attempt, row_count = :rows, byte_count = :bytes, started_at = :started_at,"
     " ended_at = :ended_at, message = :message, outputs = :outputs, inputs = :inputs, phases = :phases WHERE run_id = :id AND name = :name"
@@ -127,7 +127,7 @@ FINDING_NEW = Sql(
 
 
 def _becomes(state: str, sets: str, *, only: str = "") -> Sql:
-    """Build the UPDATE that sets a run's state, if the run is in one of the expected states and under its attempt."""
+    """Build the UPDATE that sets a run's state, if the run is in an expected state and under the same attempt."""
     return Sql(
         f"UPDATE pipeline_run SET state = '{state}', {sets} WHERE id = :id AND attempt = :attempt"
         f" AND state IN ({_words(BEFORE[state])}){only}"
@@ -142,7 +142,7 @@ FINISH = {
     )
     for state, operation in ((FAILED, "fail"), (CANCELLED, "cancel"), (HELD, "hold"), (DISCARDED, "discard"))
 }
-"""For each state that a runner may report: the statement, and the operation in the change feed."""
+"""For each state that a runner may report: the statement, and the operation name in the change feed."""
 PUBLISH = _becomes("published", "ended_at = :now, message = NULL, catalog_id = :catalog, revision = :revision")
 RESUME = _becomes(
     "running",
@@ -190,19 +190,19 @@ SWEEPS = (
     Sql(f"DELETE FROM run_finding WHERE {GONE.format('run_finding.pipeline_id')}"),
     Sql(f"DELETE FROM pipeline_run WHERE {GONE.format('pipeline_run.pipeline_id')}"),
 )
-"""Delete rows of dropped pipelines: runs last, because the other rows are found through them."""
+"""Statements that delete rows of dropped pipelines: runs last, because the other rows are found through them."""
 
 
 class RunViewer(NamedTuple):
-    """The runs that a caller sees: all, or those that one of these principals owns directly or through their
-    pipeline.
+    """A filter of the runs that a caller sees: all, or those that one of these principals owns directly or through
+    their pipeline.
     """
 
     everything: bool
     principals: tuple[int, ...]
 
     def params(self) -> dict[str, Value]:
-        """Return the parameters that all statements about visible runs share."""
+        """Return the common parameters of statements about visible runs."""
         return {"everything": self.everything, "principals": dumps(self.principals)}
 
 
@@ -224,7 +224,7 @@ class RunReporter(NamedTuple):
 
 
 def run_read(metalake_id: int, uuid: str) -> Load[PipelineRun | None]:
-    """Read a run by the caller's id of it, or None."""
+    """Read a run by the id that its client chose, or None."""
     rows = yield BY_UUID, {"metalake": metalake_id, "uuid": uuid}
     return PipelineRun(*rows[0]) if rows else None
 
@@ -284,11 +284,11 @@ class RunWrites(Writes):
         return [RunStepState(*row) for row in self.tx.rows(STEPS, {"id": run_id})]
 
     def live_of(self, pipeline_id: int) -> list[PipelineRun]:
-        """Read a pipeline's runs in a live state, including those whose lease has ended."""
+        """Read a pipeline's runs in a live state, including those with expired leases."""
         return [PipelineRun(*row) for row in self.tx.rows(LIVE_OF, {"pipeline": pipeline_id})]
 
     def lose(self, pipeline_id: int, *, but: int, message: str) -> None:
-        """Mark a pipeline's runs as failed whose lease has ended, except the run `but`."""
+        """Mark a pipeline's runs with expired leases as failed, except the run `but`."""
         params: dict[str, Value] = {"pipeline": pipeline_id, "id": but, "now": self.tx.now_ms, "message": message}
         for run_id, uuid in self.tx.rows(LOSE, params):
             self._told("fail", run_id, pipeline_id=pipeline_id, uuid=uuid)
@@ -317,7 +317,7 @@ class RunWrites(Writes):
     def beat(self, actor: RunReporter, *, progress: str | None) -> tuple[str, int] | None:
         """Renew the lease and store the progress.
 
-        Returns state and attempt, or None if the reporter no longer has the run.
+        Returns state and attempt, or None if the reporter has lost the run.
         """
         rows = self.tx.rows(BEAT, {**actor.params(), "now": self.tx.now_ms, "progress": progress})
         return (rows[0][0], rows[0][1]) if rows else None
@@ -367,9 +367,9 @@ class RunWrites(Writes):
             tx.session.many(FINDING_NEW, rows)
 
     def finish(self, run: PipelineRun, state: str, *, attempt: int, message: str | None) -> bool:
-        """Bring a run into one of the states `FINISHES` under an attempt.
+        """Set a run's state to one of `FINISHES`, under an attempt.
 
-        Returns False if its state does not allow that.
+        Returns False if its current state does not allow that.
         """
         statement, operation = FINISH[state]
         return self._moved(run, operation, by=statement, attempt=attempt, message=message)
@@ -383,7 +383,7 @@ class RunWrites(Writes):
         return self._moved(run, "publish", by=PUBLISH, attempt=attempt, **more)
 
     def resume(self, run: PipelineRun, *, holder: str, lease_ms: int) -> bool:
-        """Begin the next attempt. Returns False if another one began or a process still holds the run."""
+        """Begin the next attempt. Returns False if another attempt began or a process still executes the run."""
         return self._moved(run, "resume", by=RESUME, attempt=run.attempt, holder=holder, lease=lease_ms)
 
     def cancel(self, run: PipelineRun) -> bool:
@@ -398,14 +398,14 @@ class RunWrites(Writes):
         return True
 
     def _told(self, operation: str, run_id: int, *, pipeline_id: int, uuid: str) -> None:
-        """Write the change row: its parent is the pipeline, its name the caller's id of the run."""
+        """Write the change row: its parent is the pipeline, its name the run's id."""
         draft = ChangeDraft(operation, Kind.JOB, run_id, Kind.JOB.word, new_parent=pipeline_id, new_name=uuid)
         self.tx.changed(draft)
 
     def prune(self, *, keep_ms: int, limit: int) -> int:
-        """Delete up to `limit` runs that ended more than `keep_ms` ago. Returns how many.
+        """Delete up to `limit` runs that ended more than `keep_ms` ago. Returns their number.
 
-        A published run stays until later published runs have done each of its steps: it describes the content of the
+        A published run is kept until later published runs include each of its steps: it describes the content of the
         tables.
         """
         rows = self.tx.rows(EXPIRED, {"before": self.tx.now_ms - keep_ms, "limit": limit})

@@ -1,7 +1,7 @@
-"""Scan plans with parts left to fetch: the scan, the owner, and the parts of each.
+"""Scan plans whose parts are not all fetched: the scan, the owner, and the parts of each.
 
-May import `model` and the room's `sql`. Knows no scan. No decision and no cache depends on these rows, so none leaves a
-change row. A plan's content is computed from its row at each request; no row holds a result.
+May import `model` and the room's `sql`. Must not know scans. No decision and no cache depends on these rows, so none
+leaves a change row. A plan's content is computed from its row at each request; no row holds a result.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EXPIRED_AT_ONCE: Final = 500
 
 
 def plan_query(plan_id: str, *, table_id: int, asker: Requester, now_ms: int) -> Query:
-    """Return the query for a user's plan of a table."""
+    """Return the statement that reads a user's plan of a table."""
     return FIND, {"id": plan_id, "table": table_id, "user": asker.name, "user_id": asker.id, "now": now_ms}
 
 
@@ -56,7 +56,7 @@ class ScanPlanWrites(Writes):
     """Inserts and deletes the rows of scan plans and their tasks, inside a mutation."""
 
     def insert(self, plan: ScanPlan, *, asker: Requester, table_id: int, keep_ms: int, most: int) -> None:
-        """Insert a plan for `keep_ms`. The oldest plans of its user beyond `most` are deleted."""
+        """Insert a plan for `keep_ms` milliseconds. The oldest plans of its user beyond `most` are deleted."""
         whose: Params = {"user": asker.name, "user_id": asker.id}
         self.tx.count(INSERT, {
             "id": plan.id, **whose, "table": table_id, "scan": plan.scan, "parts": plan.parts, "expires": self.tx.now_ms + keep_ms,
@@ -73,7 +73,7 @@ class ScanPlanWrites(Writes):
         self.tx.count(CANCEL, {"id": plan_id})
 
     def expire(self) -> int:
-        """Delete up to `EXPIRED_AT_ONCE` expired plans. Returns how many."""
+        """Delete up to `EXPIRED_AT_ONCE` expired plans. Returns their number."""
         rows = self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": EXPIRED_AT_ONCE})
         for (each,) in rows:
             self.tx.count(DELETE, {"id": each})

@@ -1,8 +1,8 @@
 """The index of words: words of objects, the position up to which each zone is indexed, and the node that fills it.
 
-May import `model` and the room's `sql`, `feed`, `name_search`. Knows no right and no form of a word: words are given
-as texts separated by spaces. On SQLite a full-text table (FTS5) indexes the texts, on PostgreSQL `tsvector` columns.
-A row of the index never tells a name: callers read names, paths and rights from the view.
+May import `model` and the room's `sql`, `feed`, `name_search`. Must not know rights or word forms: words are given as
+texts separated by spaces. On SQLite a full-text table (FTS5) indexes the texts, on PostgreSQL `tsvector` columns. Only
+ids come from the index: callers read names, paths and rights from the view.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from limnos.store.transaction import Writes
 
 
 class IndexedText(NamedTuple):
-    """The words of one object, of its name, its columns and its comment."""
+    """The words of one object: of its name, its columns and its comment."""
 
     object_id: int
     zone: int
@@ -28,9 +28,9 @@ class IndexedText(NamedTuple):
 
 
 class ZoneProgress(NamedTuple):
-    """How far a zone is indexed for searches.
+    """The indexing progress of a zone.
 
-    `revision` and `epoch` are None if it never was. `scan_after` is not None while all its objects are read anew.
+    `revision` and `epoch` are None before the first indexing. `scan_after` is set while all its objects are read again.
     """
 
     zone: int
@@ -43,12 +43,12 @@ class ZoneProgress(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the changes since the position are no longer known, so that all objects must be read."""
+        """Whether the changes since the position are no longer available, so that all objects must be read."""
         return self.revision is None or self.indexed_epoch != self.epoch or self.revision < self.pruned_to
 
     @property
     def behind(self) -> int:
-        """How many changes are not indexed; all of them while the objects are read anew."""
+        """The number of changes that are not indexed; all of them while the objects are read again."""
         if self.is_lost or self.scan_after is not None or self.revision is None:
             return max(1, self.newest)
         return self.newest - self.revision
@@ -88,7 +88,7 @@ _HITS_REST = "n.deleted = 0 AND n.zone IN ({zones}) AND n.kind IN ({kinds}) LIMI
 
 
 def _hits(column: str) -> Sql:
-    """Build the search for words. PostgreSQL takes `:query`, SQLite `:match`; each also mentions the other's."""
+    """Build the query for words. PostgreSQL uses `:query`, SQLite `:match`; each statement contains both names."""
     return Sql(
         f"{_HITS} search_text t JOIN node n ON n.id = t.object_id WHERE t.{column} @@ CAST(:query AS tsquery)"
         f" AND CAST(:match AS text) <> '' AND {_HITS_REST.format(zones=_among('zones')[0], kinds=_among('kinds')[0])}",
@@ -118,7 +118,9 @@ INDEX_DELETE = Sql(
     f"UPDATE search_text SET zone = zone WHERE object_id = :id AND {_UNUSED} AND FALSE",
     on_sqlite=FTS_DELETE,
 )
-"""On PostgreSQL the row has its vectors; there these statements change nothing."""
+"""The statement that removes an object from the full-text table of SQLite. On PostgreSQL it changes nothing: the
+vectors are in the row.
+"""
 POSITION_PUT = Sql(
     "INSERT INTO search_position (zone, epoch, revision, scan_after) VALUES (:zone, :epoch, :revision, :scan_after)"
     " ON CONFLICT (zone) DO UPDATE SET epoch = excluded.epoch, revision = excluded.revision, scan_after = excluded.scan_after"
@@ -132,25 +134,25 @@ LEASE = Sql(
 
 
 def zones_behind_read(*, limit: int) -> Load[list[ZoneProgress]]:
-    """Read the zones whose words lack changes."""
+    """Read the zones with changes that are not indexed yet."""
     rows = yield BEHIND, {"limit": limit}
     return [ZoneProgress(*row) for row in rows]
 
 
 def progress_read(zones: Collection[int]) -> Load[list[ZoneProgress]]:
-    """Read how far zones are indexed."""
+    """Read the indexing progress of zones."""
     rows = yield PROGRESS_OF, {"zones": dumps(sorted(zones))}
     return [ZoneProgress(*row) for row in rows]
 
 
 def changed_read(zone: int, *, since: int, until: int) -> Load[list[int]]:
-    """Read the ids of the nodes that changed after a revision, up to another."""
+    """Read the ids of the nodes that changed between two revisions."""
     rows = yield CHANGED, {"zone": zone, "since": since, "until": until, "node_kinds": 19}
     return [row[0] for row in rows]
 
 
 def scan_read(zone: int, *, after: int, limit: int) -> Load[list[int]]:
-    """Read the ids of live nodes of a zone, those after an id."""
+    """Read the ids of live nodes of a zone, starting after an id."""
     rows = yield SCAN, {"zone": zone, "after": after, "limit": limit}
     return [row[0] for row in rows]
 
@@ -164,7 +166,7 @@ def texts_read(ids: Collection[int]) -> Load[dict[int, IndexedText]]:
 def words_read(
     words: Sequence[str], *, names_only: bool, zones: Collection[int], kinds: Collection[int], limit: int
 ) -> Load[list[SearchCandidate]]:
-    """Read candidates of which each word begins a word: of the name with `names_only`, else of anything."""
+    """Read candidates that match all words by prefix: in the name with `names_only`, else anywhere."""
     match = " ".join(f'"{word}" *' for word in words)
     params: dict[str, Value] = {
         "match": f"name : ({match})" if names_only else match,
@@ -186,17 +188,17 @@ class SearchIndexWrites(Writes):
         return self.tx.count(LEASE, {"holder": holder, "until": now + lease_ms, "now": now}) > 0
 
     def is_at(self, progress: ZoneProgress) -> bool:
-        """Return whether a zone's position is still the one that was read."""
+        """Return whether a zone's position is unchanged since it was read."""
         rows = self.tx.rows(POSITION, {"zone": progress.zone})
         known = (progress.indexed_epoch, progress.revision, progress.scan_after)
         return (tuple(rows[0]) if rows else (None, None, None)) == known
 
     def reached(self, zone: int, *, epoch: int, revision: int, scan_after: int | None) -> None:
-        """Store how far a zone is indexed."""
+        """Store the indexing progress of a zone."""
         self.tx.count(POSITION_PUT, {"zone": zone, "epoch": epoch, "revision": revision, "scan_after": scan_after})
 
     def replace(self, ids: Collection[int], texts: Sequence[IndexedText]) -> None:
-        """Replace the words of objects by new ones; without new ones an object's words are removed."""
+        """Replace the words of objects; an object without new words is removed from the index."""
         new_texts = {text.object_id: text for text in texts}
         known = {row[0]: IndexedText(*row) for row in self.tx.rows(TEXTS, {"ids": dumps(sorted(ids))})}
         for object_id in ids:

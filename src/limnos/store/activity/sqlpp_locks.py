@@ -1,8 +1,8 @@
 """Locks of SQL++ statements as rows: holders, waiters, and the leases of their nodes.
 
 May import `model`, `names`, `sqlpp` (the lock modes) and the room's `sql`. Must not decide which request is granted.
-All rows of one request have its token. Transactions that grant locks are upkeep of the server and hold its clock. So
-one runs at a time, on whatever node, and tokens grow in the order of their commits.
+All rows of one request have its token. Transactions that grant locks lock the server's clock. So one runs at a time on
+all nodes, and tokens grow in the order of their commits.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ INSERT = Sql(
 BESIDE = Sql(
     f"SELECT {_COLUMNS} FROM sqlpp_lock m JOIN sqlpp_lock o ON {_same('o', 'm')} WHERE m.token = :token ORDER BY o.token"
 )
-"""All rows at the keys of a request, its own included."""
+"""The condition for all rows at the keys of a request, its own included."""
 BEHIND = Sql(
     f"SELECT {_COLUMNS} FROM (SELECT DISTINCT k.catalog_id, k.kind, k.dataverse, k.entity FROM sqlpp_lock k WHERE k.token IN"
     f" (SELECT w.token FROM sqlpp_lock m JOIN sqlpp_lock w ON {_same('w', 'm')} WHERE m.token = :token AND w.mode <> w.wanted)"
     f") b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
 )
-"""All rows at all keys of the requests that wait at a key of a request; none if nobody waits there."""
+"""The condition for all rows at all keys of the requests that wait at a key of a request."""
 UPGRADES = Sql(
     f"SELECT {_COLUMNS} FROM (SELECT DISTINCT catalog_id, kind, dataverse, entity FROM sqlpp_lock WHERE mode <> 0 AND"
     f" mode <> wanted) b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
@@ -72,19 +72,19 @@ STANDING = Sql(
 
 
 def lock_status_query(holder: str, *, now_ms: int) -> Query:
-    """Return the query for a node's requests: token and 1 if it still waits, and under token 0 the number of dead
-    nodes.
+    """Return the statement for a node's requests: each token with 1 if it still waits, and under token 0 the number of
+    dead nodes.
     """
     return STANDING, {"holder": holder, "now": now_ms}
 
 
 def lock_exists_query(token: int) -> Query:
-    """Return the query whether a request exists yet."""
+    """Return the statement that checks whether a request still exists."""
     return OF_TOKEN, {"token": token}
 
 
 def competing_locks_query(wish: LockRequest) -> Query:
-    """Return the query whether there are locks or waiters for which a lock request might have to wait."""
+    """Return the statement that checks for locks or waiters that might block a lock request."""
     return AT_KEY if wish.mode is LockMode.READ else ANY_AT_KEY, _params(wish.key)
 
 
@@ -104,11 +104,11 @@ class SqlppLockWrites(Writes):
     """Writes of lock requests, and the check of a lock that a mutation depends on."""
 
     def require(self, token: int, covers: LockRequest | None = None, *, secret: str | None = None) -> None:
-        """Check that a lock is held, by token and optionally for a lock request, and keep it until this transaction's
+        """Check by its token that a lock is held, optionally for given keys, and hold it until this transaction's
         commit.
 
-        `secret` is the text that a client sent with the token, since anybody can send a number. Raises LockLost if the
-        lock's node was considered dead, or the token holds another lock or none.
+        `secret` is the text that a client sent with the token, since token numbers can be guessed. Raises LockLost if
+        the lock's node was considered dead, or the token holds another lock or none.
         """
         if covers is None:
             rows = self.tx.rows(HOLD_ANY, {"token": token})
@@ -133,7 +133,7 @@ class SqlppLockWrites(Writes):
         return [_lock_of(row) for row in self.tx.rows(BESIDE, {"token": token})]
 
     def behind(self, token: int) -> list[LockRow]:
-        """Read all rows that decide about the requests waiting at a key of a request."""
+        """Read all rows that determine the order of the requests waiting at a key of a request."""
         return [_lock_of(row) for row in self.tx.rows(BEHIND, {"token": token})]
 
     def upgrades(self) -> list[LockRow]:
@@ -145,11 +145,11 @@ class SqlppLockWrites(Writes):
         self.tx.count(GRANT, {"token": token})
 
     def want(self, token: int, wish: LockRequest) -> None:
-        """Make a held lock wait for another mode."""
+        """Set a held lock to wait for another mode."""
         self.tx.count(WANT, {**_params(wish.key), "token": token, "wanted": int(wish.mode)})
 
     def lessen(self, token: int, key: LockKey) -> None:
-        """Undo an upgrade, granted or not."""
+        """Undo an upgrade, whether granted or not."""
         self.tx.count(LESSEN, {**_params(key), "token": token})
 
     def delete(self, token: int) -> None:
@@ -165,9 +165,9 @@ class SqlppLockWrites(Writes):
         self.tx.count(LIVE, {"holder": holder, "until": self.tx.now_ms + lease_ms})
 
     def dead(self, *, but: str) -> list[str]:
-        """Read the nodes whose lease has ended, except `but`."""
+        """Read the nodes whose lease has expired, except `but`."""
         return [row[0] for row in self.tx.rows(DEAD, {"now": self.tx.now_ms, "holder": but})]
 
     def bury(self, holder: str) -> None:
-        """Delete a node."""
+        """Delete a dead node and its lease."""
         self.tx.count(BURY, {"holder": holder})

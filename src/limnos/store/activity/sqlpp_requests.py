@@ -1,7 +1,7 @@
-"""Requests of the query service that take a while, as rows, and results that clients fetch later.
+"""Long-running requests of the query service, and results that clients fetch later.
 
-May import `model` and the room's `sql`. Knows no statement. The node that runs a request renews the row's lease; a
-running row with an ended lease belongs to a node that is gone. No decision and no cache depends on these rows, so none
+May import `model` and the room's `sql`. Must not know statements. The node that runs a request renews the row's lease;
+a running row with an expired lease belongs to a dead node. No decision and no cache depends on these rows, so none
 leaves a change row.
 """
 
@@ -59,22 +59,22 @@ def _row(row: Row) -> StatementRequest:
 
 
 def request_query(handle: str, asker: Requester) -> Query:
-    """Return the query for a user's request by its handle."""
+    """Return the statement that reads a user's request by its handle."""
     return FIND, {"handle": handle, "user": asker.name, "user_id": asker.id}
 
 
 def runs_query(asker: Requester, *, everybody: bool, now_ms: int) -> Query:
-    """Return the query for the requests that run on live nodes: of one user, or of all with `everybody`."""
+    """Return the statement that reads the running requests of live nodes: of one user, or of all with `everybody`."""
     return RUNS, {"user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": now_ms}
 
 
 def cancelled_query(holder: str) -> Query:
-    """Return the query for the handles of a node's requests that were cancelled."""
+    """Return the statement that reads the handles of a node's cancelled requests."""
     return CANCELLED, {"holder": holder}
 
 
 def part_query(handle: str, number: int) -> Query:
-    """Return the query for one part of a result. Parts are numbered from 0."""
+    """Return the statement that reads one part of a result. Parts are numbered from 0."""
     return PARTS, {"handle": handle, "number": number}
 
 
@@ -97,7 +97,7 @@ class RequestWrites(Writes):
     def cancel(self, by: str, value: str, *, asker: Requester, everybody: bool) -> list[str]:
         """Mark the running requests with an id as cancelled, for their nodes. Returns their request ids.
 
-        `by` says which id `value` is: a key of `CANCEL`.
+        `by` is the type of the id `value`: a key of `CANCEL`.
         """
         params: Params = {
             "id": value, "user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": self.tx.now_ms,
@@ -105,7 +105,7 @@ class RequestWrites(Writes):
         return [row[0] for row in self.tx.rows(CANCEL[by], params)]
 
     def count_results(self, asker: Requester) -> tuple[int, int]:
-        """Count a user's stored handles and bytes of results."""
+        """Return the number of a user's stored results, and their size in bytes."""
         ((count, size),) = self.tx.rows(KEPT, {"user": asker.name, "user_id": asker.id})
         return count, int(size)
 
@@ -128,7 +128,7 @@ class RequestWrites(Writes):
         self.tx.count(DELETE, {"handle": handle})
 
     def expire(self, limit: int) -> int:
-        """Delete expired requests, and those of nodes that are gone, at most `limit`. Returns how many."""
+        """Delete up to `limit` expired requests and requests of dead nodes. Returns their number."""
         results = [row[0] for row in self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": limit})]
         for handle in results:
             self.delete(handle)

@@ -1,8 +1,8 @@
-"""Background tasks: rows that a commit leaves behind, or that come due at intervals.
+"""Background tasks: rows that a commit creates, or that become due at intervals.
 
-May import `model` and the room's `sql`. Knows no kind of task. A worker leases a task, stores its progress, and deletes
-it when done. If the worker dies, the task is leased again and continues from its progress. A task that was given up, or
-that has a result, stays as ended.
+May import `model` and the room's `sql`. Must not know kinds of tasks. A worker leases a task, stores its progress, and
+deletes it when done. If the worker dies, the task is leased again and continues from its progress. A failed task, or
+one with a result, is kept as ended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from limnos.store.transaction import Writes
 
 
 class LeasedTask(msgspec.Struct, frozen=True):
-    """A leased task. `progress` is the last worker's."""
+    """A leased task. `progress` is what its last worker stored."""
 
     id: int
     kind: str
@@ -28,7 +28,7 @@ class LeasedTask(msgspec.Struct, frozen=True):
 
 
 NEVER_MS = 1 << 52
-"""The due time of an ended task: never."""
+"""The due time of an ended task, which is never due."""
 INSERT = Sql(
     "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until) VALUES"
     " (:id, :kind, :payload, :now, :due, 0, 0)"
@@ -91,7 +91,7 @@ def tasks_read(state: str, *, after: int, limit: int) -> Load[list[TaskRow]]:
 
 
 def task_due(now_ms: int, *, kinds: Sequence[str], among: bool) -> Load[bool]:
-    """Return whether a task of these kinds (or, without `among`, of all other kinds) waits for a worker."""
+    """Return whether a task of these kinds waits for a worker; without `among`, of all other kinds."""
     rows = yield DUE, _due(now_ms, kinds, among=among)
     return bool(rows)
 
@@ -122,12 +122,12 @@ class TaskWrites(Writes):
         return task_id
 
     def ensure(self, kind: str, payload: str, *, delay_ms: int) -> None:
-        """Insert a task unless there is one of its kind that has not ended."""
+        """Insert a task, unless a task of its kind has not ended."""
         if not self.tx.rows(ANY_OF, {"kind": kind}):
             self.create(kind, payload, delay_ms=delay_ms)
 
     def lease(self, *, lease_ms: int, kinds: Sequence[str] = (), among: bool = False) -> LeasedTask | None:
-        """Lease the oldest due task of these kinds or, without `among`, of all other kinds. None if there is none."""
+        """Lease the oldest due task of these kinds; without `among`, of all other kinds. None if there is none."""
         rows = self.tx.rows(DUE, _due(self.tx.now_ms, kinds, among=among))
         if not rows:
             return None
@@ -153,11 +153,11 @@ class TaskWrites(Writes):
         self.tx.count(AGAIN, params)
 
     def end(self, task_id: int, *, error: str | None, result: str | None) -> None:
-        """Keep an ended task for display: given up with an error, or done with a result."""
+        """Keep an ended task for display: failed with an error, or done with a result."""
         self.tx.count(END, {"id": task_id, "now": self.tx.now_ms, "error": error, "result": result})
 
     def revive(self, task_id: int) -> bool:
-        """Make a waiting task, or one that was given up, due at once.
+        """Make a waiting or failed task due at once.
 
         Returns False if there is none, it runs, or it is done.
         """
@@ -168,7 +168,7 @@ class TaskWrites(Writes):
         self.tx.count(DELETE, {"id": task_id})
 
     def forget(self, *, keep_ms: int) -> int:
-        """Delete tasks that were done more than `keep_ms` ago. Returns how many. Tasks that were given up stay."""
+        """Delete tasks that were done more than `keep_ms` ago. Returns their number. Failed tasks are kept."""
         return self.tx.count(FORGET, {"before": self.tx.now_ms - keep_ms})
 
     def waiting_payload(self, kind: str) -> str | None:

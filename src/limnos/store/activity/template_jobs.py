@@ -1,8 +1,8 @@
 """Jobs that nodes run from job templates: waiting jobs, the node that runs each, and outcomes.
 
-May import `model` and the room's `sql`, `runs`, `pipelines`, `changes`. Knows no rights. Every change of a job's state
-is one conditional statement that names the states it starts from, and the node that may change it. Heartbeats leave no
-change row; the start and the end of a job do.
+May import `model` and the room's `sql`, `runs`, `pipelines`, `changes`. Must not know rights. Every change of a job's
+state is one conditional statement that requires the expected states and the node of the job. Heartbeats leave no change
+row; the start and the end of a job do.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ SWEEPS = (
     ),
     Sql(f"DELETE FROM template_job WHERE {GONE.format('template_job.template_id')}"),
 )
-"""Delete rows of dropped templates: jobs last, because their owners are found through them."""
+"""Statements that delete rows of dropped templates: jobs last, because their owners are found through them."""
 OPERATIONS: Final = {SUCCEEDED: "succeed", FAILED: "fail", CANCELLED: "cancel"}
-"""The operation in the change feed for each end."""
+"""The operation name in the change feed for each final state."""
 
 
 def job_read(metalake_id: int, uuid: str) -> Load[TemplateJob | None]:
@@ -116,7 +116,7 @@ def template_jobs_read(of: int, caller: RunViewer, *, of_template: bool, limit: 
 
 
 def jobs_due(now_ms: int) -> Load[bool]:
-    """Return whether a job waits for a node, or has lost its node."""
+    """Return whether a job waits for a node, or its node is dead."""
     rows = yield DUE, {"now": now_ms}
     return bool(rows)
 
@@ -166,7 +166,7 @@ class TemplateJobWrites(Writes):
         return True
 
     def claim(self, holder: str, *, limit: int, lease_ms: int) -> list[tuple[TemplateJob, str]]:
-        """Take up to `limit` waiting jobs, the oldest first. Returns each with its work."""
+        """Lease up to `limit` waiting jobs, oldest first. Returns each with its work."""
         params: dict[str, Value] = {"holder": holder, "now": self.tx.now_ms, "lease": lease_ms}
         used_names: list[tuple[TemplateJob, str]] = []
         for (job_id,) in self.tx.rows(NEXT, {"limit": limit}):
@@ -176,18 +176,18 @@ class TemplateJobWrites(Writes):
         return used_names
 
     def lost(self, limit: int) -> list[TemplateJob]:
-        """Read running jobs whose lease has ended."""
+        """Read running jobs whose lease has expired."""
         return [TemplateJob(*row) for row in self.tx.rows(LOST, {"now": self.tx.now_ms, "limit": limit})]
 
     def beat(self, job_id: int, holder: str) -> str | None:
-        """Renew a job's lease. Returns its state, or None if this node no longer holds it."""
+        """Renew a job's lease. Returns its state, or None if this node has lost the job."""
         rows = self.tx.rows(BEAT, {"id": job_id, "holder": holder, "now": self.tx.now_ms})
         return rows[0][0] if rows else None
 
     def finish(
         self, job: TemplateJob, state: str, *, message: str | None, exit_code: int | None, output: JobOutput
     ) -> bool:
-        """Store the outcome of a job for the node that holds it. Returns False if another node holds it."""
+        """Store the outcome of a job for its node. Returns False if the node has lost the job."""
         params: dict[str, Value] = {
             "id": job.id, "holder": job.holder, "state": state, "message": message, "exit_code": exit_code, "now": self.tx.now_ms,
             "stdout": output.stdout, "stderr": output.stderr, "stdout_bytes": output.stdout_bytes, "stderr_bytes": output.stderr_bytes,

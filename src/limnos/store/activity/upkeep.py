@@ -1,7 +1,7 @@
-"""Upkeep of the store: deletes old rows of the change feed, and rows of objects that are gone.
+"""Cleanup of the store: deletes old rows of the change feed, and rows of objects that no longer exist.
 
-May import this room. Knows no schedule. Runs inside a transaction. A view that is older than the pruned feed starts
-empty.
+May import this room. Must not know schedules. Runs inside a transaction. A view that is older than the pruned feed
+starts empty.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from limnos.store.transaction import StoreTransaction
 
 
 def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> int:
-    """Delete change rows older than `keep_ms`, after recording in the clocks how far. Returns how many.
+    """Delete change rows older than `keep_ms`, after recording in the clocks up to which revision. Returns their
+    number.
 
-    With `audited`, rows that the audit has not read yet stay.
+    With `audited`, rows that the audit has not read yet are kept.
     """
     tx.count(PRUNE_CLOCKS, {"before": tx.now_ms - keep_ms, "unaudited": not audited})
     return tx.count(PRUNE_CHANGES, {})
@@ -46,7 +47,9 @@ SWEEPS: tuple[Sql, ...] = (
     lance_versions.SWEEP, *statistics.SWEEPS, fileset_locations.SWEEP,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip
-"""For each table whose rows a drop leaves behind, the statement that deletes rows of objects that are gone."""
+"""For each table whose rows a drop does not delete, the statement that deletes the rows of objects that no longer
+exist.
+"""
 
 
 def orphans_sweep(tx: StoreTransaction) -> int:

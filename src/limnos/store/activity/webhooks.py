@@ -1,8 +1,8 @@
 """Webhooks: the address, the position in the feed, the node that delivers, and the last error.
 
-May import `model` and the room's `sql`. Knows no delivery. One node at a time holds a webhook under a lease, identified
-by a random word that only this node knows. No other node can move its position, and a node that lost it cannot move it
-back.
+May import `model` and the room's `sql`. Must not know deliveries. One node at a time leases a webhook; a random text
+that only this node knows identifies the lease. No other node can move its position, and a node that lost the lease
+cannot move it back.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def webhook_secrets_read() -> Load[list[tuple[int, int, str]]]:
 
 
 def webhooks_due(now_ms: int) -> Load[bool]:
-    """Return whether a webhook is due that no node holds."""
+    """Return whether a webhook is due and not leased."""
     rows = yield ANY_DUE, {"now": now_ms}
     return bool(rows)
 
@@ -131,7 +131,7 @@ class WebhookWrites(Writes):
         return [_webhook_of(row) for row in rows if self.tx.count(LEASE, {**params, "id": row[0]})]
 
     def reached(self, webhook_id: int, holder: str, *, position: str, lease_ms: int, delivered: bool) -> bool:
-        """Store the position and renew the lease. Returns False if another node holds the webhook."""
+        """Store the position and renew the lease. Returns False if another node has the lease."""
         now = self.tx.now_ms
         params: dict[str, Value] = {
             "id": webhook_id, "holder": holder, "position": position, "until": now + lease_ms,
@@ -140,7 +140,9 @@ class WebhookWrites(Writes):
         return self.tx.count(REACHED, params) > 0
 
     def failed(self, webhook_id: int, holder: str, error: str, *, delay_ms: int | None) -> None:
-        """Release a webhook with an error, due after `delay_ms`. None stops it until a user starts it again."""
+        """End the lease of a webhook with an error; it is due again after `delay_ms`. None stops it until a user starts
+        it again.
+        """
         params: dict[str, Value] = {
             "id": webhook_id, "holder": holder, "error": error, "stopped": delay_ms is None,
             "due": FAR_MS if delay_ms is None else self.tx.now_ms + delay_ms,
@@ -148,9 +150,9 @@ class WebhookWrites(Writes):
         self.tx.count(FAILED, params)
 
     def release(self, webhook_id: int, holder: str) -> None:
-        """Release a webhook for other nodes."""
+        """End the lease of a webhook, so that other nodes can take it."""
         self.tx.count(RELEASE, {"id": webhook_id, "holder": holder})
 
 
 SECRET_PROPERTY: Final = "webhook-secret"  # noqa: S105 - a name
-"""The property name under which a webhook's secret is sealed."""
+"""The name of the property under which a webhook's secret is sealed."""

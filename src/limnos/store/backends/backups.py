@@ -1,8 +1,8 @@
-"""Backups of an SQLite store: made while a server runs, restored only when they are complete.
+"""Backups of an SQLite store: made while a server runs, restored only if they are complete.
 
-May import `model` and this room. Knows no server. The newest commits are in the `-wal` file beside the database until
-they are copied back. A plain copy of the database alone looks sound but lacks them, and nothing in it shows that. So a
-copy made here carries a mark, and a copy without it is refused unless the caller vouches for it.
+May import `model` and this room. Must not know servers. The newest commits are in the `-wal` file beside the database
+until they are copied back. A plain copy of the database file alone lacks them, which cannot be detected in the copy. So
+a copy made here carries a mark, and a copy without it is refused unless the caller confirms that it is complete.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 
 class BadBackup(LimnosError):
-    """A backup cannot be made or restored; the message says why, and what to do."""
+    """Raised if a backup cannot be made or restored; the message has the reason and advice."""
 
     code = "bad-backup"
 
@@ -53,7 +53,7 @@ def backup_write(database: Path, target: Path) -> int:
 
 
 def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched: bool) -> tuple[Path | None, int]:
-    """Replace a store that no server uses by a copy.
+    """Replace a store, which no server may be using, by a copy.
 
     Returns the path of the old store, if any, and how many tokens were revoked. The copy gets a new epoch and ids that
     were never used. A token of the copy stays valid if it is valid in the replaced store. If that store cannot be read,
@@ -62,7 +62,7 @@ def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched:
     Args:
         database: The store to replace.
         source: The copy.
-        keeps_tokens: Keep the copy's tokens if nobody can tell which are still valid.
+        keeps_tokens: Keep the copy's tokens if the valid ones cannot be determined.
         vouched: Accept a copy that was not made by `server backup`.
     """
     backup_check(source, vouched=vouched)
@@ -135,7 +135,7 @@ def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def _exclusive_store(database: Path) -> Iterator[set[int] | None]:
-    """Keep servers from starting on a store. Raises BadBackup if one runs.
+    """Lock a store, so that no server can start on it. Raises BadBackup if a server runs.
 
     Yields the ids of its valid tokens, or None if they cannot be read.
     """
@@ -149,7 +149,7 @@ def _exclusive_store(database: Path) -> Iterator[set[int] | None]:
 
 
 def _valid_tokens(database: Path) -> set[int] | None:
-    """Read the valid tokens, and leave write-ahead mode, which works only if nobody else has the file open."""
+    """Read the valid tokens, and leave write-ahead mode, which succeeds only if no other process has the file open."""
     with closing(sqlite3.connect(database, isolation_level=None, timeout=1)) as connection:
         try:
             results = {row[0] for row in connection.execute("SELECT id FROM token WHERE NOT revoked")}
@@ -164,7 +164,7 @@ def _valid_tokens(database: Path) -> set[int] | None:
 
 
 def _move_away(database: Path) -> Path | None:
-    """Rename the replaced store, with the files beside it. Returns its new path, or None if there was no store."""
+    """Rename the replaced store, with SQLite's companion files. Returns its new path, or None if there was no store."""
     if not database.exists():
         return None
     away = database.with_name(f"{database.name}.replaced-{time.time_ns() // 1_000_000}")
@@ -177,7 +177,7 @@ def _move_away(database: Path) -> Path | None:
 
 @contextmanager
 def _draft(target: Path) -> Iterator[Path]:
-    """Yield an empty file of mode 600 beside the target. It is deleted afterwards unless it was renamed."""
+    """Yield an empty file of mode 600 in the target's directory. It is deleted afterwards unless it was renamed."""
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(descriptor)
     draft = Path(name)

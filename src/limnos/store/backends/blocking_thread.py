@@ -1,7 +1,7 @@
-"""One thread for blocking calls: waiting for the disk, or for another process's lock.
+"""One thread for blocking calls: they wait for the disk, or for another process's lock.
 
-May import the standard library. Knows no store. An executor would do the same for any number of waiters, with half as
-much CPU again for each call. Here the event loop is the only caller, and every mutation waits for a commit.
+May import the standard library. Must not know stores. An executor would need 50 % more CPU for each call. Here the
+event loop is the only caller, and every mutation waits for a commit.
 """
 
 from __future__ import annotations

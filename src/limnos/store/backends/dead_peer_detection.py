@@ -1,9 +1,9 @@
 """Dead-peer detection: finds connections on which the database no longer answers, and closes them.
 
-May import `telemetry` and the standard library. Knows no driver and no SQL: callers say since when a statement runs on
-a connection and how to close it, and pass functions that query and end the database's backends. A socket can stay open
-forever with nothing behind it: a cable, a firewall, a proxy. Time alone cannot tell that from a long statement, so the
-database is asked on a new connection whether it still works on the statement.
+May import `telemetry` and the standard library. Must not know drivers or SQL: callers provide the start time of the
+running statement and a function that closes the connection, and functions that query and end the database's backends.
+If a cable, firewall or proxy fails, a socket can stay open without a peer. A timeout cannot distinguish that from a
+long statement, so the detector asks the database on a new connection whether it is still executing the statement.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ UNKNOWN_STATE_S = 10.0
 
 
 class MonitoredConnection:
-    """A connection under watch.
+    """A monitored connection.
 
-    `backend` identifies the database's side of it; None behind a pooler, which hides it.
+    `backend` identifies the database's backend process; None behind a pooler, which hides it.
     """
 
     __slots__ = ("backend", "cut", "heard_at", "since")
@@ -37,7 +37,7 @@ class MonitoredConnection:
         self.heard_at = 0.0
 
     def silent_s(self, now: float) -> float:
-        """Return for how many seconds nothing has been heard about the running statement."""
+        """Return the seconds since the last sign of progress of the running statement."""
         since = self.since
         return 0.0 if since is None else now - max(since, self.heard_at)
 
@@ -83,7 +83,7 @@ class DeadPeerDetector:
             await asyncio.wait({self._asking})
 
     def cut_all(self) -> None:
-        """Close every connection with a running statement; nobody waits for them any more."""
+        """Close every connection with a running statement, since no caller waits for its result any more."""
         for line in tuple(self._lines):
             if line.since is not None:
                 line.cut()
@@ -97,7 +97,7 @@ class DeadPeerDetector:
         self.start()
 
     async def _ask_about(self, silent: Iterable[MonitoredConnection]) -> None:
-        """Close the silent connections except those whose statement the database still works on."""
+        """Close the silent connections except those whose statement the database is still executing."""
         sent = {line: line.since for line in silent}
         try:
             at_work: set[tuple[int, object]] | None = await self._at_work()
@@ -128,7 +128,7 @@ class DeadPeerDetector:
         line.cut()
 
     async def _end_abandoned_backends(self, ghosts: list[int]) -> None:
-        """End the database's side of closed connections: it may hold locks for a client that it can no longer reach."""
+        """End the database's backends of closed connections: they may hold locks for a client that is unreachable."""
         try:
             await self._end(ghosts)
         except Exception as error:  # noqa: BLE001 - the database ends them itself, later

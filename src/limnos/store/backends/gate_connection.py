@@ -1,8 +1,8 @@
 """The freshness gate's own connection on PostgreSQL: one query at a time, with as few steps as libpq allows.
 
-May import `model` and this room. Knows no statement; `read_connections` repeats a failed query on another connection.
-Every request waits for the gate, and both drivers spend more time in their layers than the database does. So this sends
-a prepared statement by psycopg's libpq, with one callback for the answer.
+May import `model` and this room. Must not know statements; `read_connections` repeats a failed query on another
+connection. Every request waits for the gate, and both drivers need more time than the database itself. So this module
+sends a prepared statement through psycopg's libpq, with one callback for the result.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEPT_ALIVE: Final = {
 }  # fmt: skip
 """libpq's parameters for a connection, unless the store's URL sets them."""
 _WHOLE: Final = frozenset({20, 21, 23})
-"""PostgreSQL's fixed type numbers of integers. Other types are read as text."""
+"""The type numbers of PostgreSQL's integer types. Values of other types are read as text."""
 _FINE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
@@ -98,7 +98,7 @@ class GateConnection:
             self._end(error)
 
     def _hear(self) -> None:
-        """Read the received bytes. Data also arrives without a query, for example when the database shuts down."""
+        """Read the received bytes. The database also sends data without a query, for example when it shuts down."""
         try:
             self._pg.consume_input()
             while not self._pg.is_busy():
@@ -118,7 +118,7 @@ class GateConnection:
             self._answer.set_result(gresult)
 
     def _give_it(self, timeout_s: float) -> None:
-        """Set the deadline of a query. One timer is reused from query to query: creating one costs measurable time."""
+        """Set the deadline of a query. One timer is reused for all queries: creating one costs measurable time."""
         self._until = self._loop.time() + timeout_s
         if self._timer is not None and self._timer.when() > self._until:
             self._timer.cancel()
@@ -136,7 +136,7 @@ class GateConnection:
             self._end(TimeoutError("the database did not answer in time"))
 
     def close(self) -> None:
-        """Disconnect. A waiting query gets an error."""
+        """Disconnect. A waiting query fails."""
         self._end(psycopg.OperationalError("the connection was cut"))
 
     def _end(self, error: Exception) -> None:

@@ -1,6 +1,7 @@
-"""Schema migrations: brings a store to the schema of this release, once, however many nodes start at the same time.
+"""Schema migrations: upgrades a store to the schema of this release, exactly once if several nodes start at the same
+time.
 
-May import `model`, SQLAlchemy, alembic and this room. Knows no server: it runs before a node serves.
+May import `model`, SQLAlchemy, alembic and this room. Must not know servers: it runs before a node serves.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from limnos.store.file_modes import FILE, private_database
 
 _LOCK = 0x4C494D4E
 CONNECT_S = 5
-"""How many seconds a start waits for a database that accepts connections but does not answer."""
+"""How long a start waits for a database that accepts connections but does not answer, in seconds."""
 _ID_EPOCH_S = 1_600_000_000
 EPOCHS = 2**52
 """The number of possible epochs."""
@@ -38,7 +39,7 @@ _REVOKE = text("UPDATE token SET revoked = TRUE WHERE NOT revoked")
 
 
 class WrongSchema(LimnosError):
-    """The store was made by a newer release, or needs a migration that was not requested."""
+    """Raised if the store was created by a newer release, or needs a migration that was not requested."""
 
     code = "wrong-schema"
 
@@ -51,7 +52,7 @@ def _config() -> Config:
 
 @contextmanager
 def _migration_lock(connection: Connection) -> Iterator[None]:
-    """Let one node migrate at a time."""
+    """Hold the lock that lets only one node migrate at a time."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
         connection.commit()
@@ -69,7 +70,7 @@ def _migration_lock(connection: Connection) -> Iterator[None]:
 
 
 def _enable_wal(connection: Connection) -> None:
-    """Put the file into WAL mode, which it keeps.
+    """Put the file into WAL mode, which is stored in the file.
 
     Two connections that change the mode at once would not wait for each other.
     """
@@ -115,7 +116,7 @@ def head_revision() -> str:
 
 @cache
 def _revisions() -> tuple[str, frozenset[str]]:
-    """Return the newest revision of this release, and all that it knows.
+    """Return the newest revision of this release, and all known revisions.
 
     Cached: reading them takes as long as a migration.
     """
@@ -163,10 +164,10 @@ def migrate(database: str) -> tuple[str | None, str]:
 
 
 def renew_epoch(database: str) -> None:
-    """Draw a new epoch after a restore: views start empty, and no id is used twice.
+    """Store a new random epoch after a restore: views start empty, and no id is used twice.
 
     Two restores of one backup get different epochs. Ids continue from a number derived from the wall clock, about a
-    million for each second, and never below the number that the backup had reached.
+    million for each second, and never below the highest id in the backup.
     """
     first = (int(time.time()) - _ID_EPOCH_S) << 20
     params = {"epoch": secrets.randbelow(EPOCHS), "first": first}
@@ -181,7 +182,7 @@ def renew_epoch(database: str) -> None:
 
 
 def revoke_tokens(database: str) -> int:
-    """Revoke every token of a restored store. Returns how many were valid. The new epoch makes nodes notice."""
+    """Revoke every token of a restored store. Returns the number of valid ones. Nodes notice it by the new epoch."""
     engine = _engine(database)
     try:
         with engine.begin() as connection:

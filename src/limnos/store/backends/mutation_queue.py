@@ -1,6 +1,6 @@
-"""The queue of mutations that wait for a batch, and the callers who wait for their results.
+"""The queue of mutations that wait for a batch, with the callers that wait for their results.
 
-May import `model`, `telemetry` and this room. Knows no backend: a backend owns the queue and the transaction. The
+May import `model`, `telemetry` and this room. Must not know backends: a backend owns the queue and the transaction. The
 handling of one job inside the transaction, and the results of its callers, are the same for all backends.
 """
 
@@ -20,14 +20,16 @@ T = TypeVar("T")
 Decided = tuple[Permit[object], Mutation[T]]
 """A permit and its mutation."""
 Again = Callable[[], Awaitable[Decided[T]]]
-"""Decides while the locks are held, with reads that begin after that."""
+"""A function that decides again while the locks are held, with reads that begin after that."""
 
 BeginCallback = Callable[[], None]
-"""Called when a mutation is about to run for the first time. Until then it has certainly done nothing."""
+"""A function that is called when a mutation is about to run for the first time. Until then it has certainly had no
+effect.
+"""
 
 
 def ignore_begin() -> None:
-    """Do nothing: the default for callers who need not know when their mutation begins."""
+    """No-op: the default for callers that need not know when their mutation begins."""
 
 
 BATCH_MAX = 256
@@ -37,11 +39,11 @@ BATCHED = Counter("limnos_batched_mutations_total", "Mutations in them: divided,
 
 
 HELD_MAX_S = 5.0
-"""The time limit of a decision under locks, in seconds: others wait for these locks."""
+"""The time limit of a decision under locks, in seconds: other mutations wait for these locks."""
 
 
 class Savepoint(Protocol):
-    """Rolls back one job of a batch and nothing else."""
+    """Rolls back one job of a batch without the others."""
 
     def save(self) -> None:
         """Set the savepoint before the job."""
@@ -79,7 +81,7 @@ class MutationJob:
         self.error: BaseException | None = None
 
     async def decide(self) -> None:
-        """Authorize again while holding the locks, if requested. A denial is stored as the caller's exception."""
+        """Decide again while holding the locks, if requested. A refusal is stored as the caller's exception."""
         self.is_refused = False
         if self.again is None or self.future.done():
             return
@@ -118,7 +120,7 @@ class MutationJob:
         savepoint.keep()
 
     def tell(self) -> None:
-        """Give the caller the result or the error."""
+        """Set the caller's future to the result or the error."""
         if self.future.done():
             return
         if self.error is None:
@@ -143,7 +145,7 @@ class MutationQueue(deque[MutationJob]):
     def add_held(
         self, permit: Permit[object], again: Again[object], started: BeginCallback = ignore_begin
     ) -> asyncio.Future[object]:
-        """Queue a job that decides under the locks of this permit's zones. It starts a new batch."""
+        """Queue a job that decides while it holds the locks of this permit's zones. It starts a new batch."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self.append(MutationJob(permit, None, future, started, again=again))
         return future
@@ -151,7 +153,7 @@ class MutationQueue(deque[MutationJob]):
     def take(self, count: int) -> list[MutationJob]:
         """Remove the jobs of the next batch from the queue, at most `count`.
 
-        A job that decides under locks runs alone.
+        A job that decides while holding locks runs alone.
         """
         jobs = [self.popleft()]
         while self and jobs[0].again is None and not self.is_batch_start and len(jobs) < count:
@@ -164,7 +166,7 @@ class MutationQueue(deque[MutationJob]):
         return bool(self) and self[0].again is not None
 
     async def gather(self) -> None:
-        """Wait while each turn of the loop adds mutations: one commit costs about the same for many."""
+        """Wait as long as each turn of the event loop adds mutations: one commit costs about the same for many."""
         for _ in range(TURNS_MAX):
             waiting = len(self)
             await asyncio.sleep(0)
@@ -172,17 +174,17 @@ class MutationQueue(deque[MutationJob]):
                 return
 
     async def wait_for_returning_callers(self) -> None:
-        """If jobs arrived during a commit, wait a moment for the callers it answered to come again.
+        """If jobs arrived during a commit, wait a moment for new jobs of the callers that it has just answered.
 
         Otherwise the two groups would alternate, with two half-empty transactions instead of one. Once merged they stay
-        together, and nothing waits here any more (decision record 0015).
+        together, and no further wait is needed (decision record 0015).
         """
         if self:
             await asyncio.sleep(self.pause_s)
 
 
 def settle_jobs(jobs: Sequence[MutationJob]) -> None:
-    """Give all callers of a committed batch their results, and count the batch."""
+    """Return their results to all callers of a committed batch, and count the batch."""
     BATCHES[()] += 1
     BATCHED[()] += len(jobs)
     for job in jobs:
@@ -190,14 +192,14 @@ def settle_jobs(jobs: Sequence[MutationJob]) -> None:
 
 
 def fail_jobs(jobs: Iterable[MutationJob], error: Exception) -> None:
-    """Give all callers of a failed batch the error."""
+    """Return the error to all callers of a failed batch."""
     for job in jobs:
         job.error = error
         job.tell()
 
 
 def state_unknown_error(error: BaseException) -> StateUnknown:
-    """Build the error for a commit whose answer was lost."""
+    """Build the error for a commit whose response was lost."""
     unknown = StateUnknown(
         "The store did not say whether the change was kept: look before you repeat it", cause=str(error)
     )

@@ -1,8 +1,8 @@
 """The store on PostgreSQL 15 or newer: several stateless nodes over one primary.
 
-May import `model`, `telemetry` and this room. Knows no resource. Mutations of the same zones run in one transaction,
-one such batch at a time, in worker threads over psycopg, at READ COMMITTED with explicit locks. The gate has its own
-connection (`gate_connection`). Loads run on asyncpg at REPEATABLE READ, READ ONLY.
+May import `model`, `telemetry` and this room. Must not know resources. Mutations of the same zones run in one
+transaction, one such batch at a time, in worker threads over psycopg, at READ COMMITTED with explicit locks. The gate
+has its own connection (`gate_connection`). Loads run on asyncpg at REPEATABLE READ, READ ONLY.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NOT_AGAIN = (
     psycopg.errors.LockNotAvailable, psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.DiskFull,
     psycopg.errors.OutOfMemory, psycopg.errors.QueryCanceled,
 )  # fmt: skip
-"""Failures that an immediate retry would meet again."""
+"""Failures that an immediate retry would get again."""
 CUT_EVERY_S = 0.1
 _SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:space, hashtext(:zone))")
 _SHARED_TWICE = Sql(
@@ -65,7 +65,7 @@ _LOCK_LOCATIONS = Sql(
 )
 _NEXT_IDS = Sql("SELECT nextval('limnos_id') FROM generate_series(1, :count)")
 _IDS_MAX = 64
-"""Ids drawn at once for a batch. Unused ones are lost; ids may have gaps."""
+"""The number of ids that are drawn at once for a batch. Unused ones are lost; ids may have gaps."""
 _PASS_IDS = Sql("SELECT setval('limnos_id', :beyond + :gap, false) FROM limnos_id WHERE last_value <= :beyond")
 _IDS_GAP = 1 << 20
 _AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
@@ -87,14 +87,14 @@ class PostgresSession:
         self._ids: list[int] = []
         self._saved = False
         self._places: dict[str, bool] = {}
-        """Locked locations, and whether exclusively."""
+        """The locked locations, each with whether the lock is exclusive."""
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
         return self.connection.execute(statement.psycopg, params).fetchall()
 
     def count(self, statement: Sql, params: Params) -> int:
-        """Run a statement. Returns how many rows it wrote."""
+        """Run a statement. Returns the number of affected rows."""
         return self.connection.execute(statement.psycopg, params).rowcount
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
@@ -103,7 +103,7 @@ class PostgresSession:
             cursor.executemany(statement.psycopg, params)
 
     def next_id(self) -> int:
-        """Draw an id from the sequence, or take one that was drawn for this batch."""
+        """Return a new id: one reserved for this batch, else the next of the sequence."""
         if not self._ids:
             self._ids = [row[0] for row in self.rows(_NEXT_IDS, {"count": min(self._jobs, _IDS_MAX)})]
             self._ids.reverse()
@@ -118,7 +118,7 @@ class PostgresSession:
         self.rows(_PASS_IDS, {"beyond": beyond, "gap": _IDS_GAP})
 
     def save(self) -> None:
-        """Set the savepoint of a job. A single job needs none: it is rolled back with its transaction."""
+        """Set the savepoint of a job. A single job needs none, since it is rolled back with its transaction."""
         if self._jobs > 1:
             self.connection.execute("RELEASE mutation; SAVEPOINT mutation" if self._saved else "SAVEPOINT mutation")
             self._saved = True
@@ -144,7 +144,7 @@ class PostgresSession:
     def lock_locations(self, locations: Mapping[str, bool]) -> None:
         """Lock locations in the order of their names, in one statement: exclusively where the value is true.
 
-        Locks that this transaction has are left out: most tables of a batch have the same locations above them.
+        Locks that this transaction already has are omitted: most tables of a batch have the same parent locations.
         """
         locked_keys = self._places
         new_locations = sorted(each for each, own in locations.items() if own > locked_keys.get(each, -1))
@@ -177,7 +177,7 @@ class PostgresSession:
 
 
 def _run_job(job: MutationJob, batch: MutationBatch, session: PostgresSession) -> None:
-    """Run one job. Raises failures that concern the whole transaction, or that a retry of all of it may avoid."""
+    """Run one job. Raises failures that affect the whole transaction, or that a retry of it may avoid."""
     if not job.is_refused:
         job.error = None  # clear the error of an earlier attempt
     job.run(batch, session, ends_batch=(*_AGAIN, *REFUSED))
@@ -187,7 +187,7 @@ def _run_job(job: MutationJob, batch: MutationBatch, session: PostgresSession) -
 
 
 def _decide(job: MutationJob) -> None:
-    """Let a job decide on the event loop, and wait for it: this is a worker thread."""
+    """Run a job's decision on the event loop, and wait for it: the caller is in a worker thread."""
     if job.again is not None:
         asyncio.run_coroutine_threadsafe(job.decide(), job.future.get_loop()).result()
 
@@ -213,7 +213,7 @@ class PostgresStore:
         self.statements = 0
 
     def _distrust(self) -> None:
-        """Stop using connections that have been idle since before now: another connection was found silent."""
+        """Stop using connections that have been idle since before now, because another connection was found silent."""
         self._trusted_after = time.monotonic()
         self._readers.distrust()
 
@@ -235,7 +235,7 @@ class PostgresStore:
         return moved, await self._drive(reader, load())
 
     async def find_async(self, query: Query) -> list[Row]:
-        """Run one query, which is its own snapshot: one round trip, where a load takes four."""
+        """Run one query, which is its own snapshot: one round trip, compared with four for a load."""
         self.statements += 1
         self._watch.start()
         return await self._readers.find(*query)
@@ -267,7 +267,7 @@ class PostgresStore:
         return await self._jobs(permit.zones).add_held(permit, again, on_begin)  # type: ignore[return-value]
 
     def _jobs(self, zones: tuple[int, ...]) -> MutationQueue:
-        """Return the queue of these zones, and start a task that works on it if there is none."""
+        """Return the queue of these zones; start a task that works on it if there is none."""
         self._watch.start()
         jobs = self._queues.get(zones)
         if jobs is None:
@@ -276,7 +276,7 @@ class PostgresStore:
         return jobs
 
     async def _run_batches(self, zones: tuple[int, ...], jobs: MutationQueue) -> None:
-        """Run the batches of these zones, one in flight: two would only wait for each other's locks."""
+        """Run the batches of these zones one at a time: concurrent ones would only wait for each other's locks."""
         loop = asyncio.get_running_loop()
         try:
             while jobs:
@@ -293,10 +293,10 @@ class PostgresStore:
             del self._queues[zones], self._drains[zones]
 
     def _run(self, jobs: list[MutationJob]) -> int:
-        """Run a batch. Returns how many of its jobs it contained: jobs after one that moves access wait for the next.
+        """Run a batch. Returns the number of its jobs: jobs after one that changes access wait for the next batch.
 
-        It is retried if it was the victim of a deadlock, its connection was stale, or a rival of another zone committed
-        the same unique key (a location) after this one had checked. The retry sees the rival.
+        It is retried if it was the victim of a deadlock, its connection was stale, or a transaction of another zone
+        committed the same unique key (a location) after the check here. The retry sees that transaction's row.
         """
         for attempt in range(ATTEMPTS):
             if self._closing:
@@ -326,7 +326,7 @@ class PostgresStore:
     def _transact(self, connection: psycopg.Connection, jobs: list[MutationJob]) -> int:
         """Run one transaction: locks, each job with its permit, clocks and changes, commit.
 
-        Returns how many jobs it contained.
+        Returns the number of its jobs.
         """
         ran = 0
         try:
@@ -391,7 +391,7 @@ class PostgresStore:
     async def close(self, *, within_s: float = CLOSE_S) -> None:
         """Finish running mutations and disconnect.
 
-        Connections of those that take longer than `within_s` seconds are cut.
+        After `within_s` seconds the remaining connections are closed.
         """
         if self._drains:
             await asyncio.wait(tuple(self._drains.values()), timeout=within_s)

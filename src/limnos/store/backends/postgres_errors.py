@@ -1,6 +1,7 @@
-"""Errors for callers when PostgreSQL refuses or does not answer: one message per cause, saying what is certain.
+"""Errors for callers when PostgreSQL refuses or does not answer: one message per cause, which states whether anything
+was committed.
 
-May import `model` and the two drivers. Knows no statement.
+May import `model` and the two drivers. Must not know statements.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ REFUSED = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction)
 NO_CONNECTION = "The database answers and has no connection left for this server (whoever runs it raises max_connections, or lowers database.pool_max)"
 _NOTHING = "nothing was changed: try again"
 _FULL = re.compile("too many clients|too many connections|connection slots are reserved|no more connections allowed")
-"""Messages of PostgreSQL and of poolers that there are too many connections. The driver gives no code for them."""
+"""Messages of PostgreSQL and of poolers for too many connections. The driver gives no code for them."""
 
 
 def is_full(error: BaseException) -> bool:
@@ -40,7 +41,7 @@ def unreachable_error(error: BaseException) -> ServiceUnavailable:
 
 
 def transaction_refused_error(error: psycopg.Error) -> ServiceUnavailable:
-    """Build the error for a transaction that was certainly not committed, with the reason."""
+    """Build the error for a transaction that certainly was not committed, with the reason."""
     message = (error.diag.message_primary or str(error)).strip()
     if isinstance(error, psycopg.errors.LockNotAvailable):
         text = f"Another session of the database holds a lock that this write waits for; {_NOTHING}"
@@ -59,5 +60,7 @@ def transaction_refused_error(error: psycopg.Error) -> ServiceUnavailable:
 
 
 def is_certain(error: psycopg.Error, *, closed: bool) -> bool:
-    """Return whether a failed COMMIT certainly committed nothing: the database itself refused it and still runs."""
+    """Return whether it is certain that a failed COMMIT committed nothing: the database itself refused it and is still
+    running.
+    """
     return error.sqlstate is not None and not closed and not error.sqlstate.startswith(("08", "57P", "58"))

@@ -1,7 +1,7 @@
 """Connections for reads on PostgreSQL: one for the gate, and a few for loads.
 
-Each query has a deadline or is monitored. May import `model` and this room. Knows no resource. A read changes nothing,
-so if its connection died or became silent, it is repeated once on a new connection before any caller gets an error.
+Each query has a deadline or is monitored. May import `model` and this room. Must not know resources. A read can be
+repeated safely: if its connection fails, it is repeated once on a new connection before the caller gets an error.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _PLANS = {
     "plan_cache_mode": "force_generic_plan",
 }
 BY_INDEX = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _PLANS.items())
-"""Settings that make PostgreSQL use the indexes. Every statement of the room has one to use.
+"""Settings that make PostgreSQL use indexes. Every statement of the store has one to use.
 
 A plan made while a table was small would otherwise scan the whole table, however large it has become, until the
-database analyzes it again. One generic plan per statement is enough: for lists the database may otherwise plan each
+database analyzes it again. One generic plan per statement is sufficient: for lists the database may otherwise plan each
 time, which costs three times as much as the statement.
 """
 _HELLO = (
@@ -62,7 +62,7 @@ class ReadConnection:
         self.used_at = time.monotonic()
 
     async def rows(self, statement: Sql, params: Params, *, timeout_s: float | None = None) -> list[Row]:
-        """Run a statement that returns rows. Without `timeout_s` it may run as long as the database works on it."""
+        """Run a statement that returns rows. Without `timeout_s` it may run as long as the database executes it."""
         self.line.since = time.monotonic()
         try:
             records = await self.connection.fetch(statement.asyncpg, *statement.values(params), timeout=timeout_s)
@@ -202,7 +202,7 @@ class ReadConnections:
         reader.connection.terminate()
 
     def distrust(self) -> None:
-        """Stop using connections that have been idle since before now: another connection was found silent."""
+        """Stop using connections that have been idle since before now, because another connection was found silent."""
         self._trusted_after = time.monotonic()
 
     async def _connect(self) -> ReadConnection:
@@ -226,7 +226,7 @@ class ReadConnections:
         self._time_of.learn(now_ms, asked_at)
 
     async def at_work(self) -> set[tuple[int, object]]:
-        """Read on a new connection which of the database's backends are working."""
+        """Read on a new connection which of the database's backends are executing a statement."""
         connection = await asyncpg.connect(self.url, timeout=CONNECT_S, command_timeout=CONNECT_S)
         try:
             return {(row[0], row[1]) for row in await connection.fetch(_AT_WORK)}
@@ -234,7 +234,7 @@ class ReadConnections:
             connection.terminate()
 
     async def end(self, backends: list[int]) -> None:
-        """End the database's side of connections that were cut."""
+        """End the database's backends of closed connections."""
         connection = await asyncpg.connect(self.url, timeout=CONNECT_S, command_timeout=CONNECT_S)
         try:
             await connection.execute(_END, backends)

@@ -1,6 +1,6 @@
 """The store on SQLite: one file, one write and one read connection per process, group commit.
 
-May import `model`, `telemetry` and this room. Knows no resource. Statements run inline on the event loop, a few
+May import `model`, `telemetry` and this room. Must not know resources. Statements run inline on the event loop, a few
 microseconds each. Only the COMMIT, which waits for the disk, and the wait for another process's write lock run in a
 thread. Reads never see an open batch. Several processes may share the file; each is a node.
 """
@@ -70,10 +70,10 @@ def _is_busy(error: BaseException) -> bool:
 
 
 def _is_certain(error: BaseException) -> bool:
-    """Return whether a failed COMMIT, which rolled back by itself, certainly kept nothing.
+    """Return whether it is certain that a failed COMMIT, which was rolled back, stored nothing.
 
-    A page that could not be written precedes the commit mark, or is that mark. A failed sync is different: the written
-    data may be found, and taken as committed, after a crash.
+    If a page could not be written, the commit mark is missing. A failed sync is different: after a crash the written
+    data may be found, and count as committed.
     """
     code = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
@@ -86,7 +86,7 @@ def _locked_error(error: BaseException) -> ServiceUnavailable:
 
 
 def _refused_error(error: BaseException) -> ServiceUnavailable:
-    """Build the error for a transaction that was certainly not kept."""
+    """Build the error for a transaction that certainly was not committed."""
     if _is_certain(error):
         return _failure_text("The disk of the database has no room left, or can't be written", error)
     return _failure_text(f"The store could not write: {error}", error)
@@ -117,7 +117,7 @@ class SqliteSession:
         return self.connection.execute(statement.sqlite, statement.values(params)).fetchall()
 
     def count(self, statement: Sql, params: Params) -> int:
-        """Run a statement. Returns how many rows it wrote."""
+        """Run a statement. Returns the number of affected rows."""
         return self.connection.execute(statement.sqlite, statement.values(params)).rowcount
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
@@ -125,7 +125,9 @@ class SqliteSession:
         self.connection.executemany(statement.sqlite, map(statement.values, params))
 
     def next_id(self) -> int:
-        """Draw an id under the file's write lock: the counter is read once per batch and written back at its end."""
+        """Return a new id under the file's write lock: the counter is read once per batch and written back at its
+        end.
+        """
         number: int = self.connection.execute(_NEXT_ID).fetchone()[0] if self._next_id is None else self._next_id
         self._next_id = number + 1
         return number
@@ -145,25 +147,25 @@ class SqliteSession:
         self._next_id = None
 
     def forget_ids(self) -> None:
-        """Reset the id counter: a batch that is rolled back has drawn nothing."""
+        """Reset the id counter, because the batch is rolled back."""
         self._next_id = None
 
     def begin(self) -> None:
-        """Note that a transaction has begun."""
+        """Record that a transaction has begun."""
         self._jobs = 0
 
     def save(self) -> None:
-        """Set the savepoint of a job. The first one needs none, which saves a copy of each page that it changes."""
+        """Set the savepoint of a job. The first job needs none, which saves a copy of each page that it changes."""
         self._jobs += 1
         if self._jobs > 1:
             self.connection.execute("SAVEPOINT mutation")
 
     def undo(self) -> None:
-        """Roll back the writes of the job: those of the first one with the transaction, which ends by it."""
+        """Roll back the writes of the job. For the first job this rolls back and ends the whole transaction."""
         self.connection.execute("ROLLBACK TO mutation" if self._jobs > 1 else "ROLLBACK")
 
     def is_lost(self) -> bool:
-        """Return whether SQLite rolled back by itself, as it does if the disk is full during a write."""
+        """Return whether SQLite rolled back by itself, as it does when the disk is full."""
         return not self.connection.in_transaction
 
     def keep(self) -> None:
@@ -201,13 +203,13 @@ class SqliteStore:
         self._writer.execute("PRAGMA busy_timeout = 0")  # the event loop must not wait
 
     def moment(self) -> bytes | None:
-        """Return a value that stays equal while nobody commits anything; None if that cannot be known."""
+        """Return a value that stays equal while nothing is committed; None if that cannot be determined."""
         return None if self._index is None else self._index.header()
 
     def gate(self, epoch: int, known: KnownRevisions) -> GateResult:
         """Read the changes after the known revisions, in one statement.
 
-        The idle write connection still has the pages of its last commit; the other one would read them again.
+        It uses the write connection if that is idle, since it still has the pages of its last commit.
         """
         self.statements += 1
         text, params = gate_text(len(known)), gate_params(epoch, known)
@@ -268,7 +270,7 @@ class SqliteStore:
         return await future  # type: ignore[return-value]
 
     async def _run_batches(self) -> None:
-        """Run batches, one in flight, until the queue is empty.
+        """Run batches one at a time until the queue is empty.
 
         Jobs that arrive during a commit form the next batch.
         """
@@ -281,7 +283,7 @@ class SqliteStore:
             self._drain = None
 
     async def _run_batch(self) -> bool:
-        """Run one batch. Returns whether it succeeded and left the queue empty when it was put together."""
+        """Run one batch. Returns whether it succeeded and contained all queued jobs."""
         jobs: list[MutationJob] = []
         try:
             await self._begin()
@@ -320,7 +322,7 @@ class SqliteStore:
         fault_point("locked")
 
     def _begin_waiting(self) -> None:
-        """Wait in short slices, because SQLite's own wait cannot be interrupted."""
+        """Wait in short intervals, because SQLite's own wait cannot be interrupted."""
         until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
         self._writer.execute(f"PRAGMA busy_timeout = {min(BUSY_SLICE_MS, BUSY_TIMEOUT_MS)}")
         try:
@@ -352,7 +354,7 @@ class SqliteStore:
         self._writer.execute("COMMIT")
 
     def _fail(self, jobs: list[MutationJob], error: BaseException) -> None:
-        """Roll back a failed batch. Its callers get an error that says what is certain."""
+        """Roll back a failed batch. Its callers get an error that states whether anything was committed."""
         self._session.forget_ids()
         exception: Exception = state_unknown_error(error)
         if self._writer.in_transaction or not self._committing or _is_certain(error):

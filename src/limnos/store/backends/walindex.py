@@ -1,9 +1,8 @@
-"""The header of SQLite's write-ahead-log index, which tells cheaply whether anything was committed.
+"""The header of SQLite's write-ahead-log index, which shows at little cost whether anything was committed.
 
-May import the standard library only. Knows no statement. In WAL mode a commit becomes visible by exactly one act: the
-rewriting of the header at the start of the `-shm` file, where it stands twice. A header equal to one read before means
-that every connection of every process still sees the same data. Reading it costs a tenth of a microsecond, a statement
-five.
+May import the standard library only. Must not know statements. In WAL mode a commit becomes visible when the header at
+the start of the `-shm` file, which is stored twice, is rewritten. A header equal to one read before means that every
+connection of every process still sees the same data. Reading it costs a tenth of a microsecond, a statement five.
 
 POSIX releases all locks of a process on a file when it closes any descriptor of it, SQLite's own among them. So one
 mapping serves all stores of a process on one file, and it is closed only after the last of them.
@@ -19,7 +18,7 @@ from typing import Final
 
 _COPY_BYTES: Final = 48
 _PROBE: Final = "UPDATE store SET next_id = next_id + 1"
-"""Skips one id: the smallest change that SQLite does not optimise away."""
+"""A statement that skips one id: the smallest change that SQLite does not optimise away."""
 
 
 class _IndexMapping:
@@ -44,7 +43,7 @@ class WalIndex:
     """The header of one database file's index. Open it after connecting, close it after disconnecting."""
 
     is_used = True
-    """Whether the header shows commits here. If not, it is only kept open."""
+    """Whether commits are visible in the header here. If not, the file is only kept open."""
 
     def __init__(self, path: Path) -> None:
         file = path.with_name(f"{path.name}-shm")
@@ -73,7 +72,8 @@ class WalIndex:
 
 
 def open_index(path: Path, writer: sqlite3.Connection) -> WalIndex | None:
-    """Open the index. It is used only if a test commit shows in it, on this file system and this SQLite.
+    """Open the index. It is used only if a test commit is visible in it, on this file system and this version of
+    SQLite.
 
     An unused index stays open until the store is closed: closing it earlier would release the locks of open
     connections. None if nothing was opened.

@@ -1,7 +1,8 @@
-"""Connections for writes on PostgreSQL: psycopg in worker threads, each monitored and cuttable while a statement runs.
+"""Connections for writes on PostgreSQL: psycopg in worker threads, each monitored, and closed if the database stops
+answering.
 
-May import this room. Knows no resource. A new session sets how long it waits for a lock, and how soon the database ends
-a session whose client has vanished: such a session holds locks.
+May import this room. Must not know resources. A new session sets its lock timeout, and the time after which the
+database ends a session whose client has vanished, since that session may hold locks.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from limnos.store.backends.read_connections import BY_INDEX
 
 T = TypeVar("T")
 LOCK_S = 10
-"""How many seconds a write waits for a lock. After that its caller gets an error that says why."""
+"""How long a write waits for a lock, in seconds. After that its caller gets an error with the reason."""
 ABANDONED_S = 60
-"""After this many idle seconds inside a transaction the database ends the session."""
+"""The idle time inside a transaction after which the database ends the session, in seconds."""
 _SET = (
     f"SET lock_timeout = '{LOCK_S}s'; SET idle_in_transaction_session_timeout = '{ABANDONED_S}s';"
     " SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;"
@@ -33,7 +34,7 @@ _HELLO = "SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity W
 
 
 class _TimedConnection(psycopg.Connection):
-    """A connection that records since when it waits for an answer. All waiting goes through one method."""
+    """A connection that records when it began to wait for a response. All waiting goes through one method."""
 
     line: MonitoredConnection | None = None
 
@@ -49,7 +50,9 @@ class _TimedConnection(psycopg.Connection):
 
 
 class WriteConnection:
-    """An open connection, its monitor, and a duplicate of its socket that stays valid whatever the connection does."""
+    """An open connection, its monitor, and a duplicate of its socket that stays valid if the connection closes its
+    own.
+    """
 
     def __init__(self, connection: psycopg.Connection, line: MonitoredConnection, handle: socket.socket) -> None:
         self.connection = connection

@@ -1,7 +1,7 @@
 """The queries of an export, for one snapshot of a metalake: first ids in the order of the tree, then rows by their ids.
 
-May import `model` and the room's `sql`, `nodes`, `principals`, `roles`. Knows no file format. Only live objects and
-relations between them are read. The trash, rows that await a sweep, and objects of a dropped catalog are left out.
+May import `model` and the room's `sql`, `nodes`, `principals`, `roles`. Must not know file formats. Only live objects
+and relations between them are read. The trash, rows that await cleanup, and objects of a dropped catalog are omitted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from limnos.store.snapshots import StoreSnapshot
 from limnos.store.sql import Query, Row, Sql
 
 _OURS = f"(SELECT :metalake UNION ALL SELECT c.id FROM node c WHERE c.parent_id = :metalake AND c.kind = {int(Kind.CATALOG)} AND c.deleted = 0)"
-"""The zones of a metalake: its own, and those of its live catalogs."""
+"""The subselect for the zones of a metalake: its own, and those of its live catalogs."""
 _LIVE = "{0}.deleted = 0 AND ({0}.zone IN " + _OURS + " OR {0}.id = :metalake)"
 REVISIONS = Sql(
     "SELECT s.epoch, (SELECT revision FROM clock WHERE zone = 0), (SELECT revision FROM clock WHERE zone = :metalake) FROM store s"

@@ -1,8 +1,8 @@
 """Running imports: a metalake that is hidden until it is complete, and the mapping from the file's ids to new ids.
 
-May import `model` and the room's `sql`, `changes`. Knows no file format. Imported objects lie below a metalake in a
-name space of its own, which no path reaches. Giving that node its name updates one row and makes everything visible at
-once. Rows written here leave no change rows: no view can know their zones.
+May import `model` and the room's `sql`, `changes`. Must not know file formats. Imported objects lie below a metalake in
+a name space of its own, which no path reaches. Giving that node its name updates one row and makes everything visible
+at once. Rows written here leave no change rows: no view can know their zones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from limnos.store.sql import Load, Params, Row, Sql, Value
 from limnos.store.transaction import Writes
 
 OPEN, WHOLE, DONE, GIVEN_UP = "open", "whole", "done", "given-up"
-"""State of an import: receiving records; read to its end; visible; being deleted."""
+"""The states of an import: receiving records; read to its end; visible; being deleted."""
 STAGE: Final = "import"
 """The name space of an imported metalake until it is complete."""
 _COLUMNS = (
@@ -130,7 +130,7 @@ _HANGING = (
     ("principal", "id"), ("role", "id"), ("node", "id"),
 )  # fmt: skip
 WIPES = tuple(_among(f"DELETE FROM {table} WHERE {column} AMONG") for table, column in _HANGING)
-"""For each table with rows of an abandoned import, the statement that deletes them."""
+"""For each table that may have rows of an abandoned import, the statement that deletes them."""
 
 
 def lock_of(import_id: int) -> int:
@@ -152,15 +152,15 @@ class MetalakeImport(NamedTuple):
     owner_id: int
     """The metalake's owner, by its id in the file."""
     masked: tuple[str, ...]
-    """Secret properties that the file left out."""
+    """The secret properties that are missing in the file."""
     begun_by: str
     begun_at: int
     fed_at: int
 
 
 class ImportedObject(NamedTuple):
-    """The imported form of an object of the file: new id, kind, the catalog that it is or lies in (0: none), and its
-    depth.
+    """The new object for an object of the file: its new id, its kind, the catalog that it is or that contains it (0:
+    none), and its depth.
     """
 
     new_id: int
@@ -191,7 +191,7 @@ def imports_read(limit: int) -> Load[list[MetalakeImport]]:
 
 
 def refs_read(import_id: int, old_ids: Sequence[int]) -> Load[dict[int, ImportedObject]]:
-    """Read the imported objects for ids of the file; ids not imported yet are left out."""
+    """Read the imported objects for ids of the file; ids that were not imported yet are omitted."""
     rows = yield REFS, {"import": import_id, "ids": json.dumps(old_ids)}
     return dict(map(_ref_of, rows))
 
@@ -224,12 +224,12 @@ class ImportWrites(Writes):
         return dict(map(_ref_of, rows))
 
     def find_used_id(self, ids: Sequence[int]) -> int | None:
-        """Return the first of these ids that an object of the store has or had, or None."""
+        """Return the first of these ids that was ever used for an object of the store, or None."""
         rows = self.tx.rows(TAKEN, {"ids": json.dumps(ids)})
         return rows[0][0] if rows else None
 
     def put(self, import_id: int, refs: Mapping[int, ImportedObject]) -> None:
-        """Store the imported forms of objects."""
+        """Store the mapping of objects of the file to new objects."""
         self.many(PUT, [
             {
                 "import": import_id, "old": old, "new": ref.new_id, "kind": int(ref.kind), "catalog": ref.catalog_id, "depth": ref.depth,
@@ -244,12 +244,12 @@ class ImportWrites(Writes):
             self.tx.session.many(statement, rows)
 
     def missing(self, ids: Sequence[int]) -> int | None:
-        """Return the first of these ids that no node, principal or role has, because its name was taken; or None."""
+        """Return the first of these ids without a node, principal or role, because its name was taken; or None."""
         existing = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
         return next((each for each in ids if each not in existing), None)
 
     def document(self, document: MetadataDocument, node_id: int) -> None:
-        """Insert the metadata document of a table or view. Raises BadRequest if another table lies at its location."""
+        """Insert the metadata document of a table or view. Raises BadRequest if another table is at its location."""
         DocumentWrites(self.tx).create(
             MetadataDocument(node_id, 1, document.uuid, document.location, document.metadata_location, document.body)
         )
@@ -289,7 +289,7 @@ class ImportWrites(Writes):
         return [row[0] for row in self.tx.rows(IDLE, {"before": before})]
 
     def prune(self, import_id: int, *, limit: int) -> bool:
-        """Delete some rows of an ended import, and its objects if it was abandoned. Returns whether more are left."""
+        """Delete some rows of an ended import, and its objects if it was abandoned. Returns whether more remain."""
         metalake_import = self.read(import_id)
         if metalake_import is None or metalake_import.state in (OPEN, WHOLE):
             return False

@@ -1,4 +1,4 @@
 """Statements about principals: users, groups, roles, tokens, passwords and restrictions.
 
-May import `model`, `limnos.store.objects` and the modules of `limnos.store` below `tx`. Must know nothing of a backend.
+May import `model`, `limnos.store.objects` and the modules of `limnos.store` below `tx`. Must not know backends.
 """

@@ -1,7 +1,7 @@
-"""Reads for questions about many users and objects: rules on objects, owners, and users with their roles and groups.
+"""Reads for access analysis of many users and objects: rules on objects, owners, and users with their roles and groups.
 
-May import `model` and the room's `sql`. Knows no rights. Every read is bounded by its caller. No cache holds these
-rows, because each is needed for one answer.
+May import `model` and the room's `sql`. Must not know rights. Every read is bounded by its caller. These rows are not
+cached, because each is needed for one response.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class OwnerRow(NamedTuple):
 
 
 class HeldRoleRow(NamedTuple):
-    """A role of a user. `group` is the group it comes through, None if it is held directly."""
+    """A role of a user. `group` is the group through which the user holds it; None if directly."""
 
     role_id: int
     group: str | None
@@ -115,10 +115,10 @@ class UserRow(NamedTuple):
 
 
 class UserRange(NamedTuple):
-    """Users of a metalake by name after `after`.
+    """A page of users of a metalake, ordered by name, after the name `after`.
 
-    `roles` and `principals` choose users who hold one of the roles, or who are or are in one of the principals; None
-    chooses all users.
+    `roles` and `principals` select users who hold one of the roles, or are one of the principals or a member of one;
+    None selects all users.
     """
 
     metalake_id: int
@@ -142,7 +142,7 @@ def _ids(ids: Iterable[int]) -> str:
 
 
 def rules_on_read(object_ids: Collection[int]) -> Load[list[RuleRow]]:
-    """Read all rules on some objects, by object and role."""
+    """Read all rules on some objects, ordered by object and role."""
     rows = yield RULES_ON, {"ids": _ids(object_ids)}
     return [RuleRow(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
 
@@ -154,13 +154,13 @@ def owners_read(object_ids: Collection[int]) -> Load[list[OwnerRow]]:
 
 
 def role_names_read(role_ids: Collection[int]) -> Load[dict[int, str]]:
-    """Read the names of those of some ids that are roles."""
+    """Read the names of the roles among some ids."""
     rows = yield ROLE_NAMES, {"ids": _ids(role_ids)}
     return {row[0]: row[1] for row in rows}
 
 
 def users_read(users: UserRange, *, roles: Collection[int], groups: Collection[int]) -> Load[list[UserRow]]:
-    """Read users by name, each with those of `roles` they hold and those of `groups` they are in."""
+    """Read users by name, each with the user's roles among `roles` and groups among `groups`."""
     params: dict[str, Value] = {"metalake": users.metalake_id, "after": users.after, "limit": users.limit}
     if users.chosen is None:
         rows = yield EVERYBODY, params
@@ -198,7 +198,7 @@ def restrictions_on_read(object_ids: Collection[int]) -> Load[dict[int, tuple[Re
 
 
 def holder_counts_read(role_ids: Collection[int]) -> Load[dict[int, dict[Kind, int]]]:
-    """Read how many users, and how many groups, hold each of some roles directly."""
+    """Read for each of some roles how many users and how many groups hold it directly."""
     rows = yield HOLDERS_COUNT, {"roles": _ids(role_ids)}
     counts: dict[int, dict[Kind, int]] = {}
     for role_id, kind, count in rows:
@@ -207,6 +207,6 @@ def holder_counts_read(role_ids: Collection[int]) -> Load[dict[int, dict[Kind, i
 
 
 def children_read(parent_id: int, *, after: tuple[str, str], limit: int) -> Load[list[ChildRow]]:
-    """Read the live children of a container after a name space and name, in the order of these."""
+    """Read the live children of a container in the order of name space and name, after a given one."""
     rows = yield CHILDREN, {"parent": parent_id, "space": after[0], "name": after[1], "limit": limit}
     return [ChildRow(row[0], KINDS[row[1]], row[2], row[3], row[4]) for row in rows]

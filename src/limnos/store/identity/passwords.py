@@ -1,6 +1,6 @@
 """Passwords of local users, in zone 0 beside the tokens. Only hashes are stored, and nothing caches them.
 
-May import `model` and the room's `sql`. Knows no hash function.
+May import `model` and the room's `sql`. Must not know hash functions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PasswordWrites(Writes):
         return password_of(self.tx.rows(OF_USER, {"user": user}))
 
     def put(self, user: str, *, hashed: str, trust: TokenTrust) -> None:
-        """Set a user's password. It gets a new root, so that sessions of the old password do not belong to it."""
+        """Set a user's password. It gets a new root, so that sessions of the old password become invalid."""
         tx = self.tx
         entries = {"user": user, "hash": hashed, "trust": trust.value, "root": tx.next_id(), "now": tx.now_ms}
         tx.count(PUT, entries)

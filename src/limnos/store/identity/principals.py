@@ -1,6 +1,7 @@
 """Users and groups of a metalake, and memberships in groups.
 
-May import `model` and the room's `sql`, `changes`. Knows no rights. Every write moves the metalake's access revision.
+May import `model` and the room's `sql`, `changes`. Must not know rights. Every write moves the metalake's access
+revision.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def members_read(group_id: int) -> Load[tuple[str, ...]]:
 
 
 def signed_in_read(user_id: int) -> Load[int | None]:
-    """Read the issue time of a user's newest token from an outside issuer, in milliseconds since 1970; or None."""
+    """Read the issue time of a user's newest token from an external issuer, in milliseconds since 1970; or None."""
     rows = yield SIGNED_IN, {"id": user_id}
     return rows[0][0] if rows else None
 
@@ -121,9 +122,9 @@ class UserStatus(NamedTuple):
     """The status of a user name in all metalakes together."""
 
     is_known: bool
-    """At least one metalake has a user of that name."""
+    """Whether at least one metalake has a user of that name."""
     is_disabled: bool
-    """At least one metalake has such a user, and all that do have disabled it."""
+    """Whether every metalake with such a user has disabled the user, and at least one has."""
 
 
 def user_status_read(user: str) -> Load[UserStatus]:
@@ -174,7 +175,7 @@ class PrincipalWrites(Writes):
     ) -> Principal:
         """Insert a user or group. Raises AlreadyExists for its name or its external id.
 
-        If an earlier principal of that name was removed, only tokens made from now on belong to the new one.
+        If an earlier principal of that name was removed, only tokens created from now on belong to the new one.
         """
         tx = self.tx
         is_successor = bool(tx.rows(FORMER, {"metalake": metalake_id, "kind": int(kind), "name": name}))
@@ -243,7 +244,7 @@ class PrincipalWrites(Writes):
         old: bool = False,
         group: Principal | None = None,
     ) -> None:
-        """Write the change row. For a membership it has the group, too: `ChangeRow.group_id`."""
+        """Write the change row. For a membership it also has the group: `ChangeRow.group_id`."""
         home = principal.metalake_id if new else None
         self.tx.changed(
             ChangeDraft(

@@ -1,7 +1,7 @@
 """Read restrictions: rows by the table or namespace they are set on, and by name.
 
-May import `model` and the room's `sql`, `changes`. Knows no rights. A write moves the access revision of the object's
-zone, because it applies from the next read on. Rows stay while their object is in the trash.
+May import `model` and the room's `sql`, `changes`. Must not know rights. A write moves the access revision of the
+object's zone, so it applies from the next read on. Rows are kept while their object is in the trash.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SWEEP = Sql(
 
 
 def restriction_of(row: Row) -> Restriction:
-    """Build a restriction from a row: object, name, terms, by whom, when."""
+    """Build a restriction from a row: object, name, terms, author, time."""
     return Restriction(row[0], row[1], msgspec.json.decode(row[2], type=RestrictionTerms), row[3], row[4])
 
 

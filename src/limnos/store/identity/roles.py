@@ -1,7 +1,7 @@
 """Roles, their rules, and the principals who hold them.
 
-May import `model` and the room's `sql`, `changes`, `ancestry`. Knows no policy. Every write moves the metalake's access
-revision.
+May import `model` and the room's `sql`, `changes`, `ancestry`. Must not know policies. Every write moves the metalake's
+access revision.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ MANY_GRANTS = Sql(
     _MANY_GRANTS.replace("{roles}", _IDS),
     on_sqlite=_MANY_GRANTS.replace("{roles}", "SELECT value FROM json_each(:roles)"),
 )
-"""The rules of several roles, of each up to the object where its first part would end."""
+"""The statement that reads the rules of several roles, for each up to the object at which its first part ends."""
 PART_END = Sql(
     "SELECT object_id FROM access_grant WHERE role_id = :id AND object_id > :after"
     " ORDER BY object_id, privilege LIMIT 1 OFFSET :place"
@@ -78,7 +78,7 @@ OBJECTS_PART = with_ancestors(
 )
 GRANTS_ON = Sql("SELECT privilege, allowed FROM access_grant WHERE role_id = :id AND object_id = :object")
 PART_MAX = 1_000
-"""Rules of a role per read. A role with more is read in parts."""
+"""The maximum number of rules of a role in one read. A role with more is read in parts."""
 LAST_ID = 2**63 - 1
 """The end of the last part of a role's rules: no object has a greater id."""
 INSERT = Sql(
@@ -118,7 +118,7 @@ def role_of(row: Row) -> RoleEntity:
 
 @lru_cache(maxsize=256)
 def _properties_of(record: bytes) -> tuple[tuple[str, str], ...]:
-    """Return the properties in a role's record. Most roles have none, and so the same bytes."""
+    """Return the properties in a role's record. Cached, since most roles have none."""
     return tuple(sorted(RoleRecord.read(record).properties.items()))
 
 
@@ -145,7 +145,7 @@ def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...] | 
 
 
 def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None]]:
-    """Read several roles by id, each as `role_rules_read` returns it, in two statements."""
+    """Read several roles by id, each like `role_rules_read`, in two statements."""
     roles = dumps(role_ids)
     rows = yield MANY, {"roles": roles}
     grants = yield MANY_GRANTS, {"roles": roles, "place": PART_MAX - 1, "last": LAST_ID}
@@ -160,7 +160,7 @@ def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity,
 
 
 def rules_end_read(role_id: int, after: int) -> Load[int]:
-    """Choose where a part of a role's rules ends: the id of the object at which it has `PART_MAX` rules or a few
+    """Return the end of a part of a role's rules: the id of the object at which the part has `PART_MAX` rules or a few
     more.
     """
     rows = yield PART_END, {"id": role_id, "after": after, "place": PART_MAX - 1}
@@ -182,7 +182,7 @@ def roles_read(metalake_id: int) -> Load[tuple[tuple[RoleEntity, int | None], ..
 def holders_read(metalake_id: int, kind: Kind) -> Load[tuple[tuple[int, tuple[str, ...]], ...]]:
     """Read the role names of each user, or group, of a metalake, by principal id.
 
-    Principals without roles are left out.
+    Principals without roles are omitted.
     """
     rows = yield HOLDERS, {"metalake": metalake_id, "kind": int(kind)}
     results: dict[int, list[str]] = {}
@@ -204,7 +204,7 @@ def roles_on_read(object_id: int) -> Load[tuple[str, ...]]:
 
 
 def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], Ancestry, bool]]:
-    """Read the rules on a role's next objects by id, the ancestry of those objects, and whether there may be more."""
+    """Read the rules on a role's next objects by id, the ancestry of those objects, and whether more may follow."""
     rows = yield GRANTS_PART, {"id": role_id, "after": after, "limit": PART_MAX}
     goes_on = len(rows) == PART_MAX
     if goes_on and rows[0][0] != rows[-1][0]:  # the last object's rules may be incomplete
@@ -216,7 +216,7 @@ def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], An
 
 
 def role_objects_read(role_id: int) -> Load[Ancestry]:
-    """Read the ancestry of the live objects that a role has rules on."""
+    """Read the ancestry of the live objects on which a role has rules."""
     rows = yield OBJECTS, {"id": role_id}
     return ancestry_of(rows)
 
@@ -234,9 +234,10 @@ class RoleWrites(Writes):
         return role_of(rows[0]) if rows else None
 
     def ruled(self, role: RoleEntity) -> RoleWithRules:
-        """Read a role with its rules and the names of their objects, so that the answer to a write needs no other read.
+        """Read a role with its rules and the names of their objects, so that the response to a write needs no other
+        read.
 
-        For a role with `PART_MAX` rules or more nothing else is read, because a transaction must be short.
+        For a role with `PART_MAX` rules or more only the role is read, because a transaction must be short.
         """
         results = self.tx.rows(GRANTS_PART, {"id": role.id, "after": 0, "limit": PART_MAX})
         if len(results) == PART_MAX:
@@ -245,7 +246,7 @@ class RoleWrites(Writes):
         return RoleWithRules(role, tuple(map(_grant_of, results)), ancestry_of(rows))
 
     def standing(self, role: RoleEntity, object_id: int) -> dict[int, bool]:
-        """Read a role's rules on one object: privilege number to True (allowed) or False (denied)."""
+        """Read a role's rules on one object: a mapping from privilege number to True (allowed) or False (denied)."""
         return {row[0]: bool(row[1]) for row in self.tx.rows(GRANTS_ON, {"id": role.id, "object": object_id})}
 
     def held_by(self, principal: Principal) -> tuple[str, ...]:
@@ -324,7 +325,7 @@ class RoleWrites(Writes):
             self._held("take", principal, role)
 
     def _altered(self, role: RoleEntity, detail: str, *, about: Collection[Grant]) -> None:
-        """Write the change row of changed rules. If all are on one object, its id is in `new_parent`."""
+        """Write the change row of changed rules. If all rules are on one object, its id is in `new_parent`."""
         self.tx.count(TOUCH, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         objects = {grant.object_id for grant in about}
         self._changed("alter", role, detail=detail, object_id=objects.pop() if len(objects) == 1 else None)
@@ -350,7 +351,7 @@ class RoleWrites(Writes):
 
 
 def _grants_text(grants: Collection[Grant], *, allow: str, deny: str) -> str:
-    """Describe added or removed rules, for the audit."""
+    """Return a description of added or removed rules, for the audit."""
     texts = [
         f"{allow if each.allowed else deny} {Privilege(each.privilege).name} on {each.object_kind.word} {each.object_id}"
         for each in grants

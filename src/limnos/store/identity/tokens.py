@@ -1,6 +1,6 @@
 """API tokens of the server, in zone 0. Only hashes are stored.
 
-May import `model` and the room's `sql`, `changes`. Knows no rights.
+May import `model` and the room's `sql`, `changes`. Must not know rights.
 """
 
 from __future__ import annotations
@@ -138,19 +138,19 @@ class TokenWrites(Writes):
         return revoked
 
     def close(self, user: str) -> int:
-        """Revoke all session and refresh tokens and all console sessions of a user. Returns how many."""
+        """Revoke all session and refresh tokens and all console sessions of a user. Returns their number."""
         opened = [token_of(row) for row in self.tx.rows(OPENED, {"user": user, "no": False})]
         return sum(self.revoke(token) for token in opened)
 
     def close_console(self, user: str) -> int:
-        """Revoke all sessions and codes of the console of a user. Returns how many."""
+        """Revoke all sessions and codes of the console of a user. Returns their number."""
         opened = self.tx.rows(CONSOLE, {"user": user, "no": False, "now": self.tx.now_ms})
         return sum(self.revoke(token_of(row)) for row in opened)
 
     def close_opened_by(self, token: Token) -> int:
-        """Revoke the sessions and codes of the console that were made with a token, and those made with them.
+        """Revoke the sessions and codes of the console that were created with a token, and those created with these.
 
-        Returns how many.
+        Returns their number.
         """
         opened = self.tx.rows(OPENED_BY, {"user": token.user, "opened_by": token.id, "no": False})
         opened_tokens = [token_of(row) for row in opened]
@@ -167,7 +167,7 @@ class TokenWrites(Writes):
         return [token for token in map(token_of, rows) if not token.revoked and not token.is_over(self.tx.now_ms)]
 
     def end_line(self, secret: Token) -> bool:
-        """Revoke a secret and all tokens made with it. Returns whether the secret was valid before."""
+        """Revoke a secret and all tokens issued for it. Returns whether the secret was valid before."""
         rows = self.tx.rows(LINE, {"user": secret.user, "root": secret.root_id, "no": False, "now": self.tx.now_ms})
         ended = [token.id for token in map(token_of, rows) if self.revoke(token)]
         return secret.id in ended
@@ -175,7 +175,7 @@ class TokenWrites(Writes):
     def forget_ended(self, user: str) -> int:
         """Delete a user's tokens, other than API tokens, that expired more than a day ago.
 
-        Returns how many. Ids are not reused.
+        Returns their number. Ids are not reused.
         """
         return self.tx.count(FORGET_OPENED, {"user": user, "before": self.tx.now_ms - ENDED_KEPT_MS})
 

@@ -1,4 +1,4 @@
-"""Records of a metalake in a key-value storage, LMDB or one table of SQL, which no server runs on.
+"""Records of a metalake in a key-value storage, LMDB or one SQL table. Servers do not use it.
 
 May import `model`, `formats` and `limnos.store.exchange`.
 """

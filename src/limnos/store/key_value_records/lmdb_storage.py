@@ -1,7 +1,7 @@
 """Key-value pairs on LMDB: a folder with one memory-mapped file, several readers beside one writer, no server.
 
-May import `model`, LMDB's library and this room's `key_value`. Knows no meaning of keys and values. A process may open
-an environment once; its threads share it.
+May import `model`, LMDB's library and this room's `key_value`. Must not know the meaning of keys and values. A process
+may open an LMDB environment only once; its threads share it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from limnos.model.errors import ServiceUnavailable
 from limnos.store.key_value_records.storage import KeyValueReader, KeyValueTransaction
 
 SIZE_MAX: Final = 1 << 36
-"""The largest size of the file, in bytes. It reserves addresses, not disk space."""
+"""The maximum size of the file, in bytes. It reserves address space, not disk space."""
 
 
 class LmdbKeyValueStore:

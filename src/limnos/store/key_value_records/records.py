@@ -2,8 +2,8 @@
 to them.
 
 May import `model`, `formats.exchange` and this package's `storage`. Must not know which database holds the pairs. The
-values are the Protobuf messages of `proto/limnos/v1` as an export has them, so that exports can be read in and written
-out. Keys begin with a letter; numbers in them have eight bytes:
+values are the Protobuf messages of an export (`proto/limnos/v1`), so that exports can be read and written. Keys begin
+with a letter; numbers in them have eight bytes:
 
     m                            the header of the export that the records come from
     r                            the revision: the number of transactions so far
@@ -101,20 +101,22 @@ class RecordReader:
         return None if data is None else self.by_id(_number(data))
 
     def children(self, parent_id: int, space: str = "") -> Iterator[ExportRecord]:
-        """Yield the children of an object, or only those of one name space: by name space, then by name in code
-        point order.
+        """Yield the children of an object, optionally of one name space: by name space, then by name in code point
+        order.
         """
         prefix = _NAME + _encode_id(parent_id) + (f"{space}\0".encode() if space else b"")
         for _, object_id in self._pairs.scan(prefix):
             yield cast("ExportRecord", self.by_id(_number(object_id)))
 
     def named(self, parent_id: int, name: str) -> list[ExportRecord]:
-        """Return all objects of a name below a parent, one per name space: a namespace and a table may share a name."""
+        """Return all objects with a name below a parent, one per name space: a namespace and a table may share a
+        name.
+        """
         records = [self.find(parent_id, space, name=name) for space in _SPACES]
         return [each for each in records if each is not None]
 
     def walk(self, path: Sequence[str]) -> list[ExportRecord]:
-        """Return the objects that a path from the metalake leads to: none, one, or one per name space.
+        """Return the objects at a path from the metalake: none, one, or one per name space.
 
         Raises NotFound if there is no metalake.
         """
@@ -164,7 +166,9 @@ class RecordReader:
                 yield ExportRecord.FromString(value)
 
     def _below(self, parent_id: int) -> Iterator[ExportRecord]:
-        """Yield the descendants of an object in the tree, level by level. Keeps the ids of one level in memory."""
+        """Yield the descendants of an object in the tree, level by level. Only the ids of one level are kept in
+        memory.
+        """
         level = [parent_id]
         while level:
             lower: list[int] = []
@@ -190,7 +194,7 @@ class RecordWrites(RecordReader):
         """Providers of catalogs by id. They never change."""
 
     def put(self, record: ExportRecord) -> None:
-        """Insert an object, or replace the one with its id, also below another parent or by another name.
+        """Insert an object, or replace the one with its id, even if its parent or name differs.
 
         Its descendants stay below it.
 
@@ -215,7 +219,7 @@ class RecordWrites(RecordReader):
         self._pairs.put(_OBJECT + _encode_id(object_id), record.SerializeToString(deterministic=True))
 
     def _refuse_within(self, record: ExportRecord, above: int) -> None:
-        """Walk from the new parent to the root. Raises BadRequest if the record is on the way."""
+        """Raise BadRequest if the record is among the ancestors of its new parent."""
         export_record: ExportRecord | None = record
         while export_record is not None and above != ROOT_ID:
             if above == id_of(record):
@@ -240,7 +244,7 @@ class RecordWrites(RecordReader):
         self._pairs.delete(_OBJECT + _encode_id(object_id))
 
     def hang(self, record: ExportRecord) -> None:
-        """Append a record to those that belong to an object. Raises NotFound if the object does not exist."""
+        """Append a record that belongs to an object. Raises NotFound if the object does not exist."""
         word = record.WhichOneof("record") or ""
         message = getattr(record, word)
         owner = getattr(message, _OWNERS[word])
@@ -253,10 +257,10 @@ class RecordWrites(RecordReader):
         self._pairs.put(key, record.SerializeToString(deterministic=True))
 
     def replace(self, records: Iterable[ExportRecord]) -> int:
-        """Replace all records by those of an export. Returns how many records the export has.
+        """Replace all records by those of an export. Returns the number of records.
 
         Raises:
-            BadRequest: The export is cut off or out of order.
+            BadRequest: The export is truncated or out of order.
             CommitConflict: It is of another metalake, or older than the stored records.
             LimnosError: Any error of `put` and `hang`.
         """
@@ -321,7 +325,9 @@ class RecordStore:
 
     @contextmanager
     def writing(self, *, expected: int | None = None) -> Iterator[RecordWrites]:
-        """Open a write transaction, whose revision is the one after `expected`. Raises CommitConflict if it is not."""
+        """Open a write transaction, whose revision is the one after `expected`. Raises CommitConflict if the store is
+        at another revision.
+        """
         with self._pairs.writing() as transaction:
             writes = RecordWrites(transaction)
             revision = writes.revision

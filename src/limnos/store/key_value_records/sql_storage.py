@@ -1,6 +1,6 @@
 """Key-value pairs in one table of SQLite or PostgreSQL, for comparison with key-value databases.
 
-May import `model`, SQLAlchemy and this room's `migrate` and `key_value`. Knows no other table of a store.
+May import `model`, SQLAlchemy and this room's `migrate` and `key_value`. Must not know other tables of a store.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _BEGIN: Final = {
 }
 """How a reading and a writing transaction begin."""
 WAIT_S: Final = 30
-"""How many seconds a writer waits for another one on SQLite."""
+"""How long a writer on SQLite waits for another one, in seconds."""
 
 
 class SqlKeyValueStore:
-    """A database by its address, as `--database` of a server takes it: an SQLite file or a PostgreSQL URL.
+    """A database by its address, in the form of the server's option `--database`: an SQLite file or a PostgreSQL URL.
 
     The table is created if it does not exist.
     """

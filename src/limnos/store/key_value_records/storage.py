@@ -1,6 +1,6 @@
 """The interface of a key-value database, ordered by the bytes of the keys, on which records can be stored.
 
-May import `model`. Knows no meaning of keys and values. A backend is whatever passes
+May import `model`. Must not know the meaning of keys and values. A backend must pass
 `tests/store/key_value_records/test_storage.py`: there is one on LMDB, a key-value database, and one on a table of
 SQLite or PostgreSQL.
 """
@@ -12,7 +12,9 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 KEY_BYTES_MAX: Final = 511
-"""The longest key that a backend must accept: LMDB's limit, the shortest among key-value databases."""
+"""The maximum length of keys that a backend must accept, in bytes: LMDB's limit, the shortest among key-value
+databases.
+"""
 
 
 class KeyValueReader(Protocol):
@@ -25,20 +27,20 @@ class KeyValueReader(Protocol):
     def scan(self, prefix: bytes, *, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs whose keys begin with `prefix` and sort after `after`, in order.
 
-        Nothing may be written meanwhile.
+        Nothing may be written during the iteration.
         """
         ...
 
 
 class KeyValueTransaction(KeyValueReader, Protocol):
-    """A write transaction. It reads its own writes; nobody else sees them before its end."""
+    """A write transaction. It reads its own writes; other transactions see them after its end."""
 
     def put(self, key: bytes, value: bytes) -> None:
         """Write a pair, replacing the value of an existing key."""
         ...
 
     def delete(self, key: bytes) -> bool:
-        """Delete a pair. Returns whether there was one."""
+        """Delete a pair. Returns whether it existed."""
         ...
 
     def clear(self) -> None:

@@ -1,9 +1,9 @@
 """Attachments of tags and policies to objects and to columns of tables, with the values of tags.
 
-May import `model` and the room's `sql`, `changes`, `ancestry`. Knows no right: an attachment decides nothing, so it
-moves no access revision. Tags and policies are nodes of the metalake, and an attachment moves the metalake's clock,
-whatever the object is. A column is identified by its table's id and the field id of the table's format, so that renames
-change no row. Field 0 is the object itself.
+May import `model` and the room's `sql`, `changes`, `ancestry`. Must not know rights: no decision depends on an
+attachment, so it moves no access revision. Tags and policies are nodes of the metalake, and an attachment moves the
+metalake's clock, whatever the object is. A column is identified by its table's id and the field id of the table's
+format, so that renames change no row. Field 0 is the object itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _AttachmentStatements(NamedTuple):
 
 
 def _sweep_of(table: str, column: str) -> Sql:
-    """Build the sweep of a table: it deletes rows whose object or attached node is gone for good."""
+    """Build the statement that deletes attachments whose object or attached node no longer exists."""
     return Sql(
         f"DELETE FROM {table} WHERE (NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {table}.object_id AND n.deleted = 0)"
         f" AND NOT {KEPT.format(f'{table}.object_id')})"
@@ -185,7 +185,7 @@ class AttachmentWrites:
         self._told("attach", tag_id, object_id=object_id, done=not is_change_written)
 
     def _told(self, operation: str, attached_id: int, *, object_id: int, done: bool) -> bool:
-        """Write the change row if something was done. `ChangeRow.object_id` is the object."""
+        """Write the change row if something changed. `ChangeRow.object_id` is the object."""
         if done:
             self.tx.changed(ChangeDraft(operation, self.kind, attached_id, self.kind.word, new_parent=object_id))
         return done

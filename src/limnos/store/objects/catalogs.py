@@ -17,13 +17,13 @@ ANY_ZONE = Sql("SELECT zone FROM node WHERE id = :id AND format = :format")
 
 
 def catalog_of(tx: StoreTransaction, node_id: int, *, node_format: str) -> int | None:
-    """Read the id of the catalog in which a node lies or lay. None for a node of another format."""
+    """Read the id of the catalog that contains or contained a node; None for a node outside catalogs."""
     rows = tx.rows(ANY_ZONE, {"id": node_id, "format": node_format})
     return int(rows[0][0]) if rows else None
 
 
 def catalog_read(tx: StoreTransaction, catalog_id: int) -> CatalogRecord | None:
-    """Read a catalog's record, also of a dropped one; None if it never existed."""
+    """Read a catalog's record, even of a dropped one; None if it never existed."""
     rows = tx.rows(ANY_RECORD, {"id": catalog_id})
     return CatalogRecord.read(rows[0][0]) if rows else None
 

@@ -1,8 +1,8 @@
-"""Dependencies: which SQL++ objects were created with a reference to which others, by the ids of both.
+"""Dependencies of SQL++ objects on the objects that their definitions refer to, by the ids of both.
 
-May import `model` and the room's `sql`, `nodes`. Knows no rights: no decision depends on a row. A row lives as long as
-the dependent object, dropped or not. An object may be dropped if no live object depends on it. Ids survive renames and
-moves, so those write nothing here.
+May import `model` and the room's `sql`, `nodes`. Must not know rights: no decision depends on a row. A row lives as
+long as the dependent object, dropped or not. An object may be dropped if no live object depends on it. Ids survive
+renames and moves, so those write nothing here.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SWEEP = Sql(
 
 
 class ObjectDependency(NamedTuple):
-    """A live object that depends on another: kind and name of the used object, kind and path below its catalog of
-    the dependent.
+    """A live object that depends on another one: kind and name of the used object, kind and path below its catalog of
+    the dependent object.
     """
 
     used: tuple[Kind, str]

@@ -1,10 +1,10 @@
 """Metadata documents of tables and views: JSON bytes and the location of their file, replaced by compare-and-swap.
 
-May import `model` and the room's `sql`, `nodes`. Knows nothing of the content of the bytes. A table's files are those
-below its location, so no location may lie inside another's. A writer of a new location first takes locks that conflict
-with rivals in other catalogs: its own exclusively, those above it shared. On SQLite the file's write lock is all of
-them. Then it looks above by key and below by one index probe: the cost grows with the path's depth, not with the
-tables.
+May import `model` and the room's `sql`, `nodes`. Must not know the content of the bytes. A table's files are those
+below its location, so no location may be inside another table's. A writer of a new location first takes locks that
+conflict with writers in other catalogs: exclusive on its own location, shared on those above it. On SQLite the file's
+write lock covers all of them. Then it searches above by key and below by one index probe: the cost grows with the
+path's depth, not with the number of tables.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ _ABOVE = (
     "SELECT 1 FROM document d WHERE d.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb))))"
 )
 _ABOVE_SQLITE = "SELECT 1 FROM json_each(:above) AS place CROSS JOIN document d ON d.location = place.value"
-"""A join in this order: IN would first build an index of the locations, which costs as much as the whole insert."""
+"""The query uses a join in this order: IN would first build an index of the locations, which costs as much as the whole
+insert.
+"""
 _BELOW = "SELECT 1 FROM document d WHERE d.location > :low AND d.location < :high"
 _INTO = f"INTO document ({_COLUMNS})"
 _REST = ":uuid, :location, :metadata_location, :body"
@@ -49,9 +51,9 @@ INSERT = Sql(
     f" (:id, (SELECT :version WHERE NOT EXISTS ({_ABOVE_SQLITE}) AND NOT EXISTS ({_BELOW})), {_REST})",
 )
 INSERT_JUDGED = Sql(f"INSERT {_INTO} VALUES (:id, :version, {_REST}) ON CONFLICT DO NOTHING")
-"""For locations that the register allowed.
+"""The insert for locations that the register has checked.
 
-Only the location itself may conflict, with a table of an older release's node.
+Only the location itself may conflict, with a table of a node of an older release.
 """
 SWAP = Sql(
     "UPDATE document SET version = version + 1, uuid = :uuid, location = :location, metadata_location = :metadata_location,"
@@ -66,7 +68,7 @@ CLAIMS = Sql(
     f" {_ABOVE_SQLITE.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} UNION ALL"
     f" SELECT * FROM ({_BELOW.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} ORDER BY d.location LIMIT :limit) AS lower",
 )
-"""Tables at a location, above it, or (at most `:limit`) below it."""
+"""The query for tables at a location, above it, or (at most `:limit`) below it."""
 CLAIMS_MAX = 1000
 _CHOOSE = "choose a location of its own, or leave it out to get one (what was dropped keeps its place for a while)"
 PAGE = Sql(
@@ -107,9 +109,9 @@ def claims_read(location: str) -> Load[list[tuple[int, str]]]:
 
 
 def document_locks(document: MetadataDocument, location: str) -> dict[str, bool]:
-    """Return the locks of a document at a location, which may be spelled as its key: exclusive or shared.
+    """Return the locks of a document at a location, which may be given as its key: exclusive or shared.
 
-    A directory named after the table's own uuid has no rivals, so it is not locked itself.
+    A directory named after the table's own uuid cannot conflict, so it is not locked itself.
     """
     locks = dict.fromkeys(parent_locations(location), False)
     if location.rpartition("/")[2] != document.uuid.replace("-", ""):
@@ -123,7 +125,7 @@ class DocumentWrites(Writes):
     def create(self, document: MetadataDocument) -> None:
         """Insert a document.
 
-        Raises BadRequest if another table lies at its location, above it or below it; StalePermit.
+        Raises BadRequest if another table is at its location, above it or below it; StalePermit.
         """
         self._lock(document)
         params = self._params(document) | overlap_params(document.location) | {"version": document.version}
@@ -133,9 +135,9 @@ class DocumentWrites(Writes):
                 self.tx.stale()  # the conflicting table has gone meanwhile
 
     def insert(self, document: MetadataDocument) -> None:
-        """Insert a document whose location the register allowed.
+        """Insert a document whose location the register has checked.
 
-        Raises BadRequest if another table lies there nevertheless.
+        Raises BadRequest if another table is there nevertheless.
         """
         if self.tx.count(INSERT_JUDGED, self._params(document) | {"version": document.version}) == 0:
             self._refuse_location(document)
@@ -144,13 +146,13 @@ class DocumentWrites(Writes):
     def swap(
         self, document: MetadataDocument, *, expected: int, relocates: bool = True, table: Node | None = None
     ) -> bool:
-        """Replace the document if its version is still `expected`. Returns whether it was.
+        """Replace the document if its version is still `expected`. Returns whether it was replaced.
 
         Args:
             document: The new document.
             expected: The version that the caller read.
             relocates: The table's location changes, so the new one must be free. Raises BadRequest if it is not.
-            table: The table's node as decided on; it must be unchanged. None if the caller has checked that.
+            table: The table's node at the decision, which must be unchanged. None if the caller has checked that.
         """
         if relocates:
             self._lock(document)
@@ -179,7 +181,7 @@ class DocumentWrites(Writes):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def delete(self, node_id: int) -> None:
-        """Delete a document; its files stay."""
+        """Delete a document; its files are kept."""
         self.tx.count(DELETE, {"id": node_id})
 
     def claims(self, location: str) -> list[tuple[int, str]]:
@@ -191,15 +193,14 @@ class DocumentWrites(Writes):
         return [(row[0], row[1]) for row in rows]
 
     def _lock(self, document: MetadataDocument) -> None:
-        """Take locks that conflict with rivals of other catalogs."""
+        """Take locks that conflict with writers of other catalogs."""
         if self.tx.session.has_location_locks:
             self.tx.session.lock_locations(document_locks(document, document.location))
 
     def _refuse_location(self, document: MetadataDocument) -> None:
         """Raise BadRequest if another table conflicts.
 
-        A table in the trash that the caller dropped, at this same location, gives way: it cannot be restored after
-        that.
+        A table in the trash that the caller dropped at this same location is removed: it cannot be restored after that.
         """
         location, trash = document.location, TrashWrites(self.tx)
         rivals = [claim for claim in self.claims(location) if claim[0] != document.node_id]

@@ -1,7 +1,7 @@
 """Locations of filesets: a row for each, so that filesets at, above or below a location are found by an index.
 
-May import `model` and the room's `sql`, `documents`, `trash`. Knows no files. A row stays while its fileset is in the
-trash, and while its files are being deleted: no other object may use the location then.
+May import `model` and the room's `sql`, `documents`, `trash`. Must not know files. A row is kept while its fileset is
+in the trash, and while its files are being deleted: until then no other object may use the location.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FilesetLocation(NamedTuple):
 
 
 def fileset_location_rows(node_id: int, locations: Iterable[str], *, managed: bool) -> list[Params]:
-    """Build the rows of a fileset, each location once."""
+    """Build the rows of a fileset, one for each distinct location."""
     return [{"id": node_id, "location": each, "managed": managed} for each in dict.fromkeys(locations)]
 
 

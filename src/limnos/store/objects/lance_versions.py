@@ -1,9 +1,9 @@
 """Managed versions of Lance tables, whose history the store keeps: a row for each, by table, branch and number.
 
-May import `model` and the room's `sql`, `trash`. Knows no file. Inserting the row is the commit. It happens before the
-version's manifest has its final name, and the row has the name under which the writer staged it. A row is `settled`
-once its manifest was seen under its final name, when the next version came; then all before it are settled, too. So
-only the newest versions ever need attention.
+May import `model` and the room's `sql`, `trash`. Must not know files. Inserting the row is the commit. It happens
+before the version's manifest has its final name, and the row has the name under which the writer staged it. A row is
+`settled` after its manifest was seen under its final name, which is checked at the next version; then all earlier rows
+are settled, too. So only the newest versions can be unfinished.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _AFTER_SETTLED = (
     "version > COALESCE((SELECT s.version FROM lance_version s WHERE s.node_id = :id AND s.branch = :branch AND s.settled = :yes"
     " ORDER BY s.version DESC LIMIT 1), -1)"
 )
-"""Versions after the newest settled one, found from the newest downwards: the cost does not grow with the history."""
+"""The query for versions after the newest settled one, from the newest downwards: the cost does not grow with the
+history.
+"""
 UNSETTLED = Sql(f"{_OF} AND settled <> :yes AND {_AFTER_SETTLED} ORDER BY version")
 STAGED = Sql("SELECT staged FROM lance_version WHERE node_id = :id AND settled <> :yes AND staged <> ''")
 BRANCHES = Sql("SELECT DISTINCT branch FROM lance_version WHERE node_id = :id ORDER BY branch")
@@ -47,7 +49,7 @@ SWEEP = Sql(
     f" AND NOT {KEPT.format('lance_version.node_id')}"
 )
 END = 1 << 62
-"""After the highest version."""
+"""A number above every version."""
 
 
 def version_of(row: Row) -> LanceVersion:
@@ -121,7 +123,7 @@ class LanceVersionWrites(Writes):
         self.tx.count(SETTLE, {"id": node_id, "branch": branch, "version": version, "yes": True})
 
     def delete(self, node_id: int, branch: str, *, start: int, end: int) -> int:
-        """Delete the versions from `start` up to but not including `end`. Returns how many."""
+        """Delete the versions from `start` (inclusive) to `end` (exclusive). Returns their number."""
         return self.tx.count(DELETE, {"id": node_id, "branch": branch, "start": start, "end": end})
 
     def delete_branch(self, node_id: int, branch: str) -> int:
@@ -129,7 +131,7 @@ class LanceVersionWrites(Writes):
         return self.tx.count(DELETE_BRANCH, {"id": node_id, "branch": branch})
 
     def delete_all(self, node_id: int) -> None:
-        """Delete a table's versions; its files stay."""
+        """Delete a table's versions; its files are kept."""
         self.tx.count(DELETE_ALL, {"id": node_id})
 
     @staticmethod

@@ -1,7 +1,7 @@
 """Versions of models and their aliases: rows by the model's node, whose record has the next number.
 
-May import `model` and the room's `sql`, `trash`. Knows no rights: no decision depends on a row. Rows stay while their
-model is in the trash.
+May import `model` and the room's `sql`, `trash`. Must not know rights: no decision depends on a row. Rows stay while
+their model is in the trash.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ class ModelWrites(Writes):
         return _version_of(rows[0], [row[1] for row in names]) if rows else None
 
     def insert(self, model_id: int, version: ModelVersion) -> str | None:
-        """Insert a version with its aliases. Returns the first alias that another version has already, or None."""
+        """Insert a version with its aliases.
+
+        Returns the first alias that already belongs to another version, or None.
+        """
         self.tx.count(INSERT, self._params(model_id, version))
         return self.name(model_id, version.version, aliases=version.aliases)
 
@@ -107,7 +110,7 @@ class ModelWrites(Writes):
         self.tx.count(DELETE, {"id": model_id, "version": version})
 
     def name(self, model_id: int, version: int, *, aliases: Iterable[str]) -> str | None:
-        """Give aliases to a version. Returns the first alias that another version has already, or None."""
+        """Give aliases to a version. Returns the first alias that already belongs to another version, or None."""
         for alias in aliases:
             if self.tx.count(NAME, {"id": model_id, "alias": alias, "version": version}):
                 continue
@@ -116,7 +119,7 @@ class ModelWrites(Writes):
         return None
 
     def unname(self, model_id: int, version: int, *, aliases: Iterable[str]) -> None:
-        """Remove aliases from a version. Aliases of other versions stay."""
+        """Remove aliases from a version. Aliases of other versions are kept."""
         for alias in aliases:
             self.tx.count(UNNAME, {"id": model_id, "alias": alias, "version": version})
 

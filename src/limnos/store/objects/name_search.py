@@ -1,6 +1,6 @@
-"""Searches for nodes by name, id, uuid, tag or owner: reads of candidates, and the upkeep of folded names.
+"""Searches for nodes by name, id, uuid, tag or owner: reads of candidates, and maintenance of folded names.
 
-May import `names` and the room's `sql`. Knows no rights: callers decide on each candidate. Each read is bounded. A
+May import `names` and the room's `sql`. Must not know rights: callers decide on each candidate. Each read is bounded. A
 folded name is the one of `names.folding`.
 """
 
@@ -15,7 +15,7 @@ from limnos.store.sql import Load, Sql
 from limnos.store.transaction import StoreTransaction
 
 LAST: Final = "\U0010ffff"
-"""Sorts after every other character of a name."""
+"""A character that sorts after every other character of a name."""
 UNFOLDED_AT_ONCE: Final = 1_000
 
 
@@ -30,7 +30,7 @@ class SearchCandidate(NamedTuple):
 
 
 class NameRange(NamedTuple):
-    """Folded names from `low` to below `high`, in some zones, of some kinds."""
+    """A range of folded names, from `low` (inclusive) to `high` (exclusive), in some zones and of some kinds."""
 
     low: str
     high: str
@@ -60,7 +60,7 @@ BY_NAME = _sql(
     f"{_SELECT} WHERE n.zone IN ({{zones}}) AND n.folded >= :low AND n.folded < :high AND n.deleted = 0"
     " AND n.kind IN ({kinds}) LIMIT :limit"
 )
-"""Without an order: sorting would read every match."""
+"""The query has no order: sorting would read every match."""
 BY_IDS = _sql(f"{_SELECT} WHERE n.id IN ({{ids}}) AND n.deleted = 0 ORDER BY n.id")
 BY_UUID = Sql(
     f"{_SELECT} JOIN document d ON d.node_id = n.id WHERE d.uuid = :uuid AND n.deleted = 0 ORDER BY n.id LIMIT 100"
@@ -112,7 +112,9 @@ def owned_ids_read(principal_id: int, *, limit: int) -> Load[list[int]]:
 
 
 def names_fold(tx: StoreTransaction) -> int:
-    """Fill folded names that an older release left out, at most `UNFOLDED_AT_ONCE`. Returns how many it read."""
+    """Fill in folded names that an older release left empty, at most `UNFOLDED_AT_ONCE`. Returns the number of rows
+    that were read.
+    """
     rows = tx.rows(UNFOLDED, {"limit": UNFOLDED_AT_ONCE})
     for node_id, name in rows:
         tx.count(FOLD, {"id": node_id, "name": name, "folded": fold(name)})

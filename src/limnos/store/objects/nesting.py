@@ -1,8 +1,8 @@
 """Renaming namespaces whose names contain the separator: the plan of the changes and its progress.
 
-May import `model`, `names` and the room's `sql`. Knows no rights: no decision depends on a row, and none is cached. A
-change is a row by the namespace's id, so it finds the namespace under any name. The renames themselves are ordinary
-moves.
+May import `model`, `names` and the room's `sql`. Must not know rights: no decision depends on a row, and none is
+cached. A change is a row by the namespace's id, so it finds the namespace under any name. The renames themselves are
+ordinary moves.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.transaction import Writes
 
 PLANNED, RENAMED, NESTED, LEFT = 0, 1, 2, 3
-"""Step of a change: planned; renamed; moved to its path; skipped, because another request moved or dropped the
+"""The steps of a change: planned; renamed; moved to its path; skipped, because another request moved or dropped the
 namespace.
 """
 
@@ -90,8 +90,8 @@ class NameConflict(NamedTuple):
 class NameMigration(NamedTuple):
     """The migration of a catalog's names.
 
-    `goes_on` means that planned changes are carried out at once. `planned_to` is the last namespace id that was
-    planned.
+    `goes_on` means that changes are executed as soon as they are planned. `planned_to` is the last namespace id that
+    was planned.
     """
 
     state: str
@@ -126,7 +126,7 @@ def name_change_of(row: Row) -> NameChangeRow:
 
 
 def conflicts_read(catalog_id: int, separator: str, *, limit: int) -> Load[tuple[int, list[NameConflict]]]:
-    """Read how many namespaces of a catalog have the separator in their names, and up to `limit` of them."""
+    """Read the number of namespaces of a catalog whose names contain the separator, and up to `limit` of them."""
     ((count,),) = yield COUNT, {"zone": catalog_id, "separator": separator}
     rows = yield CONFLICTS, {"zone": catalog_id, "separator": separator, "after": 0, "limit": limit}
     return count, [NameConflict(*row) for row in rows]
@@ -170,12 +170,12 @@ class NestingWrites(Writes):
         return [(row[0], row[1], row[2]) for row in self.tx.rows(ANYWHERE, {"separator": separator})]
 
     def nested_one(self, catalog_id: int) -> tuple[str, str] | None:
-        """Return the names of a parent and child namespace, if the catalog has nested namespaces; else None."""
+        """Return the names of one parent and its child namespace, if the catalog has nested namespaces; else None."""
         rows = self.tx.rows(NESTED_ONE, {"zone": catalog_id})
         return (rows[0][0], rows[0][1]) if rows else None
 
     def is_taken(self, catalog_id: int, node_id: int, *, parent_id: int, space: str, name: str) -> bool:
-        """Return whether another namespace has this name under this parent, or will get it."""
+        """Return whether another namespace has this name under this parent, or is planned to get it."""
         entries: Params = {"catalog": catalog_id, "id": node_id, "parent": parent_id, "space": space, "name": name}
         return bool(self.tx.rows(IS_TAKEN, entries))
 

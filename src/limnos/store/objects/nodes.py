@@ -1,7 +1,7 @@
 """Nodes of the tree: reads for the view, and writes for mutations.
 
-May import `model`, `names` and the room's `sql`, `changes`. Knows no rights. Every write reads its precondition first
-(rule 6): the row by id, parent and name, so that an outdated path is never written to.
+May import `model`, `names` and the room's `sql`, `changes`. Must not know rights. Every write reads its precondition
+first (rule 6): the row by id, parent and name, so that an outdated path is never written to.
 """
 
 from __future__ import annotations
@@ -88,13 +88,19 @@ ZONES = Sql(
 )
 _ALL = 2**62
 DATA_ONLY = "data"
-"""In a commit's change row in place of a name: neither comment nor current schema changed, so searches skip it."""
+"""A marker in a commit's change row in place of a name: comment and current schema are unchanged, so searches skip the
+row.
+"""
 BELOW_MAX = 100_000
-"""How many objects a transaction may read to compute heights of subtrees before it refuses another one."""
+"""The maximum number of objects that a transaction reads to compute heights of subtrees before it refuses a further
+one.
+"""
 
 
 def path_read(parent_id: int, names: Sequence[tuple[str, str]]) -> Load[list[Node | None]]:
-    """Read the nodes of (name space, name) pairs, walked down from a parent. None from the first missing one on."""
+    """Read the nodes of (name space, name) pairs, walking down from a parent. From the first missing node on, the
+    result has None.
+    """
     params: dict[str, int | str] = {"parent": parent_id}
     for i, (space, name) in enumerate(names):
         params[f"space{i}"] = space
@@ -127,7 +133,7 @@ def live_nodes_read(node_ids: Sequence[int]) -> Load[list[Node]]:
 def zones_of_read(node_ids: Sequence[int]) -> Load[dict[int, int]]:
     """Read the zones of nodes, including dropped ones.
 
-    Ids of other objects are left out. A node never changes its zone.
+    Ids of objects that are no nodes are omitted. A node never changes its zone.
     """
     rows = yield ZONES, {"nodes": dumps(node_ids)}
     return {row[0]: row[1] for row in rows}
@@ -174,7 +180,7 @@ _AFTER_ZONE = ":parent, :kind, :space, :name, :format, :implicit, :actor, :now, 
 INSERT = Sql(f"INSERT {_INTO} VALUES (:id, :zone, {_AFTER_ZONE}) ON CONFLICT DO NOTHING")
 _STILL = "FROM node s WHERE s.id = :still_id AND s.parent_id = :still_parent AND s.name = :still_name AND s.deleted = 0"
 STILL_THERE = f"EXISTS (SELECT 1 {_STILL})"
-"""The test of `require` as a condition, for statements that need no other column of the node."""
+"""The condition that `require` checks, for statements that need no other column of the node."""
 INSERT_UNDER = Sql(
     f"INSERT {_INTO} SELECT :id, :zone, {_AFTER_ZONE} {_STILL} ON CONFLICT DO NOTHING",
     # For a SELECT from the table it inserts into, SQLite first copies the rows, which takes as long as the insert. Here
@@ -261,7 +267,7 @@ class NodeWrites(Writes):
     def require_empty(self, node: Node, otherwise: str = "", *, named: str = "") -> None:
         """Raise NotEmpty if the node has a live child.
 
-        `otherwise` ends the advice of the message; `named` is the node's full name.
+        `otherwise` is appended to the advice in the message; `named` is the node's full name.
         """
         rows = self.tx.rows(ANY_CHILD, {"id": node.id})
         if rows:
@@ -275,7 +281,7 @@ class NodeWrites(Writes):
     ) -> Node:  # fmt: skip
         """Insert a node with its owner.
 
-        `under` is the parent as decided on; the same statement checks that it is unchanged.
+        `under` is the parent at the decision; the same statement checks that it is unchanged.
 
         Raises:
             AlreadyExists: The name is taken. The error has the kind of the object that has it.
@@ -338,12 +344,12 @@ class NodeWrites(Writes):
         """Drop the node. Raises ProtectedObject.
 
         With `keep_ms` (milliseconds) it goes to the trash with its owner; otherwise its owner is deleted, too. Grants
-        on it stay until a sweep. Its id is used again only if it is restored from the trash.
+        on it are deleted later by the cleanup. Its id is used again only if it is restored from the trash.
 
         Args:
             node: The node, as confirmed in this transaction.
-            keep_ms: How long it stays in the trash; 0 for not at all.
-            purges: Its files are deleted when it leaves the trash.
+            keep_ms: How long it stays in the trash, in milliseconds; 0 deletes it at once.
+            purges: Whether its files are deleted when it leaves the trash.
         """
         ProtectionWrites(self.tx).refuse_within(node)
         if not self.tx.count(BURY, {"id": node.id, **self._stamp()}):
@@ -388,8 +394,8 @@ class NodeWrites(Writes):
     def height(self, node_id: int) -> int:
         """Count the levels below a node, down to its deepest descendant.
 
-        Reads the whole subtree: only for moves downwards. Raises BadRequest if the transaction has read more than
-        `BELOW_MAX` objects for earlier calls.
+        This reads the whole subtree, so call it only for moves downwards. Raises BadRequest if the transaction has read
+        more than `BELOW_MAX` objects for earlier calls.
         """
         if self.tx.looked_below > BELOW_MAX:
             raise BadRequest(
@@ -402,7 +408,7 @@ class NodeWrites(Writes):
         return number
 
     def is_below(self, node_id: int, ancestor_id: int) -> bool:
-        """Return whether the node is the ancestor or lies below it. Such a move would make a cycle."""
+        """Return whether the node is `ancestor` or lies below it, so that a move would create a cycle."""
         while node_id:
             if node_id == ancestor_id:
                 return True

@@ -1,6 +1,6 @@
 """Owners: one principal, a user or a group, for each object. An owner row belongs to its object's zone.
 
-May import `model` and the room's `sql`, `changes`. Knows no rights.
+May import `model` and the room's `sql`, `changes`. Must not know rights.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SET = Sql(
 )
 
 OWNED_MAX: Final = 5_000
-"""Owner rows per statement: a few milliseconds."""
+"""The number of owner rows in one statement: a few milliseconds."""
 OWNED = Sql(
     "SELECT o.object_id, n.parent_id, n.kind FROM owner o"
     " LEFT JOIN node n ON n.id = o.object_id AND n.zone = :zone AND n.deleted = 0"
@@ -30,8 +30,8 @@ OWNED = Sql(
 
 
 def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedRange]:
-    """Read the ranges of a catalog in which a principal owns objects with ids greater than `after`, by the index of
-    owners.
+    """Read the parts of a catalog in which a principal owns objects, by the index of owners and for object ids greater
+    than `after`.
     """
     params = {"principal": principal_id, "zone": zone, "after": after, "limit": OWNED_MAX}
     rows = yield OWNED, params
@@ -53,7 +53,7 @@ class OwnerWrites(Writes):
     def insert(self, object_id: int, principal_id: int) -> None:
         """Insert the owner of a new object.
 
-        Writes no change row: the one that creates the object invalidates caches for both.
+        Writes no change row: the change row of the creation invalidates caches for both.
         """
         self.tx.count(INSERT, {"id": object_id, "principal": principal_id})
 
@@ -67,7 +67,9 @@ class OwnerWrites(Writes):
         space: str,
         name: str | None = None,
     ) -> None:
-        """Set the owner of an object. The change row has its parent and name, so that cached listings follow."""
+        """Set the owner of an object. The change row has the object's parent and name, so that cached listings are
+        updated.
+        """
         self.tx.count(SET, {"id": object_id, "principal": principal_id})
         self.tx.changed(
             ChangeDraft(

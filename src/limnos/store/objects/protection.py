@@ -1,7 +1,7 @@
 """Protection: rows that keep objects from being dropped, alone or with everything below them.
 
-May import `model`, `names` and the room's `sql`, `changes`. Knows no rights. Every drop of a node checks it in its own
-statement (`nodes.BURY`), so no mutation can forget to. A mutation that removes an object in another way, such as
+May import `model`, `names` and the room's `sql`, `changes`. Must not know rights. Every drop of a node checks it in its
+own statement (`nodes.BURY`), so no mutation can forget to. A mutation that removes an object in another way, such as
 replacing it, calls `refuse`.
 """
 
@@ -24,7 +24,7 @@ _UP = (
 UNPROTECTED = (
     f"NOT EXISTS ({_UP} SELECT 1 FROM up JOIN protection p ON p.node_id = up.id AND (p.below OR p.node_id = :id))"
 )
-"""The condition that nothing protects the node `:id`."""
+"""The condition that the node `:id` is not protected."""
 ON = Sql(
     f"{_UP} SELECT p.node_id, p.below, p.set_by, p.set_at FROM up JOIN protection p ON p.node_id = up.id"
     " AND (p.below OR p.node_id = :id) ORDER BY up.depth LIMIT 1"
@@ -43,8 +43,8 @@ CLEAR = Sql("DELETE FROM protection WHERE node_id = :id")
 
 
 class Protection(NamedTuple):
-    """The protection of an object: the protected node (itself or an ancestor), whether it covers everything below,
-    by whom, when.
+    """The protection of an object: the protected node (itself or an ancestor), whether it covers everything below, its
+    author and its time.
     """
 
     node_id: int
@@ -63,7 +63,7 @@ class ProtectionWrites(Writes):
     """Writes of protection, for mutations."""
 
     def set(self, node: Node, *, below: bool) -> None:
-        """Protect a node; with `below` also everything below it. An existing wider protection stays."""
+        """Protect a node; with `below` also everything below it. An existing wider protection is kept."""
         tx = self.tx
         tx.count(SET, {"id": node.id, "zone": node.zone, "below": below, "actor": tx.actor, "now": tx.now_ms})
         tx.changed(ChangeDraft("protect", node.kind, node.id, node.name_space))
@@ -84,8 +84,7 @@ class ProtectionWrites(Writes):
     def refuse_move(self, node: Node) -> None:
         """Raise ProtectedObject if the node itself is protected.
 
-        Otherwise its mover could put it below a node of their own, and then end its protection as the owner of that
-        node.
+        Otherwise a user could move it below an own node, and then end its protection as the owner of that node.
         """
         if not self.tx.rows(ITSELF, {"id": node.id}):
             return
@@ -97,7 +96,7 @@ class ProtectionWrites(Writes):
         )
 
     def refuse_within(self, node: Node) -> None:
-        """Raise ProtectedObject if any object in a catalog or metalake is protected, however it is dropped."""
+        """Raise ProtectedObject if any object in a catalog or metalake is protected."""
         if node.kind not in SCOPES:
             return
         rows = self.tx.rows(WITHIN, {"id": node.id, "kind": int(Kind.CATALOG)})

@@ -1,9 +1,9 @@
-"""Directories of data files that were rewritten for restricted users: who reads each, until when, and its size in
-bytes.
+"""Directories of data files that were rewritten for restricted users: the readers of each, their expiry, and its size
+in bytes.
 
-May import `model` and the room's `sql`. Knows no files. No decision and no cache depends on these rows, so none leaves
-a change row. One row is one reader of one directory. A directory whose rows have all expired is ended: first its rows
-are deleted, then its files, so nobody can join a directory that is being deleted.
+May import `model` and the room's `sql`. Must not know files. No decision and no cache depends on these rows, so none
+leaves a change row. One row is one reader of one directory. If all rows of a directory have expired, first the rows are
+deleted and then the files, so that no reader can join a directory that is being deleted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from limnos.store.sql import Params, Sql
 from limnos.store.transaction import Writes
 
 JOIN_MS: Final = 60_000
-"""A directory can be joined only if it lasts at least this much longer, in ms: ending and joining it never coincide."""
+"""The minimum remaining lifetime of a directory that can be joined, in milliseconds, so that no reader joins an
+expiring directory.
+"""
 ENDED_AT_ONCE: Final = 100
 _OWN = "user_name = :user AND user_id = :user_id"
 _MINE = f"directory = :directory AND {_OWN}"
@@ -60,7 +62,7 @@ class RestrictedReadWrites(Writes):
     """Writes of restricted readers' directories."""
 
     def usage(self, table_id: int, asker: Requester) -> RestrictedReadUsage:
-        """Count the bytes of a table and of a reader."""
+        """Return the bytes of a table and of a reader, and the number of the reader's directories."""
         ((of_table,),) = self.tx.rows(OF_TABLE, {"table": table_id})
         ((of_reader, directories, first),) = self.tx.rows(OF_READER, _who(asker))
         return RestrictedReadUsage(int(of_table), int(of_reader), int(directories), int(first))

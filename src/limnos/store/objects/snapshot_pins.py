@@ -1,8 +1,8 @@
 """Pins: snapshots of tables that are still being read, by steps of pipeline runs or by scan plans.
 
-May import `model` and the room's `sql`. Knows no snapshot's content. No decision and no cache depends on these rows, so
-none leaves a change row. A run's rows count while it runs or is held; they stay with the run, so that a resumed run has
-them again. A plan's rows have run 0 and count until they expire.
+May import `model` and the room's `sql`. Must not know the content of snapshots. No decision and no cache depends on
+these rows, so none leaves a change row. A run's rows are in force while it runs or is held; they are kept with the run,
+so that they apply again when it resumes. A plan's rows have run 0 and are in force until they expire.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ VERSION = Sql(
     "SELECT version FROM document WHERE node_id = :table FOR SHARE",
     on_sqlite="SELECT version FROM document WHERE node_id = :table",
 )
-"""A commit that replaces the document conflicts with this lock. So a pin and a removal of its snapshot are ordered."""
+"""The statement that reads and locks a document's version. A commit that replaces the document conflicts with this
+lock, so a pin and a removal of its snapshot are ordered.
+"""
 
 
 class PinHolder(NamedTuple):

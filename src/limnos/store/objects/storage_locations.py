@@ -1,13 +1,13 @@
 """The register of storage locations: a row for each location of an object or catalog, found across all kinds.
 
-May import `model` and the room's `sql`. Knows no rule: `services.request.location_rules` says which objects may lie
-where. A location is spelled as a key (`files.locations.place_key`). A row stays while files of its object may exist.
-Whether an object is in the trash, or was dropped for good, is read from its node, so that a drop and an undrop write
-nothing here.
+May import `model` and the room's `sql`. Must not know rules: `services.request.location_rules` defines which locations
+may overlap. Locations are stored as keys (`files.locations.place_key`). A row is kept while files of its object may
+exist. Whether an object is in the trash, or was dropped for good, is read from its node, so that a drop and an undrop
+write nothing here.
 
-A writer of a new location first takes locks that conflict with rivals in other catalogs: the location exclusively,
-those above it shared. On SQLite the file's write lock is all of them. Then one probe per ancestor and one below find
-conflicts: the cost grows with the path's depth, not with the number of locations.
+A writer of a new location first takes locks that conflict with writers in other catalogs: exclusive on the location,
+shared on those above it. On SQLite the file's write lock covers all of them. Then one probe per ancestor and one below
+find conflicts: the cost grows with the path's depth, not with the number of locations.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ from limnos.store.sql import Load, Row, Sql, Value
 from limnos.store.transaction import Writes
 
 RIVALS_MAX: Final = 500
-"""Locations below a location that one statement reads."""
+"""The maximum number of locations below a location that one statement reads."""
 _ROOTS = ", ".join(str(int(kind)) for kind in sorted(ROOTS))
 _OF_CATALOGS = ", ".join(str(int(kind)) for kind in sorted(OF_CATALOGS))
 _METALAKE = "(SELECT c.parent_id FROM node c WHERE c.id = :catalog)"
 _COLUMNS = "location, owner_id, kind, catalog_id, metalake_id, state, conflicting, claimant_id, since"
 _OUTER = f"(p.kind NOT IN ({_ROOTS}) OR p.metalake_id <> {_METALAKE})"
-"""A root of the same metalake above an object does not conflict with it."""
+"""The condition that excludes roots of the same metalake above an object, which do not conflict with it."""
 _ABOVE = f"SELECT 1 FROM place p WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb)))) AND {_OUTER}"
 _ABOVE_SQLITE = f"SELECT 1 FROM json_each(:above) AS a CROSS JOIN place p ON p.location = a.value WHERE {_OUTER}"
-"""A join in this order: IN would first build an index of the ancestors, which costs as much as the whole insert."""
+"""The query uses a join in this order: IN would first build an index of the ancestors, which costs as much as the whole
+insert.
+"""
 _HERE = "SELECT 1 FROM place p WHERE p.location = :place"
 _BELOW = "SELECT 1 FROM place p WHERE p.location > :low AND p.location < :high"
 _REST = f":id, :place_kind, :catalog, {_METALAKE}, 0, FALSE, NULL, :now"
@@ -61,14 +63,16 @@ UPWARDS = Sql(
     f"{_ROW} place p {_JOIN} WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:upwards AS jsonb)))) AND {_OTHERS}",
     on_sqlite=f"{_ROW} json_each(:upwards) AS a CROSS JOIN place p ON p.location = a.value {_JOIN} WHERE {_OTHERS}",
 )
-"""Rows at a location, or above it."""
+"""The query for rows at a location, or above it."""
 _LOWER = f"{_ROW} place p {_JOIN} WHERE p.location > :low AND p.location < :high AND {_OTHERS}"
 _PAGED = "ORDER BY p.location LIMIT :limit"
 LOWER = Sql(f"{_LOWER} {_PAGED}")
 LOWER_OF_ROOT = Sql(
     f"{_LOWER} AND (p.metalake_id <> :metalake OR p.kind = {int(LocationKind.LANCE_DIRECTORY)}) {_PAGED}"
 )
-"""Rows below a root that may conflict with it: within its own metalake only directories that catalogs show."""
+"""The query for rows below a root that may conflict with it: within its own metalake only directories that catalogs
+show.
+"""
 OWN = Sql(f"{_ROW} place p {_JOIN} WHERE p.owner_id = :id ORDER BY p.kind, p.location")
 MOVED = Sql(
     f"UPDATE place SET kind = {int(LocationKind.DATA_PATH)} WHERE owner_id = :id AND kind = :place_kind AND location <> :place"
@@ -78,7 +82,7 @@ END = Sql(
     " (SELECT t.dropped_by_id FROM trash t WHERE t.node_id = :id)) WHERE owner_id = :id"
 )
 CLEAR_EXTERNAL = Sql(f"DELETE FROM place WHERE owner_id = :id AND kind = {int(LocationKind.EXTERNAL_FILESET)}")
-"""An external fileset owns no files, so none remain after its drop."""
+"""The statement that frees locations of dropped external filesets, which own no files."""
 METALAKE = Sql("SELECT parent_id FROM node WHERE id = :catalog")
 DELETED_AT = Sql(
     f"DELETE FROM place WHERE location = :place AND catalog_id = :catalog AND state = {int(LocationState.DELETING)}"
@@ -116,13 +120,15 @@ CONFLICTS = Sql(f"{_CONFLICTS} {_BY_OWNER}")
 LIVE_CONFLICTS = Sql(
     f"{_CONFLICTS} AND p.kind <> {int(LocationKind.RESTRICTED_READS)} AND ({_STATE}) = {int(LocationState.LIVE)} {_BY_OWNER}"
 )
-"""Without directories for restricted reads: the warehouse of such a directory is marked as well."""
+"""The query for conflicts of live objects, without directories for restricted reads: their warehouse is marked as
+well.
+"""
 MARK = Sql("UPDATE place SET conflicting = :conflicting WHERE owner_id = :id AND location = :place")
 IS_OWNER = Sql("SELECT 1 FROM owner WHERE object_id = :id AND principal_id = :actor")
 NAMED = Sql("SELECT parent_id, name FROM node WHERE id = :id")
 UNSETTLED = Sql("SELECT 1 FROM place WHERE location = ''")
 SETTLED = Sql("DELETE FROM place WHERE location = ''")
-"""Deletes the row that the migration leaves for the first start."""
+"""The statement that deletes the row that the migration creates for the first start."""
 PAGE = Sql(
     f"{_ROW} place p {_JOIN} WHERE (p.location, p.owner_id, p.kind) > (:location, :id, :place_kind) AND p.location <> ''"
     " ORDER BY p.location, p.owner_id, p.kind LIMIT :limit"
@@ -176,7 +182,7 @@ def own_locations_read(owner_id: int) -> Load[list[RegisteredLocation]]:
 
 
 def conflicts_read(limit: int) -> Load[list[RegisteredLocation]]:
-    """Read locations that were stored before the rules existed and break one."""
+    """Read locations that were stored before the rules existed and violate one."""
     rows = yield CONFLICTS, {"id": 0, "location": "", "limit": limit}
     return [registered_location_of(row) for row in rows]
 
@@ -189,7 +195,7 @@ class LocationWrites(Writes):
     """Writes of the register, for mutations."""
 
     def lock(self, locations: Iterable[str]) -> None:
-        """Take locks that conflict with rivals of other catalogs, all at once."""
+        """Take locks that conflict with writers of other catalogs, all at once."""
         if self.tx.session.has_location_locks:
             self.tx.session.lock_locations(location_locks(locations))
 
@@ -246,13 +252,14 @@ class LocationWrites(Writes):
         return bool(tx.rows(IS_OWNER, {"id": place.claim.owner_id, "actor": tx.actor_id}))
 
     def moved(self, owner_id: int, *, kind: LocationKind, location: str) -> None:
-        """Record that an object has a new location: its earlier location still has files of its own."""
+        """Record that an object has a new location; its files at the earlier location still exist."""
         self.tx.count(MOVED, {"id": owner_id, "place_kind": int(kind), "place": location})
 
     def end(self, owner_id: int, *, state: LocationState, claimant_id: int | None) -> None:
-        """Record that an object is dropped for good, and whether its files stay.
+        """Record that an object is dropped for good, and whether its files are kept.
 
-        `claimant_id` is who may take over its location; None means its owner, else the user who dropped it.
+        `claimant_id` is the principal who may take over its location; None means its owner, else the user who dropped
+        it.
         """
         self.tx.count(CLEAR_EXTERNAL, {"id": owner_id})
         self.tx.count(END, {"id": owner_id, "state": int(state), "claimant": claimant_id, "now": self.tx.now_ms})
@@ -265,20 +272,20 @@ class LocationWrites(Writes):
     def purged(self, location: str, *, catalog_id: int, whole: bool) -> None:
         """Record that a task has deleted the files at a location.
 
-        It stays taken unless `whole`: all files were deleted.
+        The location stays registered unless `whole`: all files were deleted.
         """
         self.tx.count(DELETED_AT if whole else KEPT_AT, {"place": location, "catalog": catalog_id})
 
     def is_being_deleted(self, location: str, *, catalog_id: int) -> tuple[int, list[str]]:
-        """Read the owner of the files that a task deletes at a location (0: none), and all locations deleted with
-        them.
+        """Read the owner of the files that a task deletes at a location (0: none), and all locations that the task
+        covers.
         """
         params: dict[str, Value] = {"place": location, "catalog": catalog_id}
         owners = self.tx.rows(DELETING_OWNER, params)
         return (owners[0][0] if owners else 0), [row[0] for row in self.tx.rows(DELETING_OF_OWNER, params)]
 
     def release_one(self, place: RegisteredLocation) -> bool:
-        """Record that an object is dropped for good. Returns False if its row says so already."""
+        """Record that an object is dropped for good. Returns False if its row already has that state."""
         return self.tx.count(RELEASE_ONE, self._row(place) | {"now": self.tx.now_ms}) > 0
 
     def free_one(self, place: RegisteredLocation) -> bool:
@@ -296,20 +303,20 @@ class LocationWrites(Writes):
             self.tx.count(CLEAR_ONE, {"id": owner_id, "place": location, "place_kind": int(kind)})
 
     def replace(self, owner_id: int) -> None:
-        """Free the location of a dropped object for the caller's new object. Its other locations stay taken."""
+        """Free the location of a dropped object for the caller's new object. Its other locations stay registered."""
         self.end(owner_id, state=LocationState.RELEASED, claimant_id=self.tx.actor_id)
         self.tx.count(CLEAR_LOCATION, {"id": owner_id})
 
     def clear_roots(self, catalog_id: int) -> None:
-        """Delete the locations of a catalog itself."""
+        """Delete the catalog's own locations, not those of its objects."""
         self.tx.count(CLEAR_ROOTS, {"id": catalog_id})
 
     def clear_metalake(self, metalake_id: int) -> None:
-        """Delete the locations of the catalogs of a metalake themselves."""
+        """Delete the own locations of the catalogs of a metalake, not those of their objects."""
         self.tx.count(CLEAR_METALAKE, {"id": metalake_id})
 
     def mark(self, place: RegisteredLocation, *, conflicting: bool) -> None:
-        """Mark a location as breaking a rule, or remove the mark."""
+        """Mark a location as violating a rule, or remove the mark."""
         self.tx.count(MARK, {"id": place.claim.owner_id, "place": place.location, "conflicting": conflicting})
 
     def path_of(self, node_id: int) -> str:
@@ -321,7 +328,7 @@ class LocationWrites(Writes):
         return ".".join(reversed(names))
 
     def is_unsettled(self) -> bool:
-        """Return whether the register of an earlier release's store still has to be filled."""
+        """Return whether the register still has to be filled, in a store of an earlier release."""
         return bool(self.tx.rows(UNSETTLED, {}))
 
     def settled(self) -> None:

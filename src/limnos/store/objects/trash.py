@@ -1,8 +1,8 @@
-"""The trash: dropped objects that can be restored for a while. Their nodes, owners and documents stay until then.
+"""The trash: dropped objects that can be restored for a while. Their nodes, owners and documents are kept until then.
 
-May import `model` and the room's `sql`. Knows no files. A row guarantees that the object can be restored. Whoever
-deletes the row, to restore the object or to forget it, is the only one who may touch the rest of the object. Grants on
-it refer to its id and are swept once the row is gone.
+May import `model` and the room's `sql`. Must not know files. A row guarantees that the object can be restored. Only the
+transaction that deletes the row, to restore the object or to forget it, may change the rest of the object. Grants on it
+refer to its id, and are deleted after the row is gone.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ IS_MINE = Sql(
     " AND (t.dropped_by_id = :actor OR o.principal_id = :actor)"
 )
 KEPT = "EXISTS (SELECT 1 FROM trash t WHERE t.node_id = {})"
-"""The condition that an id is in the trash, for sweeps."""
+"""The condition that an id is in the trash, for statements that delete orphan rows."""
 SWEPT_MAX = 500
 
 Ancestors = dict[int, tuple[int, Kind, str]]
@@ -108,7 +108,7 @@ class TrashWrites(Writes):
     def take(self, node_id: int) -> bool:
         """Remove an object from the trash.
 
-        Returns whether it was there; only then may the caller change the rest of the object.
+        Returns whether it was in the trash; only then may the caller change the rest of the object.
         """
         return self.tx.count(TAKE, {"id": node_id}) > 0
 
@@ -117,7 +117,7 @@ class TrashWrites(Writes):
         return [_trashed_of(row) for row in self.tx.rows(IN, {"parent": parent_id, "limit": limit})]
 
     def forget(self, node_id: int) -> bool:
-        """Remove an object from the trash and delete its document and owner; its files stay.
+        """Remove an object from the trash and delete its document and owner; its files are kept.
 
         Returns whether it was in the trash.
         """

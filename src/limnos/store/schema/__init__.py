@@ -1,7 +1,7 @@
-"""The tables, defined once in SQLAlchemy Core. Migrations create them; statements elsewhere are text.
+"""The database tables, defined in SQLAlchemy Core. Migrations create them; statements elsewhere are text.
 
-May import only SQLAlchemy. Knows no statement. Names sort by code point on every backend (`COLLATE "C"` on PostgreSQL;
-SQLite's BINARY is the same for UTF-8).
+May import only SQLAlchemy. Must not know statements. Names sort by code point on every backend (`COLLATE "C"` on
+PostgreSQL; SQLite's BINARY is the same for UTF-8).
 """
 
 from limnos.store.schema import access, maintenance, tree, work

@@ -1,6 +1,6 @@
 """The parts of every table of the schema: the metadata, types that are equal on every backend, and common columns.
 
-May import only SQLAlchemy. Knows no table.
+May import only SQLAlchemy. Must not know tables.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tables of table maintenance: what tables need, what incremental readers have read, operations, and orphan files.
+"""Database tables of table maintenance: findings, checkpoints of incremental readers, operations, and orphan files.
 
-May import only SQLAlchemy and this room. Knows no statement.
+May import only SQLAlchemy and this room. Must not know statements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Index("maintenance_finding_catalog", maintenance_finding.c.catalog_id, maintenan
 maintenance_checkpoint = table(
     "maintenance_checkpoint", "reader_id bigint*, source name*, snapshot_id bigint, at bigint", sqlite_with_rowid=False
 )
-"""The snapshot of a source, by the path below its metalake, that an incremental reader has read last."""
+"""The last snapshot of a source that an incremental reader has read; the source is the path below its metalake."""
 Index("maintenance_checkpoint_source", maintenance_checkpoint.c.source)
 
 maintenance_operation = table(
@@ -52,11 +52,11 @@ maintenance_rewrite = table(
     "operation_id bigint*, metalake_id bigint, priority bigint, asked_at bigint, due_at bigint, attempts bigint, "
     "options text",
 )
-"""An operation that rewrites files and waits for an executor, or is leased by one. The row goes when it ends."""
+"""An operation that rewrites files and waits for an executor, or is leased by one. The row is deleted when it ends."""
 Index("maintenance_rewrite_metalake", maintenance_rewrite.c.metalake_id, maintenance_rewrite.c.due_at)
 
 maintenance_lease = table(
     "maintenance_lease",
     "node_id bigint*, operation_id bigint, token_id bigint, holder text, expires_at bigint, commits bigint",
 )
-"""The one operation that may change a table's files or snapshots now. The key makes it the only one."""
+"""The one operation that may currently change a table's files or snapshots; the table is the key."""

@@ -1,6 +1,6 @@
 """Tables of the tree and its objects: clocks and the change feed, names, owners, documents, versions, trash.
 
-May import only SQLAlchemy and this room. Knows no statement.
+May import only SQLAlchemy and this room. Must not know statements.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ node = table(
     MADE_BY,
     "revision bigint, deleted bigint, record binary, folded name?",
 )
-"""`folded` is the name in the form in which searches compare it; NULL in rows that an older release wrote."""
+"""`folded` is the name in the form that searches compare; NULL in rows that an older release wrote."""
 live_index("node_name", node, "parent_id", "name_space", "name")
 node_folded = partial_index("node_folded", node, "zone", "folded", where=LIVE)
 node_unfolded = partial_index("node_unfolded", node, "id", where="folded IS NULL")
@@ -59,7 +59,7 @@ tag_value = table(
     "object_id bigint*, field_id bigint*, tag_id bigint*, value text*, position integer",
     sqlite_with_rowid=False,
 )
-"""The values of a tag on an object (field 0) or on a column, beside the row that attaches it."""
+"""The values of a tag on an object (field 0) or on a column, in addition to the row that attaches it."""
 Index("tag_value_value", tag_value.c.tag_id, tag_value.c.value)
 
 document = table(

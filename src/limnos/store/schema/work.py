@@ -1,6 +1,7 @@
-"""Tables of long work: pipelines and runs, jobs, tasks, lineage, SQL++ statements, scan plans, migrations and imports.
+"""Database tables of long-running work: pipelines and runs, jobs, tasks, lineage, SQL++ statements, scan plans,
+migrations and imports.
 
-May import only SQLAlchemy and this room. Knows no statement.
+May import only SQLAlchemy and this room. Must not know statements.
 """
 
 from __future__ import annotations
@@ -162,10 +163,12 @@ import_object = table(
 )
 
 search_text = table("search_text", "object_id bigint*, zone bigint, name text, columns text, comment text")
-"""The words of objects, for searches. SQLite has a full-text table over it, PostgreSQL two columns of its own."""
+"""The words of objects, for searches. SQLite has an additional full-text table, PostgreSQL two additional columns."""
 Index("search_text_zone", search_text.c.zone)
 
 search_position = table("search_position", "zone bigint*, epoch bigint, revision bigint, scan_after bigint?")
-"""Up to which change of a zone its words are stored. `scan_after` is the last object read while all are read anew."""
+"""The last change of a zone whose words are stored. `scan_after` is the last object read while all objects are read
+again.
+"""
 
 search_lease = table("search_lease", "one smallint*, holder text, leased_until bigint")

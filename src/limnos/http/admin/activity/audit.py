@@ -1,6 +1,6 @@
-"""The audit: who did what to which object, by which right, in a metalake or on the whole server.
+"""The audit: records of actions on objects in a metalake or on the whole server, with user and right.
 
-May import `names`, `model`, `services`, this package, and of `store` the audit filters. Knows no rule.
+May import `names`, `model`, `services`, this package, and of `store` the audit filters. Has no business rules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIMIT = 100
 
 
 async def audit_metalake(request: Request, ctx: Context) -> Response:
-    """Return a metalake's audit records: all to its owner or a service admin, to other users those of their own
+    """Return a metalake's audit records. Its owner and service admins get all of them, other users those of their own
     actions.
     """
     (metalake,) = names_of(request)
@@ -44,8 +44,8 @@ async def _answer(request: Request, ctx: Context, *, metalake: str | None) -> Re
 
 
 class AuditExport(AdminRequestBody, frozen=True):
-    """Where the files go (by default to the setting's location), and the days: from `since` up to but not including
-    `until`.
+    """The location of the files (by default the setting's), and the days: from `since` (inclusive) to `until`
+    (exclusive).
     """
 
     location: str | None = None
@@ -129,7 +129,7 @@ def _object(line: AuditRecord) -> dict[str, object] | None:
 
 
 def _right(right: AuditedDecision, user: str, *, allowed: bool) -> dict[str, object]:
-    """Encode a right, as an explanation does."""
+    """Encode a right in the form of an access explanation."""
     body = right.decision(user, allowed=allowed).as_json()
     return {name: body[name] for name in ("action", "target", "factors", "message")}
 

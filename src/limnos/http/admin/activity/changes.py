@@ -1,6 +1,6 @@
 """The change feed of a metalake or a catalog: the commits after a position that the caller may see.
 
-May import `names`, `model`, `services` and this package. Knows no rule.
+May import `names`, `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ LIMIT = 500
 
 
 async def changes(request: Request, ctx: Context) -> Response:
-    """Return about `limit` whole revisions `after` a position (`now`: none; unset or `oldest`: from the oldest kept).
+    """Return about `limit` complete revisions after the position `after` (`now`: none; `oldest`, the default: from the
+    oldest kept one).
 
     `wait_s` is how many seconds to wait for a first change.
     """

@@ -1,8 +1,8 @@
 """Exports and imports of metalakes: an export is one stream, an import comes in parts.
 
-May import `access`, `formats`, `model`, the type of an import from `store`, `services` and this package. Knows no
-record. An import is begun, receives records in the order of the file, and is finished. After an interruption the client
-asks how many records were received, and continues from there.
+May import `access`, `formats`, `model`, the type of an import from `store`, `services` and this package. Must not know
+the content of records. An import is begun, receives records in the order of the file, and is finished. After an
+interruption the client reads the number of received records, and continues from there.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ _ONE = f"{_IMPORTS}/{{id}}"
 _MEDIA: Final = {"proto": b"application/x-protobuf", "json": b"application/x-ndjson"}
 _PART_BYTES_MAX: Final = 8 << 20
 _PART_S: Final = 120.0
-"""Each record of a part may have a metadata file to be read."""
+"""The time limit of a part, in seconds: each of its records may refer to a metadata file, which is read."""
 
 
 class ImportBeginRequest(AdminRequestBody, frozen=True):
-    """The name of the imported metalake, the format of the file, and whether ids are kept (`keep`) or new (`map`)."""
+    """The name of the imported metalake, the format of the file, and whether objects keep their ids (`keep`) or get new
+    ones (`map`).
+    """
 
     name: str
     format: str = "proto"
@@ -97,7 +99,7 @@ async def import_feed(request: Request, ctx: Context) -> Response:
 
 
 async def import_finish(request: Request, ctx: Context) -> Response:
-    """Make the metalake visible with everything in it. Returns the secret properties that the file left out."""
+    """Make the metalake visible with everything in it. Returns the secret properties that are missing in the file."""
     finished_import = await metalake_import.import_finish(ctx, _id(request))
     return json_response(
         {"metalake": finished_import.name, "records": finished_import.records, "masked": list(finished_import.masked)}

@@ -1,6 +1,7 @@
-"""Jobs that the server runs: the outcome of one, and the last part of its output. Gravitino REST starts and lists them.
+"""Jobs that the server runs: the result of a job, and the last part of its output. Gravitino REST starts and lists
+jobs.
 
-May import `services` and this package. Knows no rule.
+May import `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations

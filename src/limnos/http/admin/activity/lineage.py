@@ -1,6 +1,6 @@
 """Lineage: accepts OpenLineage events, and returns the graph around a table or view.
 
-May import `access`, `formats`, `model`, `names`, `services` and this package. Knows no rule. Producers post to
+May import `access`, `formats`, `model`, `names`, `services` and this package. Has no business rules. Producers post to
 `/api/lineage` or `/api/v1/lineage`, which name no metalake: `?metalake=` does, by default the server's default one.
 """
 
@@ -34,7 +34,7 @@ from limnos.services.activity.lineage_graph import (
 from limnos.services.request.context import Context
 
 PAGE_MAX = 1000
-"""The most edges in one response."""
+"""The maximum number of edges in one response."""
 ANY_METALAKE = frozenset({"/api/lineage", "/api/v1/lineage"})
 """Routes whose path has no metalake."""
 
@@ -48,7 +48,7 @@ def metalake_of(request: Request, ctx: Context) -> str:
 async def lineage_take(request: Request, ctx: Context) -> Response:
     """Accept an OpenLineage event, or an array of them.
 
-    Returns how many edges were stored, and which datasets were left out.
+    Returns the number of stored edges, and the rejected datasets.
     """
     metalake = metalake_of(request, ctx)
     home = await lineage.home_find(ctx, metalake)
@@ -62,7 +62,9 @@ async def lineage_take(request: Request, ctx: Context) -> Response:
 
 
 async def lineage_show(request: Request, ctx: Context) -> Response:
-    """Return a page of the edges to (`up`) or from (`down`) the table or view at `path`, or a `column` of it."""
+    """Return a page of the lineage graph of the table or view at `path`, or of its `column`: sources (`up`) or results
+    (`down`).
+    """
     (metalake,) = names_of(request)
     await graph_require_user(ctx, metalake)
     path = tuple(display.parse(request.query("path") or "-"))
@@ -81,7 +83,7 @@ async def lineage_show(request: Request, ctx: Context) -> Response:
 def _page(graph: LineageGraphPart, after: str, *, limit: int) -> dict[str, object]:
     """Return a page of a graph.
 
-    Ids are local to a graph, so the next page requires that the edges before it are unchanged.
+    Ids are local to a graph, so the next page is valid only if the earlier edges are unchanged.
     """
     begin = 0
     if after:

@@ -1,6 +1,6 @@
 """Pipelines: declare, list, load, drop, and the findings of their expectations.
 
-May import `access`, `model`, `services` and this package. Knows nothing of a declaration's content.
+May import `access`, `model`, `services` and this package. Must not know the content of a declaration.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ALL = "/api/limnos/v1/metalakes/{m}/pipelines"
 class PipelinePut(AdminRequestBody, frozen=True):
     """A pipeline's declaration, as JSON that the server does not interpret.
 
-    Without a comment, the existing one stays.
+    If the comment is omitted, the existing one is kept.
     """
 
     declaration: msgspec.Raw
@@ -62,14 +62,16 @@ async def pipeline_load(request: Request, ctx: Context) -> Response:
 
 
 async def pipeline_drop(request: Request, ctx: Context) -> Response:
-    """Drop a pipeline with its runs, unless one is live."""
+    """Drop a pipeline with its runs, unless a run is in progress."""
     metalake, name = names_of(request)
     await pipelines.pipeline_drop(ctx, metalake=metalake, name=name)
     return json_response({"dropped": name})
 
 
 async def findings_list(request: Request, ctx: Context) -> Response:
-    """Return a pipeline's findings, newest first: of a `rule`, of a `step`; `limit` of them before `page`."""
+    """Return a pipeline's findings, newest first, at most `limit` of them before `page`; optionally of one `rule` or
+    `step`.
+    """
     metalake, name = names_of(request)
     before, limit = parse_page(request)
     findings, following = await run_lists.findings_list(

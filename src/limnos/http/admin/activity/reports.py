@@ -1,6 +1,6 @@
 """Metrics reports of clients about scans of a table and commits to it.
 
-May import `model`, `names`, `services` and this package. Knows no content of a report.
+May import `model`, `names`, `services` and this package. Must not know the content of a report.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ KINDS = ("scan", "commit")
 
 
 async def reports_list(request: Request, ctx: Context) -> Response:
-    """Return a `table`'s reports, newest first: of one `type`, `limit` of them, `before` an id."""
+    """Return a `table`'s reports, newest first, at most `limit` of them before the id `before`; optionally of one
+    `type`.
+    """
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:

@@ -1,7 +1,7 @@
 """Runs of pipelines: start, list, load, heartbeats, steps, resume, finish, cancel.
 
-May import `access`, `model`, `services` and this package. Knows no rule. A runner's reports are checked against types
-here, and stored as JSON.
+May import `access`, `model`, `services` and this package. Has no business rules. A runner's reports are checked against
+types here, and stored as JSON.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ LEASE_S = 30.0
 LIMIT = 100
 Count = Annotated[int, msgspec.Meta(ge=0, le=ID_MAX)]
 Time = datetime | Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_000)]
-"""ISO-8601 with a zone, or milliseconds since 1970, to the year 9999."""
+"""A time in ISO-8601 with a zone, or in milliseconds since 1970, up to the year 9999."""
 Phases = Annotated[
     dict[Annotated[str, msgspec.Meta(min_length=1, max_length=40)], Annotated[float, msgspec.Meta(ge=0, le=1e9)]],
     msgspec.Meta(max_length=20),
 ]
-"""Seconds by phase; the runner chooses the names of phases."""
+"""The seconds spent in each phase; the runner chooses the names of phases."""
 
 
 class StepBegin(AdminRequestBody, frozen=True):
-    """A step of the run: what it reads, and the table it makes."""
+    """A step of the run: its inputs, and the table that it creates."""
 
     name: str
     reads: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class RunBeat(AdminRequestBody, frozen=True):
 
 
 class RunResume(AdminRequestBody, frozen=True):
-    """The next attempt. `after` is the attempt it follows, so that a repeated request begins no further one."""
+    """The next attempt. `after` is the previous attempt, so that a repeated request begins no further one."""
 
     holder: str
     lease_s: float = LEASE_S
@@ -106,7 +106,9 @@ class StepOutputReport(AdminRequestBody, frozen=True):
 
 
 class StepInputReport(AdminRequestBody, frozen=True):
-    """An input of the step: a table at a snapshot, or a source; since which snapshot, or why it was read completely."""
+    """An input of the step: a table at a snapshot, or a source. It has the snapshot from which changes were read, or
+    the reason for a full read.
+    """
 
     table: list[str] | None = None
     source: str | None = None
@@ -148,7 +150,9 @@ class StepPut(AdminRequestBody, frozen=True):
 
 
 async def run_start(request: Request, ctx: Context) -> Response:
-    """Start a run, unless the pipeline has a live one. The same id again is the same run."""
+    """Start a run, unless another run of the pipeline is in progress. A repeated request with the same id returns the
+    same run.
+    """
     metalake, pipeline = names_of(request)
     body = Request.decode(await request.body(), RunStart)
     steps = [RunStepState(each.name, _text(each.reads), each.output, "waiting", 0) for each in body.steps]
@@ -167,8 +171,8 @@ def _text(value: object) -> str:
 
 
 async def runs_list(request: Request, ctx: Context) -> Response:
-    """Return the runs that the caller sees, newest first: of a `pipeline`, in a `state`; `limit` of them before
-    `page`.
+    """Return the runs that the caller sees, newest first, at most `limit` of them before `page`; optionally of one
+    `pipeline` or `state`.
     """
     (metalake,) = names_of(request)
     before, limit = parse_page(request)
@@ -180,7 +184,7 @@ async def runs_list(request: Request, ctx: Context) -> Response:
 
 
 def parse_page(request: Request) -> tuple[int, int]:
-    """Parse the begin and the length of a page."""
+    """Parse the start and the length of a page."""
     page, limit = request.query("page"), request.query("limit")
     before = ID_MAX if not page else number_of(page)
     count = LIMIT if not limit else number_of(limit, runs.PAGE_MAX)
@@ -243,7 +247,7 @@ def _parse_time_ms(time: Time | None) -> int | None:
 
 
 async def run_resume(request: Request, ctx: Context) -> Response:
-    """Begin the next attempt, unless a process holds the run or another run of the pipeline."""
+    """Begin the next attempt, unless a process executes this run or another run of the pipeline."""
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunResume)
     lease_ms = _lease_ms(body.lease_s)
@@ -332,7 +336,7 @@ def _raw_json(text: str) -> msgspec.Raw:
 
 
 _RUNNERS = (Action.JOB_RUN, Action.JOB_LOAD)
-"""Actions of users who may run a pipeline or have a run: a step's findings may be long."""
+"""Actions of users who may run a pipeline or see a run: only they may send the long findings of a step."""
 ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", f"{_LAKE}/pipelines/{{p}}/runs", run_start, "start-run", asks=(Action.JOB_RUN,)),
     Route("GET", f"{_LAKE}/runs", runs_list, "list-runs", query=("pipeline", "state", "page", "limit")),

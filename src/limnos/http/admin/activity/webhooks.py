@@ -1,6 +1,6 @@
 """Webhooks: list, create, drop, retry. A webhook's secret is only in the response that creates it.
 
-May import `model`, `services` and this package. Knows no delivery.
+May import `model`, `services` and this package. Must not know deliveries.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class WebhookRetry(AdminRequestBody, frozen=True):
 
 
 async def webhooks_list(request: Request, ctx: Context) -> Response:
-    """Return a metalake's webhooks, with how far behind each is, and its last error."""
+    """Return a metalake's webhooks, each with its number of undelivered revisions and its last error."""
     (metalake,) = names_of(request)
     statuses = await webhooks.webhooks_list(ctx, metalake)
     return json_response({"webhooks": [_encode(each.webhook) | {"behind": each.behind} for each in statuses]})
@@ -49,14 +49,14 @@ async def webhook_create(request: Request, ctx: Context) -> Response:
 
 
 async def webhook_drop(request: Request, ctx: Context) -> Response:
-    """Drop a webhook. Only a delivery that is already running is still sent."""
+    """Drop a webhook. Only a delivery that is already in progress is still sent."""
     metalake, webhook_id = _names(request)
     await webhooks.webhook_drop(ctx, metalake=metalake, webhook_id=webhook_id)
     return json_response({"dropped": webhook_id})
 
 
 async def webhook_retry(request: Request, ctx: Context) -> Response:
-    """Try a webhook again at once, also a stopped one."""
+    """Retry a webhook immediately, even a stopped one."""
     metalake, webhook_id = _names(request)
     data = await request.body()
     body = Request.decode(data, WebhookRetry) if data.strip() else WebhookRetry()

@@ -1,6 +1,6 @@
 """Children: the objects of all kinds directly in a namespace or a catalog, in one page.
 
-May import `names`, `model`, `services` and this package. Knows no rule.
+May import `names`, `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KINDS: Final = {kind.word: kind for kind in CHILD_KINDS}
 
 
 async def children(request: Request, ctx: Context) -> Response:
-    """Return a page of the children of the namespace `path`, or of the catalog, of every kind or of one."""
+    """Return a page of the children of the namespace `path`, or of the catalog; of all kinds or of one."""
     scope = RequestScope(*names_of(request))
     text = request.query("path")
     parent = tuple(display.parse(text)) if text else ()

@@ -1,6 +1,6 @@
-"""Moves: gives a namespace with its subtree, a table or a view another name or parent in its catalog.
+"""Moves: changes the name or parent of a namespace with its subtree, a table or a view, within its catalog.
 
-May import `names`, `services` and this package. Knows no rule.
+May import `names`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Namespaces whose names contain the separator: finding them, and renaming them so that namespaces may nest.
 
-May import `model`, `services` and this package. Knows no rule. Each request changes one batch of names; the client
-repeats it until all are done.
+May import `model`, `services` and this package. Has no business rules. Each request changes one batch of names; the
+client repeats it until all are done.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class NestingAdvanceRequest(AdminRequestBody, frozen=True):
 
 
 async def names_check(request: Request, ctx: Context) -> Response:
-    """Return how many namespaces contain a separator (`?separator=`, by default the server's), and the first of
-    them.
+    """Return the number of namespaces whose names contain a separator (`separator`, by default the server's), and the
+    first of them.
     """
     metalake, catalog = names_of(request)
     check = await nesting.nesting_check(
@@ -63,7 +63,7 @@ async def names_plan(request: Request, ctx: Context) -> Response:
 
 
 async def names_show(request: Request, ctx: Context) -> Response:
-    """Return the progress of the renames, with a page of `limit` names after the mark `after`."""
+    """Return the progress of the renames, with a page of at most `limit` names after the mark `after`."""
     metalake, catalog = names_of(request)
     limit = _limit(request)
     after = number_of(request.query("after") or "0")
@@ -83,7 +83,7 @@ async def names_go_on(request: Request, ctx: Context) -> Response:
 
 
 async def names_confirm(request: Request, ctx: Context) -> Response:
-    """Confirm the new names: the old ones are forgotten, and nothing can be undone."""
+    """Confirm the new names: the old names are deleted, and the renames cannot be undone."""
     metalake, catalog = names_of(request)
     await nesting.nesting_confirm(ctx, RequestScope(metalake, catalog))
     return json_response({"confirmed": catalog})

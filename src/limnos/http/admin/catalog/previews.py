@@ -1,6 +1,6 @@
-"""Previews of tables: the first rows, as the caller may see them.
+"""Previews of tables: the first rows that the caller may see.
 
-May import `model`, `names`, `services` and this package. Knows no rule.
+May import `model`, `names`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SNAPSHOT_DIGITS_MAX = 19
 
 
 async def preview(request: Request, ctx: Context) -> Response:
-    """Return the first rows of a `table`: so many `rows`, of the `columns` named, of one `snapshot`."""
+    """Return the first `rows` rows of a `table`, optionally of some `columns` or of one `snapshot`."""
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:

@@ -1,6 +1,6 @@
 """Search: objects of a metalake by name, words, tags and owners.
 
-May import `names`, `model`, `services` and this package. Knows no rule.
+May import `names`, `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ LIMIT: Final = 50
 
 
 async def search_show(request: Request, ctx: Context) -> Response:
-    """Return the objects that meet the question `q` and that the caller may load, best first.
+    """Return the objects that match the query `q` and that the caller may load, best first.
 
-    `in`, `kind`, `tag`, `owner` and `format` filter them, as the same words with a colon do in the question.
+    `in`, `kind`, `tag`, `owner` and `format` are filters, with the same meaning as `key:value` pairs in the query.
     """
     (metalake,) = names_of(request)
     limit = number_of(request.query("limit") or str(LIMIT), LIMIT_MAX)

@@ -1,6 +1,6 @@
-"""Checks of tables: whether the files that a table's metadata names exist.
+"""Checks of tables: whether the files in a table's metadata exist.
 
-May import `model`, `names`, `services` and this package. Knows no rule.
+May import `model`, `names`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SNAPSHOTS = ("current", "all")
 
 
 async def table_check(request: Request, ctx: Context) -> Response:
-    """Return a part of the check of a `table`, from `after` on: of its current snapshot, or with `snapshots=all` of
+    """Check a part of the files of a `table`, starting at `after`: of its current snapshot, or with `snapshots=all` of
     all.
     """
     metalake, catalog = names_of(request)

@@ -1,7 +1,7 @@
 """Transactions: moves, drops, creates and commits in one catalog, all of them or none.
 
-May import `access`, `names`, `services`, `model` and this package. Knows no rule. Operations apply in order: later ones
-see the objects that earlier ones created or moved.
+May import `access`, `names`, `services`, `model` and this package. Has no business rules. Operations apply in order:
+later ones see the objects that earlier ones created or moved.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ from limnos.services.transactions.run_publishing import RunPublishOperation
 from limnos.services.transactions.transactions import OPERATIONS_MAX, transaction_execute
 
 _REQUIREMENTS_SEEN_MAX = 8
-"""For a large commit: enough to find a create, whose assert-create stands alone."""
+"""The number of requirements of a large commit that are decoded: enough to find `assert-create`, which is the only
+requirement of a create.
+"""
 
 
 class _OperationBody(AdminRequestBody, frozen=True, tag_field="do"):
-    """One operation. `do` says which."""
+    """One operation. The field `do` selects its type."""
 
 
 class NamespaceCreate(_OperationBody, frozen=True, tag="create-namespace"):
@@ -49,7 +51,7 @@ class NamespaceCreate(_OperationBody, frozen=True, tag="create-namespace"):
     properties: dict[str, str] | None = None
 
     def to_operation(self) -> TransactionOperation:
-        """Return the operation that the transaction service executes."""
+        """Return the service's operation."""
         record = NamespaceRecord(comment=self.comment, properties=self.properties or {})
         return operated.NamespaceCreateOperation(check_some_levels(self.path), record)
 
@@ -60,7 +62,7 @@ class NamespaceDrop(_OperationBody, frozen=True, tag="drop-namespace"):
     path: list[str]
 
     def to_operation(self) -> TransactionOperation:
-        """Return the operation that the transaction service executes."""
+        """Return the service's operation."""
         return operated.NamespaceDropOperation(check_some_levels(self.path))
 
 
@@ -208,7 +210,7 @@ class RunPublish(_OperationBody, frozen=True, tag="publish-run"):
     attempt: Attempt
 
     def to_operation(self) -> TransactionOperation:
-        """Return the operation that the transaction service executes."""
+        """Return the service's operation."""
         return RunPublishOperation(self.run, self.attempt)
 
 

@@ -1,6 +1,6 @@
 """The trash of a catalog: list, restore and forget dropped objects.
 
-May import `model`, `names`, `services` and this package. Knows no rule.
+May import `model`, `names`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class UndropRequest(AdminRequestBody, frozen=True):
 
 
 async def trash_list(request: Request, ctx: Context) -> Response:
-    """Return the objects that the caller may restore, newest first: `below` a path, `limit` of them, `before` a
-    mark.
+    """Return the objects that the caller may restore, newest first, at most `limit` of them before the mark `before`;
+    optionally `below` a path.
     """
     metalake, catalog = names_of(request)
     page = await trash.trash_list(
@@ -69,7 +69,7 @@ async def undrop(request: Request, ctx: Context) -> Response:
 
 
 async def trash_forget(request: Request, ctx: Context) -> Response:
-    """Remove an object from the trash before it expires: its location becomes free, and its files stay."""
+    """Remove an object from the trash before it expires: its location becomes free, and its files are kept."""
     metalake, catalog, text = names_of(request)
     number = number_of(text) or 0
     await trash.trash_forget(ctx, RequestScope(metalake, catalog), dropped_id=number)

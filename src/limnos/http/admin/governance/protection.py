@@ -1,6 +1,6 @@
 """Protection of objects from drops: load, set, remove.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _PATH = "/api/limnos/v1/metalakes/{m}/objects/{type}/{fullName}/protection"
 
 
 class ProtectRequest(AdminRequestBody, frozen=True):
-    """Whether everything below the object is protected, too."""
+    """A request to protect an object; with `below` also everything below it."""
 
     below: bool = False
 
 
 async def protection_load(request: Request, ctx: Context) -> Response:
-    """Return the protection of an object: its own, or that of an ancestor that covers everything below it."""
+    """Return the protection of an object: its own, or that of an ancestor whose protection covers its content."""
     metalake, kind, full_name = names_of(request)
     view = await protection.protection_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
     if view.by is None:

@@ -1,6 +1,6 @@
 """Read restrictions of tables and namespaces: list, set, remove.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RestrictedPrincipals(AdminRequestBody, frozen=True):
 class RestrictionSet(AdminRequestBody, frozen=True, rename={"unless": "except"}):
     """A restriction: row filter, column masks, and the principals it applies to.
 
-    `filter` is a SQL condition or an expression of Iceberg REST. `masks` are by column. An empty `to` means everybody.
+    `filter` is a SQL condition or an expression of Iceberg REST. `masks` are by column. An empty `to` means all users.
     """
 
     filter: object = None

@@ -1,6 +1,6 @@
-"""Questions about access: why a decision is made, who holds access, what a user reaches, what a change would do.
+"""Access analysis: explanations of decisions, holders of access, accessible objects of a user, and previews of changes.
 
-May import `names`, `model`, `services`, `access` and this package. Knows no rule.
+May import `names`, `model`, `services`, `access` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LIMIT: Final = 100
 
 
 class ExplainRequest(AdminRequestBody, frozen=True):
-    """The question whether a user (by default the caller) may take an action on an object.
+    """A request to explain whether a user (by default the caller) may take an action on an object.
 
     The path starts with the catalog. `through` are the views through which a table or view is read, the outermost
     first, each below the catalog.
@@ -46,7 +46,7 @@ class ExplainRequest(AdminRequestBody, frozen=True):
 
 
 async def explain(request: Request, ctx: Context) -> Response:
-    """Return the decision, and the grants that would turn a refusal into a permission."""
+    """Return the decision, and the grants that would allow a refused action."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), ExplainRequest)
     decision, suggestions = await access_explain(
@@ -72,7 +72,7 @@ _PRINCIPALS = {kind.word: kind for kind in Kind if kind.form is KindGroup.PRINCI
 
 
 async def holders(request: Request, ctx: Context) -> Response:
-    """Return users with access to an object, by name: for each level, or for one `action`, the reasons."""
+    """Return the users with access to an object, by name, with the reasons: for each level, or for one `action`."""
     action, after = request.query("action"), request.query("after") or ""
     page = await access_holders.access_holders(
         ctx,
@@ -183,7 +183,7 @@ class PrivilegeBody(AdminRequestBody, frozen=True):
 
 
 class WhatIfRequest(AdminRequestBody, frozen=True):
-    """The question what a change of rights would do.
+    """A request to preview a change of rights.
 
     `grant` and `revoke` change the `privileges` of a `role` on the object of `kind` and `path`. `assign` and `unassign`
     change the `roles` of a `user` or a `group`.
@@ -200,7 +200,7 @@ class WhatIfRequest(AdminRequestBody, frozen=True):
 
 
 async def what_if(request: Request, ctx: Context) -> Response:
-    """Return how many users would gain or lose which level on how many objects. It changes nothing."""
+    """Return how many users would gain or lose which level on how many objects. Nothing is changed."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), WhatIfRequest)
     if body.change in ("grant", "revoke"):

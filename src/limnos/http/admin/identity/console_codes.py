@@ -1,6 +1,6 @@
 """One-use codes that open the console in a browser for a caller who is signed in elsewhere.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from limnos.services.request.context import Context
 
 
 async def console_code_create(_request: Request, ctx: Context) -> Response:
-    """Make a code that opens one session of the console for the caller."""
+    """Create a code that opens one session of the console for the caller."""
     if not ctx.services.defaults.has_console:
         raise UnsupportedOperation("This server does not serve the console (setting console.enabled)")
     code, expires_in_s = await code_create(ctx)

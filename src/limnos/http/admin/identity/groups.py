@@ -1,6 +1,6 @@
 """Members of groups: list, add, remove.
 
-May import `access`, `services` and this package. Knows no rule.
+May import `access`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from limnos.services.request.request_scope import RequestScope
 
 
 class MembersAdd(AdminRequestBody, frozen=True):
-    """Users to make members."""
+    """The names of the users to add."""
 
     users: list[str]
 
@@ -35,7 +35,7 @@ async def members_list(request: Request, ctx: Context) -> Response:
 
 
 async def members_add(request: Request, ctx: Context) -> Response:
-    """Make users members, all or none, and return all members."""
+    """Add users to a group, all or none, and return all members."""
     metalake, group = names_of(request)
     body = Request.decode(await request.body(), MembersAdd)
     return json_response(
@@ -44,7 +44,7 @@ async def members_add(request: Request, ctx: Context) -> Response:
 
 
 async def member_remove(request: Request, ctx: Context) -> Response:
-    """End a membership, and return whether it existed."""
+    """Remove a user from a group, and return whether the user was a member."""
     metalake, group, user = names_of(request)
     return json_response({"removed": await groups.member_remove(ctx, metalake=metalake, group=group, user=user)})
 

@@ -1,7 +1,7 @@
 """Local users: sign in with a password, refresh a session, set a password.
 
-May import `services`, `model` and this package. Knows no hash. Bodies of these requests are never logged, and responses
-with tokens must not be stored by clients.
+May import `services`, `model` and this package. Must not know hashes. Bodies of these requests are never logged, and
+responses with tokens must not be stored by clients.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class LoginRequest(AdminRequestBody, frozen=True):
 
 
 class PasswordSet(AdminRequestBody, frozen=True):
-    """A new password. Users who set their own give the old one, if they have one."""
+    """A new password. Users who change their own password also send the old one."""
 
     password: str
     old: str | None = None
 
 
 class PasswordForget(AdminRequestBody, frozen=True):
-    """The old password, which users give when they delete their own."""
+    """The old password, which users send to delete their own."""
 
     old: str | None = None
 

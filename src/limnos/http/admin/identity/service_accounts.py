@@ -1,6 +1,6 @@
 """Service accounts: list, create and end their secrets. A secret's text is only in the response that creates it.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def secret_create(request: Request, ctx: Context) -> Response:
 
 
 async def secret_end(request: Request, ctx: Context) -> Response:
-    """End a secret with all tokens made with it, and return whether it was valid."""
+    """End a secret with all tokens issued for it, and return whether it was valid."""
     user, text = names_of(request)
     secret_id = number_of(text)
     if secret_id is None:

@@ -1,6 +1,6 @@
 """API tokens: list, create, revoke. A token's text is only in the response that creates it.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TokenCreate(AdminRequestBody, frozen=True):
 
 
 async def tokens_list(request: Request, ctx: Context) -> Response:
-    """Return the caller's tokens, those of `user`, or with `all` everybody's; never their secrets."""
+    """Return the tokens of the caller, of `user`, or with `all` of all users; never their secrets."""
     user, everybody = request.query("user"), request.query_flag("all")
     if user is not None and everybody:
         raise BadRequest("Give either user or all: they ask for different tokens")

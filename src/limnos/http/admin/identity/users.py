@@ -1,6 +1,6 @@
 """Users: disable and enable.
 
-May import `services` and this package. Knows no rule.
+May import `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations

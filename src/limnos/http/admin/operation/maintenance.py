@@ -1,6 +1,6 @@
-"""Maintenance of Iceberg tables: what tables need, why, and what was done.
+"""Maintenance of Iceberg tables: findings, their reasons, and operations.
 
-May import `model`, `names`, `services` and this package. Knows no rule.
+May import `model`, `names`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class OperationStart(AdminRequestBody, frozen=True):
 
 
 async def findings_list(request: Request, ctx: Context) -> Response:
-    """Return the maintenance findings of a catalog, by table, `after` a number of the page before."""
+    """Return the maintenance findings of a catalog, by table, starting after the number `after` of the previous
+    page.
+    """
     metalake, catalog = names_of(request)
     page = await reports.findings_list(
         ctx, RequestScope(metalake, catalog), after=await _number(request, ctx, name="after", default=0)
@@ -56,7 +58,7 @@ async def findings_list(request: Request, ctx: Context) -> Response:
 
 
 async def table_explain(request: Request, ctx: Context) -> Response:
-    """Return the findings of one `table`, its effective policies, and the reasons that keep its newest snapshots."""
+    """Return the findings of one `table`, its effective policies, and the reasons why its newest snapshots are kept."""
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:
@@ -66,8 +68,8 @@ async def table_explain(request: Request, ctx: Context) -> Response:
 
 
 async def status_show(request: Request, ctx: Context) -> Response:
-    """Return what the server does of its own accord, and operations on a catalog's tables, newest first, `before`
-    an id.
+    """Return which maintenance the server does automatically, and operations on a catalog's tables, newest first,
+    `before` an id.
     """
     metalake, catalog = names_of(request)
     before = await _number(request, ctx, name="before", default=ID_MAX)
@@ -86,11 +88,11 @@ async def status_show(request: Request, ctx: Context) -> Response:
 
 
 async def operation_start(request: Request, ctx: Context) -> Response:
-    """Ask for an `operation` on a `table`, soon and in the caller's name. Returns its id.
+    """Request an `operation` on a `table`, to be carried out soon on behalf of the caller. Returns its id.
 
-    `expire` removes the snapshots that nothing keeps. `orphans` checks the table for orphan files and removes old ones.
-    `compact`, `deletes`, `manifests` and `statistics` wait for an executor. While one of a kind has not ended for a
-    table, its id is returned.
+    `expire` removes unneeded snapshots. `orphans` checks the table for orphan files and removes old ones. `compact`,
+    `deletes`, `manifests` and `statistics` wait for an executor. If an operation of the kind is open for the table, its
+    id is returned.
     """
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body() or b"{}", OperationStart)

@@ -1,6 +1,6 @@
-"""Operations that rewrite tables, for executors: lease, sign of life, report.
+"""Operations that rewrite tables, for executors: lease, heartbeat, report.
 
-May import `model`, `services` and this package. Knows no rule.
+May import `model`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _BASE = "/api/limnos/v1/metalakes/{m}/maintenance"
 
 
 class LeaseBody(AdminRequestBody, frozen=True):
-    """The executor's name for itself, and how many operations it wants at most."""
+    """The executor's name, and the maximum number of operations."""
 
     holder: str = ""
     limit: int = 10
 
 
 class RenewalBody(AdminRequestBody, frozen=True):
-    """The executor, and the operations that it still works on."""
+    """The executor, and the operations that it is still working on."""
 
     holder: str = ""
     operations: tuple[int, ...] = ()
 
 
 class ReportBody(AdminRequestBody, frozen=True):
-    """The executor, and how the operation ended."""
+    """The executor, and the result of the operation."""
 
     holder: str = ""
     outcome: str = ""
@@ -43,9 +43,9 @@ class ReportBody(AdminRequestBody, frozen=True):
 
 
 async def operations_lease(request: Request, ctx: Context) -> Response:
-    """Lease operations that wait, with a token for each: it opens one table for rewrites, while the lease lasts.
+    """Lease waiting operations, each with a token that allows rewrites of one table while the lease lasts.
 
-    The lease lasts `lease_s` seconds after the last sign of life.
+    The lease lasts `lease_s` seconds after the last heartbeat.
     """
     (metalake,) = names_of(request)
     body = Request.decode(await request.body() or b"{}", LeaseBody)
@@ -56,7 +56,7 @@ async def operations_lease(request: Request, ctx: Context) -> Response:
 
 
 async def leases_renew(request: Request, ctx: Context) -> Response:
-    """Say that an executor lives. Returns the operations that it has lost, which it must end."""
+    """Renew an executor's leases. Returns the operations whose leases it has lost, which it must end."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body() or b"{}", RenewalBody)
     lost = await leases.leases_renew(ctx, metalake, holder=body.holder, operations=body.operations)
@@ -64,9 +64,9 @@ async def leases_renew(request: Request, ctx: Context) -> Response:
 
 
 async def operation_report(request: Request, ctx: Context) -> Response:
-    """Report how an operation ended: `done`, `failed`, or `yielded` because a writer of the table came first.
+    """Report the result of an operation: `done`, `failed`, or `yielded` because a writer of the table came first.
 
-    The report of an executor whose lease is over is not `accepted`.
+    The report of an executor whose lease has expired is not `accepted`.
     """
     metalake, text = names_of(request)
     body = Request.decode(await request.body() or b"{}", ReportBody)

@@ -1,6 +1,6 @@
 """Storage of catalogs: a check of the object store, and the keys that encrypt secrets.
 
-May import `model`, `services` and this package. Knows no secret: no response has a key, only ids of keys.
+May import `model`, `services` and this package. No response contains a key, only ids of keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from limnos.services.vending import storage_checks
 
 
 async def storage_check(request: Request, ctx: Context) -> Response:
-    """Try to write, list, read and delete in a catalog's warehouse, and to vend credentials.
+    """Test writing, listing, reading and deleting in a catalog's warehouse, and vending credentials.
 
     Returns the result of each step.
     """

@@ -1,6 +1,6 @@
 """Background tasks: list, load, retry.
 
-May import `model`, `services` and this package. Knows no kind of task.
+May import `model`, `services` and this package. Must not know kinds of tasks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from limnos.services.upkeep import tasks
 
 
 async def tasks_list(request: Request, ctx: Context) -> Response:
-    """Return tasks in a `state` (`dead`, the default, `waiting` or `done`) by id, at most a thousand, `after` an id."""
+    """Return tasks of a `state` (`dead`, the default, `waiting` or `done`) ordered by id, at most a thousand, starting
+    after the id `after`.
+    """
     after = request.query("after") or "0"
     after_id = number_of(after)
     if after_id is None:
@@ -37,7 +39,7 @@ async def task_load(request: Request, ctx: Context) -> Response:
 
 
 async def task_retry(request: Request, ctx: Context) -> Response:
-    """Make a waiting task, or one that was given up, due at once."""
+    """Make a waiting or dead task due at once."""
     task_id = _id(request)
     await tasks.task_retry(ctx, task_id)
     return json_response({"retried": task_id})

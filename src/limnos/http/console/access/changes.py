@@ -1,7 +1,7 @@
-"""Changes of rights: a page shows the consequence in numbers, and its form makes the change.
+"""Changes of rights: a page previews the consequence of a change in numbers, and its form makes the change.
 
-May import `model`, `names`, `services`, this package and the console's shared modules. The page reads only; the
-services decide on both alike.
+May import `model`, `names`, `services`, this package and the console's shared modules. The page only reads; both need
+the same rights.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _counted(count: int, noun: str) -> str:
 async def _privileges_change(
     page_request: PageRequest, address: ObjectAddress, *, fields: Mapping[str, str]
 ) -> RulesQuestion:
-    """Read the change that a form describes. Raises BadRequest, IllegalPrivilege."""
+    """Parse the change in a form. Raises BadRequest, IllegalPrivilege."""
     if fields.get("change") not in ("grant", "revoke") or not fields.get("role") or not fields.get("privileges"):
         raise BadRequest("Choose a role and privileges on the object's access page")
     condition = parse_condition(fields.get("condition") or "allow")
@@ -130,7 +130,7 @@ async def grant_change(page_request: PageRequest) -> Response:
 
 
 def person_of(page_request: PageRequest) -> tuple[Kind, str, str]:
-    """Return the kind, metalake and name that the address of a user or group names. Raises NotFound, InvalidName."""
+    """Parse the address of a user or group into kind, metalake and name. Raises NotFound, InvalidName."""
     word, metalake, name = (part_of(each) for each in page_request.request.params)
     if word not in _PEOPLE:
         raise NotFound("No such address", kind="route")
@@ -138,7 +138,7 @@ def person_of(page_request: PageRequest) -> tuple[Kind, str, str]:
 
 
 def _roles_change(page_request: PageRequest, fields: Mapping[str, str]) -> RolesQuestion:
-    """Read the assignment that a form describes. Raises BadRequest."""
+    """Parse the assignment in a form. Raises BadRequest."""
     kind, metalake, name = person_of(page_request)
     if fields.get("change") not in ("assign", "unassign") or not fields.get("role"):
         raise BadRequest("Choose a role on the page of the user or group")

@@ -1,7 +1,8 @@
-"""The access page of an object: who may what, the rules that give it, why a user may or may not, and a form to grant.
+"""The access page of an object: users and their rights, the rules that grant them, explanations of decisions, and a
+form to grant.
 
 May import `access`, `model`, `services`, the shared modules of `limnos.http` and of the console. Callers who may not
-ask who has access see their own rights, and whom to ask.
+list the holders of access see their own rights, and the users who may grant more.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ _TREE_KINDS: Final = (Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW)
 
 
 class HolderLine(msgspec.Struct, frozen=True):
-    """A user who has access.
+    """A user with access.
 
-    `marks` has an entry per access level: the address of the reasons, or "" without the level.
+    `marks` has an entry per access level: the address of the explanation, or "" if the user lacks the level.
     """
 
     user: str
@@ -67,7 +68,9 @@ class HolderLine(msgspec.Struct, frozen=True):
 
 
 class RuleLine(msgspec.Struct, frozen=True):
-    """A rule here or above. `revoke` is the address of the page that revokes it; empty for an inherited rule."""
+    """A rule on this object or on an ancestor. `revoke` is the address of the page that revokes it; empty for an
+    inherited rule.
+    """
 
     role: str
     href: str
@@ -81,14 +84,14 @@ class RuleLine(msgspec.Struct, frozen=True):
 
 
 class CountLine(msgspec.Struct, frozen=True):
-    """How many objects of a kind a user reaches at a level."""
+    """The number of objects of a kind that a user may access at a level."""
 
     level: str
     words: str
 
 
 class WhyPart(msgspec.Struct, frozen=True):
-    """A decision as text: its sentence, its reasons, and what would change it."""
+    """A decision as text: a sentence, its reasons, and the changes that would reverse it."""
 
     user: str
     action: str
@@ -99,7 +102,7 @@ class WhyPart(msgspec.Struct, frozen=True):
 
 
 class AccessPage(msgspec.Struct, frozen=True):
-    """The data of an object's access page: who has which rights, the owners, and the rules."""
+    """The data of an object's access page: users and their rights, the owners, and the rules."""
 
     frame: Frame
     heading: ObjectHeading
@@ -123,7 +126,7 @@ class AccessPage(msgspec.Struct, frozen=True):
 
 
 async def access_page(page_request: PageRequest) -> Response:
-    """Show who has access to an object and why, and what the caller may do."""
+    """Show the users with access to an object, the reasons, and the caller's own rights."""
     address = parse_address(page_request.request.params)
     ctx = page_request.ctx
     details = await ctx.read(address.scope, lambda view: details_load(view, address.kind, levels=address.levels))
@@ -255,7 +258,7 @@ def _action_choices(kind: Kind, *, chosen: str) -> list[Choice]:
 
 
 async def _reach(page_request: PageRequest, question: AccessQuestion) -> Reach | None:
-    """Count what a user reaches below a container; None if the address does not request it."""
+    """Count the objects below a container that a user may access; None if the address does not request it."""
     user = page_request.request.query("reach")
     if not user or question.kind not in (Kind.CATALOG, Kind.NAMESPACE):
         return None
@@ -276,7 +279,7 @@ def _count_lines(reach: Reach) -> tuple[CountLine, ...]:
 
 
 def _privilege_choices(kind: Kind) -> list[Choice]:
-    """Return presets of privileges that fit the kind, then every single privilege."""
+    """Return the choices of privileges for the kind: first presets, then every single privilege."""
     choices = []
     for text, privileges in _PRESETS:
         fitting = [each.word for each in privileges if kind in BINDS[each]]

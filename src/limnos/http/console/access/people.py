@@ -1,4 +1,4 @@
-"""Lists of users, groups and roles, and the page of each: what it holds, and forms that assign roles.
+"""Lists of users, groups and roles, and the page of each: its roles or rules, and forms that assign roles.
 
 May import `model`, `names`, `services` and the console's shared modules. A list shows a page of the names
 that the caller may see.
@@ -80,7 +80,7 @@ class PersonPage(msgspec.Struct, frozen=True):
     rules: tuple[RoleRuleLine, ...]
     is_cut: bool
     secrets: str
-    """The address of a user's secrets, for those who may manage them."""
+    """The address of a user's secrets, if the caller may manage them; else empty."""
 
 
 async def people_page(page_request: PageRequest) -> Response:
@@ -151,7 +151,7 @@ async def person_page(page_request: PageRequest) -> Response:
 async def _role_rules(
     page_request: PageRequest, scope: RequestScope, *, name: str
 ) -> tuple[tuple[RoleRuleLine, ...], bool]:
-    """Return the first rules of a role, by the path of their objects, and whether there are more."""
+    """Return the first rules of a role, ordered by the path of their objects, and whether more follow."""
     role = await page_request.ctx.read(scope, lambda view: role_load(view, name))
     lines: list[RoleRuleLine] = []
     async for part in role_objects(page_request.ctx, role):

@@ -1,7 +1,7 @@
-"""The secrets of one service account: a list, a form that makes one, and buttons that end them.
+"""The secrets of one service account: a list, a form that creates one, and buttons that end them.
 
-May import `model`, `services` and the console's shared modules. Knows no rule: service admins alone manage secrets. The
-text of a new secret is in one answer alone, which is never compressed or stored.
+May import `model`, `services` and the console's shared modules. Only service admins manage secrets. The text of a new
+secret is in a single response, which is never compressed or stored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 async def secrets_page(page_request: PageRequest) -> Response:
-    """Show a user's secrets without their texts, and a form to make one."""
+    """Show a user's secrets without their texts, and a form to create one."""
     metalake, user = (part_of(each) for each in page_request.request.params)
     secrets = await secrets_list(page_request.ctx, user=user)
     frame = await frame_of(page_request, f"Secrets of {user}", metalake=metalake, section="people")
@@ -74,7 +74,7 @@ def _row(page_request: PageRequest, secret: Token, *, metalake: str, user: str) 
 
 
 async def create(page_request: PageRequest) -> Response:
-    """Make a secret, and show its text, this once."""
+    """Create a secret, and show its text, which is not shown again."""
     metalake, user = (part_of(each) for each in page_request.request.params)
     life_s = life_of(await page_request.form())
     secret, text = await secret_create(page_request.ctx, user=user, expires_in_s=life_s)
@@ -88,7 +88,7 @@ async def create(page_request: PageRequest) -> Response:
 
 
 async def end(page_request: PageRequest) -> Response:
-    """End a secret with all tokens made with it, and go back to the list."""
+    """End a secret with all tokens issued for it, and go back to the list."""
     fields = await page_request.form()
     metalake, user = fields.get("metalake", ""), fields.get("user", "")
     number = number_field(fields.get("id"), what="A secret's id")

@@ -1,7 +1,7 @@
-"""One's own API tokens: a list, a form that makes one, and buttons that revoke them.
+"""The user's own API tokens: a list, a form that creates one, and buttons that revoke them.
 
-May import `model`, `services` and the console's shared modules. Knows no rule. The text of a new token is in one answer
-alone, which is never compressed or stored.
+May import `model`, `services` and the console's shared modules. Has no business rules. The text of a new token is in a
+single response, which is never compressed or stored.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 DAY_S: Final = 86_400
 LIVES: Final = (("30", "30 days"), ("7", "7 days"), ("1", "1 day"), ("365", "1 year"), ("", "until it is revoked"))
-"""How long a new token or secret may live: days, in words."""
+"""The lifetimes to choose from for a new token or secret: days, and their labels."""
 NAME_MAX: Final = 100
 
 
 async def tokens_page(page_request: PageRequest) -> Response:
-    """Show one's own tokens without their texts, and a form to make one."""
+    """Show the user's own tokens without their texts, and a form to create one."""
     tokens = await tokens_visible(page_request.ctx, None)
     frame = await frame_of(page_request, "Your API tokens", section="sessions")
     columns = (
@@ -61,12 +61,12 @@ async def tokens_page(page_request: PageRequest) -> Response:
 
 
 def life_input() -> FormInput:
-    """Return the input that chooses how long a token or secret lives."""
+    """Return the form input for the lifetime of a token or secret."""
     return FormInput("days", "Valid for", choices=tuple(Choice(days, f"for {words}" if days else words) for days, words in LIVES))  # fmt: skip
 
 
 def life_of(fields: dict[str, str]) -> int | None:
-    """Return the chosen life in seconds; None for one without end. Raises BadRequest."""
+    """Return the chosen lifetime in seconds; None for no expiry. Raises BadRequest."""
     days = fields.get("days", "-")
     if days not in dict(LIVES):
         raise BadRequest("Choose how long it is valid")
@@ -74,7 +74,7 @@ def life_of(fields: dict[str, str]) -> int | None:
 
 
 def state_of(token: Token, now_ms: int) -> Chip:
-    """Return whether a token or secret is valid, in words."""
+    """Return the state of a token or secret for display: `valid`, `expired` or `revoked`."""
     if token.revoked:
         return Chip("revoked")
     return Chip("expired") if token.is_over(now_ms) else Chip("valid", "ok", "check")
@@ -92,12 +92,12 @@ def _row(page_request: PageRequest, token: Token) -> tuple[SheetCell, ...]:
 
 
 def end_cell(token: Token) -> SheetCell:
-    """Return when a token or secret ends."""
+    """Return the table cell with the expiry of a token or secret."""
     return SheetCell("never") if token.expires_at is None else SheetCell(moment_ms=token.expires_at)
 
 
 async def create(page_request: PageRequest) -> Response:
-    """Make a token for the session's user, and show its text, this once."""
+    """Create a token for the session's user, and show its text, which is not shown again."""
     fields = await page_request.form()
     name = fields.get("name", "").strip()
     if not name or len(name) > NAME_MAX:

@@ -1,7 +1,6 @@
 """Lists of tags and policies, the page of each with its objects, and forms that create, attach and detach them.
 
-May import `model`, `names`, `services` and the console's shared modules. Knows no rule: the services decide who may
-see, create and attach.
+May import `model`, `names`, `services` and the console's shared modules. The services make all access decisions.
 """
 
 from __future__ import annotations
@@ -259,7 +258,7 @@ async def attach(page_request: PageRequest, *, kind: Kind) -> Response:
 
 
 def _target_of(page_request: PageRequest, metalake: str, *, word: str, path: tuple[str, ...]) -> AttachmentTarget:
-    """Return the object that a form names. Raises BadRequest for an unfit kind or a path that is too short."""
+    """Return the object that a form names. Raises BadRequest for an unsuitable kind or a path that is too short."""
     kind = next((each for each in HOLDERS if each.word == word), None)
     least = {Kind.CATALOG: 1, Kind.NAMESPACE: 2, Kind.COLUMN: 3}
     if kind is None or len(path) < least.get(kind, 2) or (kind is Kind.CATALOG and len(path) > 1):

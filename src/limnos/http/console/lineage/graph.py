@@ -1,7 +1,7 @@
-"""The lineage of a table, view or column: a picture step by step around it, and the same as a list.
+"""The lineage of a table, view or column, as a picture that can be expanded step by step, and as a list.
 
-May import `services`, `model`, `names` and the console's shared modules. Knows no rule: the service decides what is
-hidden. Nodes that are opened are in the address, so a picture can be sent to somebody.
+May import `services`, `model`, `names` and the console's shared modules. The service decides which objects are hidden.
+The address contains the expanded nodes, so that it can be shared.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LineageLine(msgspec.Struct, frozen=True):
 
 
 class OpenLink(msgspec.Struct, frozen=True):
-    """A node around which the next step may be shown."""
+    """A link that expands the picture around a node."""
 
     name: str
     href: str
@@ -69,7 +69,7 @@ class LineagePage(msgspec.Struct, frozen=True):
 
 
 class _Graph:
-    """The union of several walks: vertices by an own key, edges by their ends."""
+    """The union of several walks: vertices by a local key, edges by their ends."""
 
     def __init__(self) -> None:
         self.vertices: dict[str, LineageVertex] = {}
@@ -78,7 +78,9 @@ class _Graph:
         self.root = ""
 
     def add(self, part: LineageGraphPart, *, walk: str) -> None:
-        """Add a walk. Hidden vertices of different walks stay apart: nobody may learn whether they are the same."""
+        """Add a walk. Hidden vertices of different walks stay separate: it must not be revealed whether they are the
+        same.
+        """
         keys = {each.id: f"{walk}{each.id}" if each.kind == "hidden" else each.id for each in part.vertices}
         self.root = self.root or keys[part.vertices[0].id]
         for each in part.vertices:
@@ -105,7 +107,7 @@ async def lineage_page(page_request: PageRequest) -> Response:
 async def _walk(
     page_request: PageRequest, graph: _Graph, *, metalake: str, path: tuple[str, ...], column: str, depth: int
 ) -> None:
-    """Add the steps up and down around an object. One that was opened and has gone since adds nothing."""
+    """Add the steps up and down around an object. An object that no longer exists adds nothing."""
     is_root = not graph.vertices
     for is_up in (True, False):
         steps = depth if is_root else 1
@@ -212,7 +214,7 @@ def _line(
 
 
 def _opens(graph: _Graph, *, base: str, query: dict[str, str]) -> tuple[OpenLink, ...]:
-    """Return links that show one more step around an object at the edge of the picture."""
+    """Return links that show one more step around the objects at the edge of the picture."""
     opened = [name for name in query["open"].split(",") if name]
     if len(opened) >= OPEN_MAX:
         return ()

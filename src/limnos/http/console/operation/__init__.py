@@ -1,4 +1,4 @@
-"""Pages for those who operate the lake: jobs, tasks of the server, and webhooks.
+"""Pages for operators of the lake: jobs, tasks of the server, and webhooks.
 
 May import `services`, `model`, `names` and the console's shared modules, but no page of another package.
 """

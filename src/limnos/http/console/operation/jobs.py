@@ -1,6 +1,7 @@
-"""Jobs of templates: a list with the runs of pipelines, one job with the ends of its output, and cancelling it.
+"""Jobs of templates: a list of jobs and pipeline runs, and the page of a job with the last part of its output and a
+button to cancel it.
 
-May import `model`, `services` and the console's shared modules. Knows no rule.
+May import `model`, `services` and the console's shared modules. Has no business rules.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _state(text: str) -> Chip:
 
 
 async def jobs_page(page_request: PageRequest) -> Response:
-    """Show the newest jobs and runs of pipelines that the caller sees."""
+    """Show the newest jobs and pipeline runs that the caller sees."""
     frame = await frame_of(page_request, "Jobs", section="jobs")
     entries = await jobs_list(page_request.ctx, metalake=frame.metalake, template=None)
     columns = (SheetColumn("Template or pipeline"), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Began"), SheetColumn("Id", hides=True, is_code=True))  # fmt: skip
@@ -74,7 +75,7 @@ def _row(page_request: PageRequest, metalake: str, *, entry: RunView | JobView) 
 
 
 async def job_page(page_request: PageRequest) -> Response:
-    """Show a job with the ends of its output."""
+    """Show a job with the last part of its output."""
     uuid = page_request.request.query("id") or ""
     if not uuid:
         raise BadRequest("Say which job: its id is missing in the address")
@@ -104,7 +105,7 @@ async def job_page(page_request: PageRequest) -> Response:
 
 
 async def cancel(page_request: PageRequest) -> Response:
-    """Cancel a job, and go back to it."""
+    """Cancel a job, and go back to its page."""
     fields = await page_request.form()
     metalake, uuid = fields.get("metalake", ""), fields.get("id", "")
     if not metalake or not uuid:

@@ -1,7 +1,7 @@
-"""Work that the server does beside requests: its tasks by state, with a button that retries one; and webhooks.
+"""Background work of the server: its tasks by state, with a button that retries one; and webhooks.
 
-May import `model`, `services`, `store` for the states of tasks, and the console's shared modules. Knows no rule: the
-services show tasks to service admins, and webhooks to the metalake's owners.
+May import `model`, `services`, `store` for the states of tasks, and the console's shared modules. Service admins see
+the tasks, and the metalake's owners its webhooks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The list of pipelines, and the page of one: its steps, its runs, and the results of its expectations.
 
-May import `services`, `model` and the console's shared modules. Knows no rule.
+May import `services`, `model` and the console's shared modules. Has no business rules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NEWEST: Final = 2**53
 
 
 class RunLine(msgspec.Struct, frozen=True):
-    """A run of a list. `took_s` is None while it goes on."""
+    """A run in a list. `took_s` is None while it is running."""
 
     id: str
     href: str
@@ -50,7 +50,7 @@ class RunLine(msgspec.Struct, frozen=True):
 
 
 class PipelineLine(msgspec.Struct, frozen=True):
-    """A pipeline of the list with its latest runs, the newest first."""
+    """A pipeline of the list with its latest runs, newest first."""
 
     name: str
     href: str
@@ -166,7 +166,7 @@ async def pipeline_page(page_request: PageRequest) -> Response:
 
 
 class FindingBody(msgspec.Struct, frozen=True):
-    """What a finding says."""
+    """The fields of a finding that the page shows."""
 
     kind: str = ""
     action: str = ""
@@ -178,7 +178,7 @@ class FindingBody(msgspec.Struct, frozen=True):
 
 
 def finding_body(text: str) -> FindingBody:
-    """Decode a finding; one of another form says nothing."""
+    """Decode a finding; a finding of another form has no fields."""
     try:
         return msgspec.json.decode(text, type=FindingBody)
     except msgspec.MsgspecError:
@@ -186,7 +186,7 @@ def finding_body(text: str) -> FindingBody:
 
 
 async def _finding_lines(page_request: PageRequest, metalake: str, *, name: str) -> tuple[FindingLine, ...]:
-    """Return a line for each rule, with its results in the latest runs, the newest first."""
+    """Return a line for each rule, with its results in the latest runs, newest first."""
     findings, _ = await findings_list(
         page_request.ctx, metalake=metalake, pipeline=name, rule="", step="", before=_NEWEST, limit=FINDINGS_READ
     )

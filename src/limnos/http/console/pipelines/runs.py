@@ -1,6 +1,7 @@
-"""The page of a run: time line, steps, findings, what it would publish; and publishing, discarding, cancelling it.
+"""The page of a run: timeline, steps, findings, the changes it would publish; and publishing, discarding, cancelling
+it.
 
-May import `services`, `model`, `names` and the console's shared modules. Knows no rule.
+May import `services`, `model`, `names` and the console's shared modules. Has no business rules.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ OUTPUTS_COMPARED: Final = 50
 
 
 class TimeBar(msgspec.Struct, frozen=True):
-    """The bar of a step on the time line, in pixels."""
+    """The bar of a step on the timeline, in pixels."""
 
     name: str
     words: str
@@ -82,7 +83,7 @@ class FindingRow(msgspec.Struct, frozen=True):
 
 
 class OutputLine(msgspec.Struct, frozen=True):
-    """What publishing would change in a table."""
+    """The change that publishing would make to a table."""
 
     path: str
     href: str
@@ -116,7 +117,7 @@ class RunPage(msgspec.Struct, frozen=True):
 
 
 async def run_page(page_request: PageRequest) -> Response:
-    """Show a run; to the page's script the part that changes while it runs."""
+    """Show a run; for the page's script only the part that changes while it runs."""
     uuid = page_request.request.query("id") or ""
     if not uuid:
         raise BadRequest("Say which run: its id is missing in the address")
@@ -143,7 +144,7 @@ async def _page(page_request: PageRequest, frame: Frame, *, view: RunView) -> Ru
 
 
 def _bars(view: RunView) -> tuple[TimeBar, ...]:
-    """Return the time line: a bar for each step that has begins, to scale from the first to the last moment."""
+    """Return the timeline: a bar for each started step, to scale from the first to the last moment."""
     begins = [step.started_at for step in view.steps if step.started_at is not None]
     start = min([view.run.started_at, *begins])
     ends = [step.ended_at for step in view.steps if step.ended_at is not None]
@@ -186,7 +187,7 @@ def _finding_rows(view: RunView) -> tuple[FindingRow, ...]:
 
 
 async def _outputs(page_request: PageRequest, metalake: str, *, outputs: list[RunOutput]) -> tuple[OutputLine, ...]:
-    """Return what publishing would change, table by table, as far as the caller may load the tables."""
+    """Return the changes that publishing would make, for each table that the caller may load."""
     lines = []
     for output in outputs[:OUTPUTS_COMPARED]:
         address = ObjectAddress(Kind.TABLE, metalake, output.table[0], output.table[1:])
@@ -235,7 +236,7 @@ async def publish(page_request: PageRequest) -> Response:
 
 
 async def discard(page_request: PageRequest) -> Response:
-    """Discard a run that is not published, remove its branches, and go back to it."""
+    """Discard an unpublished run, remove its branches, and go back to it."""
     metalake, uuid = await _run_of(page_request)
     ctx = page_request.ctx
     view = await run_load(ctx, metalake=metalake, uuid=uuid)

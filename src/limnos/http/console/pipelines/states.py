@@ -1,4 +1,4 @@
-"""States of runs and steps: each with a word, a shape and a colour. Graphs of steps.
+"""States of runs and steps, each with a label, a shape and a colour; and graphs of steps.
 
 May import `model` and the console's shared modules. Pure.
 """
@@ -32,7 +32,7 @@ def state_chip(state: str) -> Chip:
 
 
 def reads_of(step: RunStepState) -> list[str]:
-    """Return what a step reads; nothing if its report has another form."""
+    """Return the inputs of a step; empty if its report has another form."""
     try:
         return msgspec.json.decode(step.reads, type=list[str])
     except msgspec.MsgspecError:
@@ -40,7 +40,7 @@ def reads_of(step: RunStepState) -> list[str]:
 
 
 def steps_picture(steps: Sequence[RunStepState]) -> GraphPicture:
-    """Return the picture of the steps of a run: from what makes a table to what reads it."""
+    """Return the picture of a run's steps, with lines from the producers of tables to their readers."""
     makers = {name: step.name for step in steps for name in (step.output, step.name) if name}
     edges = [
         (makers[read], step.name)

@@ -1,4 +1,4 @@
-"""The comparison of two snapshots of a table: what changed in its columns, and in the counts of its summary.
+"""The comparison of two snapshots of a table: differences in its columns, and in the counts of its summary.
 
 May import the console's shared modules. Pure: it compares two parts of the metadata that the caller already sees.
 """
@@ -33,7 +33,7 @@ _COUNTS: Final = (
 
 
 def compare_part(page_request: PageRequest, address: ObjectAddress, *, metadata: MetadataPart) -> TabPart:
-    """Return the form that chooses two snapshots, and their differences if the address names two."""
+    """Return the form that selects two snapshots, and their differences if the address names two."""
     newest = sorted(metadata.snapshots, key=lambda each: (each.timestamp_ms, each.sequence_number), reverse=True)
     if len(newest) < 2:
         return TabPart()

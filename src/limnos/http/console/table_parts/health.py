@@ -1,7 +1,7 @@
-"""The tab about a table's maintenance: what is due, why it is or is not done, what was done; statistics; and a form.
+"""The tab about a table's maintenance: findings with their reasons, past operations, statistics, and a form.
 
-May import `model`, `names`, `services` and the console's shared modules. Knows no rule. Callers who may not maintain
-the table see its statistics alone.
+May import `model`, `names`, `services` and the console's shared modules. Has no business rules. Callers who may not
+maintain the table see only its statistics.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _LOOKS: Final = {
 
 
 async def health_tab(page_request: PageRequest, address: ObjectAddress) -> TabPart:
-    """Explain what a table needs, and list what was done. A refusal is shown on the page."""
+    """Show the table's findings and past operations. A refusal is shown on the page."""
     statistics = await _statistics(page_request, address)
     try:
         report = await table_explain(page_request.ctx, address.scope, path=address.levels)
@@ -147,7 +147,7 @@ def _done(report: TableReport) -> Sheet:
 
 
 def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:
-    """Return the orphan files that wait or were deleted; nothing before the first check."""
+    """Return the orphan files that wait for deletion or were deleted; empty before the first check."""
     if report.check is None:
         return ()
     columns = (SheetColumn("File", is_code=True), SheetColumn("Size", is_number=True), SheetColumn("First seen"))
@@ -160,7 +160,7 @@ def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:
 
 
 async def _statistics(page_request: PageRequest, address: ObjectAddress) -> tuple[Sheet, ...]:
-    """Return the statistics that programs have reported about the table; nothing if there are none."""
+    """Return the statistics that programs have reported about the table; empty if there are none."""
     path = (address.catalog, *address.levels)
     name = render_full_name(Kind.TABLE, path, codec=codec_for(page_request.ctx.services.defaults))
     statistics = await statistics_list(page_request.ctx, AttachmentTarget(address.metalake, Kind.TABLE, name))
@@ -182,7 +182,7 @@ def _form(page_request: PageRequest, address: ObjectAddress) -> FormView:
 
 
 async def maintain(page_request: PageRequest) -> Response:
-    """Ask for an operation on a table in the caller's name, and go back to the tab."""
+    """Request an operation on a table in the caller's name, and go back to the tab."""
     address = parse_address(page_request.request.params)
     operation = (await page_request.form()).get("operation", "")
     start = _REQUESTS.get(operation)

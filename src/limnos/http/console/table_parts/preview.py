@@ -1,6 +1,6 @@
 """The tab with the first rows of a table.
 
-May import `services`, `model` and the console's shared modules. Knows no rule: the service applies filters and masks.
+May import `services`, `model` and the console's shared modules. The service applies row filters and masks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PreviewTab(msgspec.Struct, frozen=True):
 
 
 async def preview_tab(page_request: PageRequest, address: ObjectAddress) -> PreviewTab:
-    """Read the first rows of a table. A refusal or a failure of storage is shown on the page."""
+    """Show the first rows of a table. A refusal or a failure of storage is shown on the page."""
     try:
         preview = await table_preview(
             page_request.ctx, address.scope, path=address.levels, preview_request=PreviewRequest(ROWS)

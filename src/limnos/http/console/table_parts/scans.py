@@ -1,7 +1,7 @@
 """The tab with the reports that engines sent about their scans and commits of a table.
 
-May import `services`, `model` and the console's shared modules. Knows no rule: reports tell of other users' queries, so
-the service shows them to those who may change the table.
+May import `services`, `model` and the console's shared modules. Reports reveal other users' queries, so the service
+shows them to users who may change the table.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ async def _reports(page_request: PageRequest, address: ObjectAddress, *, kind: s
 
 
 def _decoded(body: bytes) -> _Report:
-    """Decode a report; the parts that an engine wrote in another form are left out."""
+    """Decode a report; parts that an engine wrote in another form are omitted."""
     try:
         return msgspec.json.decode(body, type=_Report)
     except msgspec.MsgspecError:

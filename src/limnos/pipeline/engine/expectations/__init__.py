@@ -1,7 +1,7 @@
 """Expectations of a step: row rules, counted during the write, and table rules, queried on the branch.
 
-Job: the runner's interface to expectations. `RowRules` observes a write, or divides staged rows. `table_findings`
-queries the written branch. `has_failed_expectation` decides whether the findings forbid publishing.
+The runner's interface to expectations. `RowRules` observes a write, or splits staged rows. `table_findings` queries the
+written branch. `has_failed_expectation` decides whether the findings forbid publishing.
 """
 
 from __future__ import annotations

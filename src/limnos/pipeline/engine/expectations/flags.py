@@ -1,8 +1,8 @@
 """Conditions of row rules as boolean columns: true if the row satisfies the rule.
 
-Job: evaluate the declared conditions beside the rows, and derive counts, samples and names of broken rules from them. A
+Evaluates the declared conditions for each row, and derives counts, samples and names of broken rules from them. A
 condition that Spark rejects is refused with its position. A NULL condition counts as broken. May import `declaration`,
-`model` and PySpark; it must not know what happens to the rows.
+`model` and PySpark; it must not know the further use of the rows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RuleFlags:
     def counts(self) -> list[Column]:
         """Return aggregates over flagged rows: the number of rows, and of rows that break each rule.
 
-        Rules with the actions fail and warn count only rows that stay in the table, without dropped and quarantined
+        Rules with the actions fail and warn count only rows that are written to the table, not dropped and quarantined
         rows.
         """
         stays = self.accepted_rows()
@@ -77,11 +77,11 @@ class RuleFlags:
         return counts
 
     def accepted_rows(self) -> Column:
-        """Return the condition that a flagged row goes into the table."""
+        """Return the condition that a flagged row is written to the table."""
         return _all(self.of(ExpectationAction.DROP, ExpectationAction.QUARANTINE))
 
     def set_aside(self) -> Column:
-        """Return the condition that a flagged row goes into quarantine: it breaks a rule with that action."""
+        """Return the condition that a flagged row is written to quarantine: it breaks a rule with that action."""
         return ~_all(self.of(ExpectationAction.QUARANTINE))
 
     def broken_names(self) -> Column:
@@ -103,7 +103,7 @@ class RuleFlags:
     def _select(self, frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
         """Add the conditions' results to the rows.
 
-        Each condition is on lines of its own, so that Spark reports correct positions.
+        Each condition is on separate lines, so that Spark reports correct positions.
         """
         flags = (f"(\n{_braces(rule.condition or '')}\n) AS `{self.names[self.rules.index(rule)]}`" for rule in rules)
         text = f"SELECT *, {', '.join(flags)} FROM {{limnos_rows}}"

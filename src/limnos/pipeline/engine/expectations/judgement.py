@@ -1,7 +1,7 @@
 """Findings from counts: whether a rule holds within its tolerance, with a sentence for people.
 
-Job: compare the share of broken rows with the tolerated share. May import `declaration` and `outcomes`; pure: it must
-not know of Spark.
+Compares the share of broken rows with the tolerated share. May import `declaration` and `outcomes`; pure: it must not
+know of Spark.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def is_within_tolerance(rule: Expectation, *, broken: int, checked: int) -> bool
     """Return whether at most the tolerated share of the rows is broken.
 
     Dropped and quarantined rows are not published, so for those actions a share of zero means no limit. The share is
-    compared as the written decimal: 29 of 100 rows are exactly 0.29, which a binary float is not.
+    compared in decimal: 29 of 100 rows are exactly 0.29, which a binary float cannot represent.
     """
     if rule.action in (ExpectationAction.DROP, ExpectationAction.QUARANTINE) and not rule.tolerated:
         return True

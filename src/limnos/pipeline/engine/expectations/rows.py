@@ -3,7 +3,7 @@
 Job: evaluate all row rules of a step in one pass. If rows are only counted (fail, warn), Spark's `observe` counts them
 inside the write. A separate count could see other rows if the source is not deterministic. If rows are dropped or
 quarantined, they are staged first, so that both writes see the same rows. May import `model` and PySpark; it must not
-know of branches, nor how a step writes.
+know branches or how a step writes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from limnos.pipeline.outcomes import ExpectationFinding
 RULE_COLUMN, RUN_COLUMN, AT_COLUMN = "_rule", "_run", "_at"
 """Columns of a quarantine table beyond the step's own: names of the broken rules, the run's id, and its time."""
 _OBSERVED_WITHIN_S = 30.0
-"""Seconds to wait for observed counts.
+"""The time to wait for observed counts, in seconds.
 
 Spark reports them after the write by an event queue, and drops them if it is full.
 """
@@ -45,7 +45,7 @@ class RowRules:
 
     @property
     def need_stage(self) -> bool:
-        """Whether rules take rows out, so that `staged` must be used instead of `watched`."""
+        """Whether rules remove rows, so that `staged` must be used instead of `watched`."""
         return bool(self._flags.of(ExpectationAction.DROP, ExpectationAction.QUARANTINE))
 
     @property
@@ -61,7 +61,7 @@ class RowRules:
     def watched(self, frame: DataFrame) -> tuple[DataFrame, RuleCounts]:
         """Return `frame` to be written exactly once, and the counts that this write fills.
 
-        Raises BadRequest, before anything is written, if a rule is rejected or takes rows out.
+        Raises BadRequest, before anything is written, if a rule is rejected or removes rows.
         """
         if self.need_stage:
             raise BadRequest(f"Step {self._step.name} takes rows out: its rows must be staged before they are written.")
@@ -74,7 +74,7 @@ class RowRules:
     def staged(self, frame: DataFrame, *, run: str, at: datetime) -> StagedRows:
         """Compute `frame` once, and return the rows for the table and those for its quarantine table.
 
-        `run` and `at` are the run's id and time, which are written beside each quarantined row. The caller must release
+        `run` and `at` are the run's id and time, which are written with each quarantined row. The caller must release
         the result.
         """
         if self.quarantine:
@@ -154,7 +154,7 @@ class RuleCounts:
         return self._judged(counts, flagged)
 
     def of_flagged(self, frame: DataFrame) -> tuple[ExpectationFinding, ...]:
-        """Return the findings of staged rows, which still have their flag columns."""
+        """Return the findings of staged rows, which have flag columns."""
         counts = read_observation(self._observation) if self._observation is not None else None
         whole = frame.count()
         if counts is None or counts[ROWS] != whole:

@@ -2,8 +2,7 @@
 
 Job: the rules unique, not null, references, rows between, fresh, no fewer rows than before, and queries that must
 return nothing. Rules that one aggregation can answer share it; others need a count by keys, a join or a query each. May
-import `declaration`, `model` and PySpark. It must not know which branch or snapshot a name stands for: `reads` returns
-it.
+import `declaration`, `model` and PySpark. Must not know the branch or snapshot of a name: `reads` returns it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,9 @@ from limnos.pipeline.outcomes import ExpectationFinding
 from limnos.pipeline.problems import InvalidQuery
 
 Reads = Callable[[Parts], str]
-"""What stands for a table's name in the FROM of a query: its branch of this run, or its pinned snapshot."""
+"""A function that returns the text to use for a table in the FROM of a query: its branch of this run, or its pinned
+snapshot.
+"""
 
 _ROWS = "rows"
 _SHARED = (RuleKind.NOT_NULL, RuleKind.ROWS, RuleKind.FRESH, RuleKind.NO_FEWER_ROWS)
@@ -36,7 +37,7 @@ _SHARED = (RuleKind.NOT_NULL, RuleKind.ROWS, RuleKind.FRESH, RuleKind.NO_FEWER_R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RuleContext:
-    """The inputs of a rule's evaluation other than the rule itself."""
+    """The inputs of a rule's evaluation except the rule itself."""
 
     spark: SparkSession
     step: StepDeclaration
@@ -61,7 +62,7 @@ def table_findings(
     Args:
         spark: The session.
         step: The step, with its expectations.
-        reads: Returns the SQL that stands for a table, including the step's own (its branch).
+        reads: Returns the SQL to use for a table, including the step's own (its branch).
         run_at: The run's time.
         rows_before: Number of rows of the published table; None if it is new.
         parameters: The run's parameters, for queries.
@@ -106,7 +107,7 @@ class _SharedCounts:
 
     @property
     def own(self) -> float | None:
-        """The value of this rule's column; None if it is NULL."""
+        """The value of this rule's column; None for NULL."""
         row: float | None = self.row[self.name]
         return row
 
@@ -134,7 +135,7 @@ def _shared_column(rule: Expectation) -> Column:
 
 
 def _unique(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
-    """Rows with NULL in a column are never duplicates, because NULL equals nothing."""
+    """Evaluate UNIQUE. Rows with NULL in a column are never duplicates, because NULL equals nothing."""
     result = key_counts(context.table, rule.columns)
     again = result.known - result.distinct
     return finding(

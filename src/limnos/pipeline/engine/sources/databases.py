@@ -1,10 +1,10 @@
 """Tables and queries of databases, by JDBC.
 
-Job: open a declared source with its driver, in one piece or in partitions by a column. The password comes from the
+Opens a declared source with its driver, in one query or in partitions by a column. The password comes from the
 environment and is passed to Spark as an option; no file, plan, log or process list contains it. May import this room,
-`spark`, `model` and PySpark; it must not know of Limnos tables.
+`spark`, `model` and PySpark. Must not know Limnos tables.
 
-Nothing pins a database: it is read at its current state. Several connections read the partitions, each in its own
+A database cannot be pinned: it is read in its current state. Several connections read the partitions, each in its own
 transaction.
 """
 
@@ -35,7 +35,7 @@ _TALKATIVE = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 _FETCH_ROWS = "10000"
 _WHOLE_BECAUSE = "a database is read as it is"
 _ADDED: set[tuple[str, str]] = set()
-"""Archives already given to a Spark application, by its id."""
+"""The archives already added to a Spark application, by its id."""
 
 
 def database_frame(request: SourceReadRequest, jdbc: Jdbc) -> SourceRead:
@@ -156,7 +156,7 @@ def _partitions(
 
 
 def _driver_error_line(error: PySparkException | Py4JJavaError, options: Mapping[str, str]) -> str:
-    """Return the error's first line, with the password masked in case the driver repeats it."""
+    """Return the error's first line, with the password masked if the driver repeats it."""
     first = first_line(error)
     password = options.get("password")
     return first.replace(password, "***") if password else first

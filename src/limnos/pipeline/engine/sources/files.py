@@ -1,9 +1,9 @@
 """Sources of files: CSV, JSON, Parquet, ORC and text, with malformed rows separated.
 
-Job: open exactly the files that a run reads. An undeclared schema is inferred once and kept with the run; a later
-change of the files' schema is an error. Malformed rows are found by Spark's permissive mode with every column parsed,
-because Spark does not notice errors in columns that a query does not need. May import this room, `model` and PySpark;
-it must not know of tables.
+Opens exactly the files that a run reads. An undeclared schema is inferred once and kept with the run; a later change of
+the files' schema is an error. Malformed rows are found by Spark's permissive mode with every column parsed, because
+Spark does not notice errors in columns that a query does not need. May import this room, `model` and PySpark. Must not
+know tables.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _Reader = TypeVar("_Reader", "DataFrameReader", "DataStreamReader")
 
 FORMATS = ("csv", "json", "parquet", "orc", "text")
 _TEXTUAL = ("csv", "json")
-"""Formats whose rows can be malformed."""
+"""The formats that may have malformed rows."""
 _OURS = ("mode", "columnNameOfCorruptRecord", "badRecordsPath", "basePath", "enforceSchema", "mergeSchema", "schema")
 _ACTIONS = {
     MalformedRowPolicy.FAIL: ExpectationAction.FAIL,
@@ -118,7 +118,7 @@ def _check(request: SourceReadRequest, files: Files) -> None:
 
 
 def _pinned_files(request: SourceReadRequest, states: tuple[SourceFileState, ...]) -> tuple[SourceFileState, ...]:
-    """Return the files that this run has already read, if it has. Later files wait for the next run."""
+    """Return the files that this run has already read, if any. Later files are read by the next run."""
     pinned = read(request.pinned.fingerprint) if request.pinned else None
     if pinned is None:
         return states
@@ -150,7 +150,7 @@ def _schema(
     path: str,
     fingerprint: FilesFingerprint | None,
 ) -> tuple[StructType, bool]:
-    """Return the schema to read with, and whether it was inferred and must be kept."""
+    """Return the schema for the read, and whether it was inferred and must be kept."""
     if files.format == "text":
         return StructType().add("value", StringType()), False
     if files.schema is not None:
@@ -255,7 +255,7 @@ def _header_options(files: Files) -> Mapping[str, str]:
 def _part_malformed(
     request: SourceReadRequest, files: Files, *, reader: DataFrameReader, schema: StructType, paths: list[str]
 ) -> tuple[DataFrame, MalformedRows]:
-    """Separate the rows that fit the schema from malformed rows, with their text and file."""
+    """Split the rows into those that fit the schema and malformed rows, with their text and file."""
     parsed = permissive(files, reader, schema=schema).load(paths)
     parsed = parsed.select("*", F.col("_metadata.file_path").alias(FILE))
     observation = Observation()

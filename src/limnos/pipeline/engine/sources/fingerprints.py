@@ -1,8 +1,8 @@
-"""Fingerprints of lists of files: which files a run has read, in few bytes.
+"""Fingerprints of lists of files: a short record of the files that a run has read.
 
-Job: turn a list of files into a text for the run's record and the table's snapshot, and find new files by comparing two
+Converts a list of files to a text for the run's record and the table's snapshot, and finds new files by comparing two
 fingerprints. If a file changed after it was read, all files must be read again, because its old rows in the table
-cannot be identified. Pure: may import the standard library only; knows nothing of Spark nor of who lists.
+cannot be identified. Pure: may import the standard library only.
 
 Up to `EACH_MAX` files have an entry each, of eight bytes: four of the path's digest, four of path, size and time. For
 more files only the newest time and a digest of all are kept. New files are then those with later times, if the others
@@ -41,7 +41,9 @@ class FilesFingerprint:
     each: bytes | None
     schema: str | None = field(default=None)
     content: str | None = field(default=None)
-    """Digest of the files' content, if they are local and small; otherwise names, sizes and times must suffice."""
+    """The digest of the files' content, if they are local and small; otherwise only names, sizes and times are
+    compared.
+    """
 
     def text(self) -> str:
         """Return the fingerprint as compact, deterministic JSON."""
@@ -57,7 +59,7 @@ class FilesFingerprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFiles:
-    """Files to read: the new ones, or all for a reason."""
+    """The files to read: the new ones, or all with the reason."""
 
     files: tuple[SourceFileState, ...]
     whole_because: str | None = None
@@ -103,7 +105,7 @@ def is_same(before: FilesFingerprint, now: FilesFingerprint) -> bool:
 
 
 def new_since(files: Sequence[SourceFileState], before: FilesFingerprint | None) -> NewFiles:
-    """Return the files that are not in `before`. Removed files do not matter, because their rows were already read."""
+    """Return the files that are not in `before`. Removed files are ignored, because their rows were already read."""
     if before is None:
         return NewFiles(files=tuple(files), whole_because="nothing was read before")
     if before.each is not None:

@@ -1,9 +1,9 @@
 """Python functions as sources: they yield Arrow batches or return a DataFrame.
 
-Job: call the declared function and stage its rows. A function with an argument `spark` is called in the driver and
-returns a DataFrame. Any other function yields Arrow batches. It runs in one task of an executor, batch by batch, so no
-rows pass through the driver; its imports must be installed there. Rows are staged, because a second call may return
-others. May import this room, `model` and PySpark.
+Calls the declared function and stages its rows. A function with an argument `spark` is called in the driver and returns
+a DataFrame. Any other function yields Arrow batches. It runs in one task of an executor, batch by batch, so no rows
+pass through the driver; its imports must be installed there. Rows are staged, because a second call may return
+different ones. May import this room, `model` and PySpark.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Listing of files: the files that a URL or pattern matches, and their paths for Spark.
 
-Job: list files by Spark itself, so that every file system of Spark works, also over Spark Connect. May import `values`,
-`fingerprints`, `model` and PySpark; it must not know formats.
+Lists files through Spark, so that every file system of Spark works, also over Spark Connect. May import `values`,
+`fingerprints`, `model` and PySpark. Must not know formats.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from limnos.pipeline.engine.sources.values import SourceReadRequest, first_line
 LISTING_OPTIONS = ("recursiveFileLookup", "pathGlobFilter", "modifiedBefore", "modifiedAfter")
 """Options of Spark that select files. They do not affect how files are read."""
 CONTENT_BYTES_MAX = 16 * 1024 * 1024
-"""Up to this total size the content of local files is digested, to detect an edit that keeps size and time."""
+"""The total size up to which the content of local files is digested, in bytes, to detect an edit that keeps size and
+time.
+"""
 _GLOB = re.compile(r"[\\\[\]{}*?]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _SECRET = re.compile(r"//[^/@]*@")

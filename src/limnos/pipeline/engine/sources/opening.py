@@ -1,6 +1,6 @@
 """The common entry point to sources of all kinds.
 
-Job: choose the reader by the declared kind. May import this room's values and readers, and PySpark.
+Selects the reader by the declared kind. May import this room's values and readers, and PySpark.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def frame_of(
         spark: The session.
         source: The declared source.
         parameters: The pipeline's parameters, with `run_id` and `run_at`.
-        pinned: The state that this run has already read, to be read again exactly.
+        pinned: The state that this run has already read, which is read again.
         before: The state that the last published run read. An inferred schema is compared with the one kept there;
             without `before` it is inferred.
-        incremental: Read only what is new since `before`.
-        directory: Where relative paths begin.
-        watched: The step writes the frame unchanged and once, so malformed rows are counted during the write. Otherwise
-            a separate query counts them.
+        incremental: Whether to read only new data since `before`.
+        directory: The base directory of relative paths.
+        watched: Whether the step writes the frame unchanged and once, so that malformed rows are counted during the
+            write. Otherwise a separate query counts them.
         checkpoints: URL of a directory for the progress of streams.
 
     Raises:
@@ -74,7 +74,7 @@ def frame_of(
 def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin, directory: Path | None) -> bool | None:
     """Return whether a source's content has changed since a run read it; None for databases and functions.
 
-    A table is pinned by its snapshot and a stream has its own progress, so neither changes for a run that has read it.
+    A table is pinned by its snapshot and a stream has its own progress, so neither can change during a run.
     """
     if isinstance(source.kind, (Jdbc, PythonSource)):
         return None
@@ -88,7 +88,7 @@ def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin,
 
 
 def _table_frame(request: SourceReadRequest, kind: TableSource) -> SourceRead:
-    """Read a table at the run's pinned snapshot. Views and unpinned tables are read at their current state."""
+    """Read a table at the run's pinned snapshot. Views and unpinned tables are read in their current state."""
     name = quote_identifier(kind.table)
     pin = request.pinned or ReadPin(name=request.source.name, table=kind.table)
     at = "" if pin.snapshot is None else f" VERSION AS OF {pin.snapshot}"

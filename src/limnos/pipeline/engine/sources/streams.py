@@ -1,9 +1,9 @@
 """Streams: new data of files, an Iceberg table or Kafka since the last published run.
 
-Job: run Spark's Structured Streaming with `availableNow`, stage each batch, and return all as one frame. The progress
-is kept in a checkpoint directory. Each read copies the checkpoint of the last published run to a new name, and the pin
-has that name. So a discarded run consumes nothing, and a restored table continues from its own state. Each step that
-reads a stream has its own progress. May import this room, `model` and PySpark; it must not know who publishes.
+Runs Spark's Structured Streaming with `availableNow`, stages each batch, and returns all as one frame. The progress is
+kept in a checkpoint directory. Each read copies the checkpoint of the last published run to a new name, and the pin has
+that name. So a discarded run consumes nothing, and a restored table continues from its own state. Each step that reads
+a stream has its own progress. May import this room, `model` and PySpark. Must not know publishing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.outcomes import ReadPin
 
 _KEPT_MS = 8 * 86_400_000
-"""Milliseconds after which checkpoints of discarded runs are removed. Branches of runs are kept a day less."""
+"""How long checkpoints of discarded runs are kept, in milliseconds. Branches of runs are kept a day less."""
 _ENV = "_env"
 
 
@@ -79,7 +79,7 @@ def _read(
 
 
 def _streaming(request: SourceReadRequest, stream: Stream, *, stored_schema: object) -> tuple[object, DataFrame]:
-    """Return the inferred schema to keep (None if declared), and the stream."""
+    """Return the stream, and the inferred schema to keep (None if it is declared)."""
     try:
         if stream.files is not None:
             path = locate_path(request, stream.files.path)

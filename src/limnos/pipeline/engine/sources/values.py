@@ -1,7 +1,7 @@
 """Requests and results of reading a source.
 
-Job: values that all readers of sources share. May import this room's values, `model` and PySpark's types; it must not
-know how anything is read.
+The common values of all readers of sources. May import this room's values, `model` and PySpark's types. Must not know
+how sources are read.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ TEXT_COLUMN, FILE_COLUMN, SOURCE_COLUMN = "_text", "_file", "_source"
 
 
 class SourceFailed(BadRequest):
-    """A source cannot be read as declared: it is missing, has another schema, or lacks a setting."""
+    """Raised if a source cannot be read as declared: it is missing, has another schema, or lacks a setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReadRequest:
-    """The arguments for opening a source in one step: the state to read again, or that of the last publication."""
+    """The arguments for opening a source in one step: the state to read again, or that of the last published run."""
 
     spark: SparkSession
     source: DeclaredSource
@@ -41,7 +41,7 @@ class SourceReadRequest:
     incremental: bool
     directory: Path | None
     watched: bool
-    """The frame is read exactly once, by the step's write, so rows can be counted during it."""
+    """Whether the frame is read exactly once, by the step's write, so that rows can be counted during it."""
     checkpoints: str | None
     """URL of a directory for the progress of streams."""
 
@@ -71,18 +71,18 @@ class MalformedRows:
     """Columns `_text`, `_file`, `_source`, and `_run` and `_at` of the run. They are written if `keep` is set."""
     keep: bool
     findings: Callable[[], tuple[ExpectationFinding, ...]] = field(compare=False)
-    """Returns one finding. If rows are counted during the write, call it after the write."""
+    """A function that returns one finding. If rows are counted during the write, call it after the write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRead:
-    """An opened source. Nothing is read yet except file names and schemas."""
+    """An opened source. So far only file names and schemas were read."""
 
     frame: DataFrame
     pin: ReadPin
     malformed: MalformedRows | None = None
     release: Callable[[], None] = field(default=lambda: None, compare=False)
-    """Called when the frame is no longer needed."""
+    """A function to call when the frame is no longer needed."""
 
 
 def first_line(error: PySparkException | Py4JJavaError) -> str:

@@ -1,7 +1,8 @@
-"""References: the files that a table's metadata names, and names in other tables' metadata of a table's files.
+"""References: reads the files that a table's metadata names, and finds other tables whose metadata names a table's
+files.
 
-May import the rooms below and `formats.maintenance`. Must not know what is done with them. Manifests are read in the
-server's file threads and decoded by offloaded work, in parts of bounded size.
+May import the rooms below and `formats.maintenance`. Must not know their use. Manifests are read in the server's file
+threads and decoded by offloaded work, in parts of bounded size.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.maintenance")
 MANIFEST_BYTES_MAX: Final = 256 << 20
-"""The largest manifest or manifest list that is read."""
+"""The maximum size of a manifest or manifest list that is read, in bytes."""
 _PART_BYTES: Final = 4 << 20
 _PAGE: Final = 64
 _KNOWN_MAX: Final = 500_000
@@ -101,7 +102,7 @@ async def _parts(files: MaintainedFiles, locations: Sequence[str]) -> AsyncItera
 class ForeignReferences:
     """Finds tables whose metadata names files below other tables' locations.
 
-    A manifest never changes. So one that names files of its own table alone is read once.
+    A manifest never changes. So a manifest that names only files of its own table is read once.
     """
 
     def __init__(self) -> None:
@@ -132,7 +133,7 @@ class ForeignReferences:
         return named
 
     async def _of_table(self, services: NodeServices, node_id: int, *, prefixes: Mapping[int, str]) -> set[int]:
-        """Return the tables other than itself below whose locations a table's metadata names files."""
+        """Return the other tables below whose locations a table's metadata names files."""
         document = await services.gate.look_up(lambda: document_read(node_id))
         files = None if document is None else await maintained_files(services, document)
         if document is None or files is None:
@@ -187,7 +188,10 @@ class _TableScan:
         return names
 
     def _all_own(self, locations: Sequence[str]) -> bool:
-        """Note the tables below whose locations some files lie. Returns whether all lie below the own location."""
+        """Record the tables below whose locations some files lie.
+
+        Returns whether all files lie below the own location.
+        """
         is_own = True
         for location in locations:
             try:

@@ -1,10 +1,10 @@
-"""Removal of orphan files of one table: marks files, lets all nodes learn of it, decides again, and deletes.
+"""Removal of orphan files of one table: marks files, waits until all nodes know the marks, searches again, and deletes.
 
 May import the rooms below. Must not know which tables are due. A file is marked first, and from then on no commit of
 the table may name it (`services.iceberg.orphan_fence`). After `FENCE_WAIT_S` every node knows the mark. Only then the
-table is searched again, and only what is an orphan still is deleted. A process that is killed leaves marked files: the
-next removal decides about them anew. The row of a file and its line of audit are written after the deletion, so that
-each deleted file has one.
+table is searched again, and files that are still orphans are deleted. A killed process leaves marked files: the next
+removal decides on them again. The row of a file and its audit line are written after the deletion, so that each deleted
+file has one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.maintenance")
 AT_ONCE: Final = 100
-"""How many files are deleted before their rows and lines of audit are written."""
+"""The number of files that are deleted before their rows and audit lines are written."""
 ACTION: Final = "remove_orphan_file"
 NO_METADATA: Final = "no snapshot and no metadata of the table names it"
 
@@ -52,7 +52,7 @@ class OrphansMark(msgspec.Struct, frozen=True):
 
 
 class RemovalAccount(NamedTuple):
-    """In whose name files are deleted, for the audit."""
+    """The user on whose behalf files are deleted, for the audit."""
 
     actor: str
     request_id: str
@@ -62,7 +62,7 @@ class RemovalAccount(NamedTuple):
 
 
 class RemovalResult(NamedTuple):
-    """How many files were deleted and their bytes, and why others were not."""
+    """The result of a removal: the number and bytes of deleted files, and the reasons why others were kept."""
 
     files: int = 0
     bytes: int = 0
@@ -89,7 +89,7 @@ async def orphans_mark(request: ActingRequest, names: Sequence[str], *, reason: 
 
 
 def mark_files(tx: Tx, permit: Permit[OrphansMark]) -> RemovalAccount:
-    """Mark files. Returns in whose name."""
+    """Mark files. Returns the user on whose behalf they are deleted."""
     command = permit.command
     table = tx.nodes.confirm(command.table)
     tx.orphan_files.mark(table.id, command.names, state=REMOVING, reason=command.reason)
@@ -107,7 +107,7 @@ class OrphanRemoval:
         self.account = account
 
     async def run(self) -> RemovalResult:
-        """Decide again about the marked files, and delete those that are orphans still.
+        """Search again for the marked files, and delete those that are still orphans.
 
         Call it `FENCE_WAIT_S` after they were marked. Raises StorageFailed, ServiceUnavailable.
         """
@@ -139,7 +139,7 @@ class OrphanRemoval:
     async def _delete(
         self, rows: Sequence[OrphanFileRow], search: TableSearch, *, table_files: MaintainedFiles
     ) -> RemovalResult:
-        """Delete marked files that the search found again and unchanged, and record those that are gone already."""
+        """Delete marked files that the search found again and unchanged, and record those that no longer exist."""
         candidates = {each.name: each for each in search.candidates}
         same = [
             row
@@ -190,7 +190,7 @@ class OrphanRemoval:
 
 
 def audit_text(context: AuditContext, row: OrphanFileRow) -> str:
-    """Return the encoded context of the line of audit of a deleted file."""
+    """Return the encoded context for the audit line of a deleted file."""
     known = next((right for right in context.rights if right.object_id == row.node_id), None)
     right = (
         AuditedDecision(ACTION, row.node_id, "table", "")

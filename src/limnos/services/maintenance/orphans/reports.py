@@ -1,4 +1,5 @@
-"""Reports about the orphan files of a table: what the last check found, what was deleted, and why not.
+"""Reports about the orphan files of a table: the findings of the last check, the deleted files, and the reasons for
+kept ones.
 
 May import the rooms below. Must not know any wire format. Callers have decided that the reader may maintain the table.
 """
@@ -36,19 +37,19 @@ class OrphanReport(NamedTuple):
     """The orphan files of one table."""
 
     removal: str
-    """Whether files are removed, and if not, why."""
+    """Whether files are removed, or the reason why not."""
     age_ms: int | None
     """How long a file must have been an orphan; None if nothing is removed."""
     check: OrphanCheckRow | None
     """The last check; None before the first one."""
     files: tuple[OrphanFileRow, ...]
-    """Candidates and files that are being deleted, the longest waiting first, at most `FILES_SHOWN`."""
+    """Candidates and files that are being deleted, oldest first, at most `FILES_SHOWN`."""
     removed: tuple[OrphanFileRow, ...]
-    """Files that were deleted in the last 30 days, the last ones first, at most `FILES_SHOWN`."""
+    """Files that were deleted in the last 30 days, newest first, at most `FILES_SHOWN`."""
 
 
 async def orphans_report(ctx: Context, node_id: int, *, policies: Mapping[str, EffectivePolicy]) -> OrphanReport:
-    """Return what is known about the orphan files of a table."""
+    """Return the report about the orphan files of a table."""
     policy = policies.get(ORPHAN_FILE_REMOVAL)
     terms = orphan_terms(ctx.services, policy)
     check = await ctx.look_up(lambda: orphan_check_read(node_id))
@@ -65,7 +66,7 @@ async def orphans_report(ctx: Context, node_id: int, *, policies: Mapping[str, E
 
 
 async def orphan_findings(ctx: Context, catalog_id: int, *, after: int, limit: int) -> list[FindingRow]:
-    """Return a finding for each of a catalog's tables that have orphan files, by node id, of tables after one."""
+    """Return findings about orphan files of a catalog's tables, by node id, starting after a table."""
     checks = await ctx.look_up(lambda: orphan_checks_page(catalog_id, after=after, limit=limit))
     return [
         FindingRow(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def orphans_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:
-    """Ask for a check of a table. Returns the operation's id; the same one while it has not ended.
+    """Request a check of a table. Returns the operation's id; that of the open operation if there is one.
 
     Raises:
         NotFound: The table is missing.

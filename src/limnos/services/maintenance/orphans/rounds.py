@@ -1,8 +1,8 @@
-"""Rounds of orphan removal: checks tables for orphan files where a policy or setting asks for it, and removes old ones.
+"""Rounds of orphan removal: checks tables for orphan files if a policy or setting enables it, and removes old ones.
 
 May import the rooms below. Must not know any wire format. A file is removed if it was an orphan at checks on different
 days for the stated age, by the store's clock. The time between two checks counts at most `STEP_MAX_MS`, so that a clock
-that jumps does not make files old. The task may be killed anywhere: a check stores what it found in one transaction,
+that jumps does not make files old. The task may be killed at any point: a check stores its findings in one transaction,
 and a removal resumes (`services.maintenance.orphans.removal`).
 """
 
@@ -52,16 +52,16 @@ OFF: Final = "off"
 EVERYWHERE: Final = "all"
 DAY_MS: Final = 86_400_000
 STEP_MAX_MS: Final = 2 * DAY_MS
-"""How much of the time between two checks counts."""
+"""The maximum time between two checks that counts towards a file's age, in milliseconds."""
 RECHECK_MS: Final = DAY_MS - 3_600_000
-"""How long a table with candidates rests between two checks: rounds are not punctual."""
+"""The time between two checks of a table with candidates, in milliseconds: rounds are not punctual."""
 INTERVAL_DAYS: Final = 7
 TABLES_PER_ROUND: Final = 500
 FILES_PER_ROUND: Final = 10_000
 CANDIDATES_MAX: Final = 20_000
-"""How many orphans of one table are remembered; further ones follow when these are gone."""
+"""The maximum number of orphans that are stored for one table; further ones follow when these are deleted."""
 FENCE_WAIT_S: Final = 100.0
-"""How long nodes may need to learn that files are marked: longer than `orphan_fence.KNOWLEDGE_MAX_S`."""
+"""How long nodes may need to learn that files are marked, in seconds: longer than `orphan_fence.KNOWLEDGE_MAX_S`."""
 _PAGE: Final = 64
 CHECKS = Counter(
     "limnos_maintenance_orphan_checks_total", "Checks of tables for orphan files, by outcome.", ("outcome",)
@@ -69,7 +69,9 @@ CHECKS = Counter(
 
 
 class OrphanTerms(NamedTuple):
-    """How a table is treated: by which policy, the age of files, the time between checks, and whether files go."""
+    """The terms of orphan removal for a table: the policy, the age of files, the time between checks, and whether files
+    are deleted.
+    """
 
     policy: EffectivePolicy | None
     age_ms: int
@@ -78,7 +80,7 @@ class OrphanTerms(NamedTuple):
 
 
 class MarkedTable(NamedTuple):
-    """A table with marked files, and in whose name they are deleted."""
+    """A table with marked files, and the user on whose behalf they are deleted."""
 
     node_id: int
     catalog_id: int
@@ -87,7 +89,7 @@ class MarkedTable(NamedTuple):
 
 
 def orphan_terms(services: NodeServices, policy: EffectivePolicy | None) -> OrphanTerms | None:
-    """Return how a table is treated; None if its orphan files stay."""
+    """Return the terms for a table; None if its orphan files are kept."""
     settings = services.defaults.maintenance
     if settings.orphans == OFF or (policy is None and settings.orphans != EVERYWHERE):
         return None
@@ -110,13 +112,13 @@ class OrphanRound:
         self.work = work
         self.services = services
         self.operation = operation
-        """The operation of a request; without one each removal is an operation of its own."""
+        """The operation of a request; if None, each removal is an operation of its own."""
         self.checked = self.files = 0
         self.marked: list[MarkedTable] = []
         self._marked_files = 0
 
     async def run(self, after: int) -> int:
-        """Check tables after one by id, and remove what is due. Returns where the next round begins."""
+        """Check tables after a given one by id, and remove old orphans. Returns where the next round begins."""
         look_up = self.services.gate.look_up
         policies = await look_up(policies_load)
         resumed = await look_up(marked_tables_read)
@@ -168,7 +170,7 @@ class OrphanRound:
     async def check(
         self, request: ActingRequest, *, node_id: int, catalog_id: int, terms: OrphanTerms, user: str
     ) -> OrphanCheckRow:
-        """Check one table in a user's name, store what was found, and mark what may be removed.
+        """Check one table on behalf of a user, store the findings, and mark the files that may be removed.
 
         Raises NotFound, PermissionDenied, UnsupportedOperation, StorageFailed, ServiceUnavailable.
         """
@@ -187,7 +189,7 @@ class OrphanRound:
         return row
 
     async def _mark(self, request: ActingRequest, table: MarkedTable, *, age_ms: int) -> None:
-        """Mark the files of a table that have waited long enough."""
+        """Mark the files of a table that have been orphans for long enough."""
         now_ms = self.services.store.time.now_ms()
         rows = await self.services.gate.look_up(lambda: orphan_files_read(table.node_id))
         names = [
@@ -224,7 +226,7 @@ class OrphanRound:
         return results
 
     async def _remove_one(self, table: MarkedTable) -> RemovalResult:
-        """Delete the marked files of a table, under the rights that its user has now."""
+        """Delete the marked files of a table, under the current rights of its user."""
         operation = self.operation
         if operation is None:
             operation = await self.work.submit(
@@ -260,7 +262,9 @@ class OrphanRound:
 
 
 def check_put(tx: Tx, row: OrphanCheckRow) -> None:
-    """Store why a table was not checked. Its candidates stay, and wait no longer for it."""
+    """Store the reason why a table was not checked. Its candidates stay, and this time does not count towards their
+    age.
+    """
     last = tx.orphan_files.check(row.node_id)
     candidates = 0 if last is None else last.candidates
     epoch = tx.epoch() if last is None else last.epoch
@@ -268,10 +272,10 @@ def check_put(tx: Tx, row: OrphanCheckRow) -> None:
 
 
 def check_store(tx: Tx, row: OrphanCheckRow, *, search: TableSearch) -> bool:
-    """Store a check: candidates wait on, new ones begin to wait, others are forgotten.
+    """Store a check: known candidates grow older, new ones are added, others are removed.
 
-    Returns whether the table was checked before in this epoch of the store. After a restore all files wait anew: an
-    older state may name them.
+    Returns whether the table was checked before in this epoch of the store. After a restore the age of all files starts
+    again: an older state may name them.
     """
     files, last = tx.orphan_files, tx.orphan_files.check(row.node_id)
     epoch = tx.epoch()
@@ -300,7 +304,7 @@ def check_store(tx: Tx, row: OrphanCheckRow, *, search: TableSearch) -> bool:
 
 
 def _new(candidates: dict[str, NewOrphan], before: dict[str, OrphanFileRow]) -> Sequence[NewOrphan]:
-    """Return files that were no candidates before, or that changed since."""
+    """Return files that were no candidates before, or have changed since."""
     new = []
     for name, each in candidates.items():
         known = before.get(name)

@@ -1,8 +1,8 @@
 """Search for the orphan files of one table: lists its directories, reads its metadata afterwards, and compares.
 
 May import the rooms below and `formats.maintenance`. Must not know when files are removed. A file that a commit adds
-after the listing is no part of it, and one that it adds before is in the metadata, which is read later. A search that
-is not sure of everything finds nothing and says why.
+after the listing is not in the listing, and a file added before it is in the metadata, which is read later. If anything
+cannot be read, the search finds no orphans and returns the reason.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _NAMED: Final = 3
 class TableSearch(NamedTuple):
     """The result of a search.
 
-    Nothing may be removed if `blocked` says why.
+    If `blocked` has a reason, nothing may be removed.
     """
 
     candidates: tuple[ListedFileState, ...]
     names: frozenset[str]
-    """All listed files."""
+    """The names of all listed files."""
     referenced: int
     snapshots: frozenset[int]
     files: MaintainedFiles | None
@@ -64,7 +64,7 @@ def _blocked(reason: str) -> TableSearch:
 async def orphans_search(work: TaskContext, services: NodeServices, *, node_id: int) -> TableSearch:
     """Search for the orphan files of a table.
 
-    Raises StorageFailed, ServiceUnavailable. Any other doubt is a reason in the result.
+    Raises StorageFailed, ServiceUnavailable. Other failures are reasons in the result.
     """
     look_up = services.gate.look_up
     before = await look_up(lambda: document_read(node_id))
@@ -115,7 +115,7 @@ async def _compare(
 
 
 def _search(beat: Heartbeat, location: str, *, listed: Sequence[FileEntry], references: Sequence[str]) -> OrphanSearch:
-    """Compare by the keys of files. Blocks. Raises BadRequest for a reference that is no location."""
+    """Compare files by their keys. Blocks. Raises BadRequest for a reference that is no location."""
     keys = FileKeys()
     listing = {}
     for number, each in enumerate(listed):
@@ -138,9 +138,9 @@ def _some(locations: Sequence[str]) -> str:
 
 
 def removal_refusal(tx: Tx, node_id: int, *, snapshots: frozenset[int]) -> str | None:
-    """Return why no file of a table may be removed now, or None.
+    """Return the reason why no file of a table may be removed now; None if files may be removed.
 
-    No commit of the table is under way while this transaction runs. `snapshots` are those that its metadata has.
+    No commit of the table is in progress while this transaction runs. `snapshots` are those in its metadata.
     """
     if tx.snapshot_pins.version(node_id) is None or not tx.nodes.is_alive(node_id):
         return "the table was dropped"

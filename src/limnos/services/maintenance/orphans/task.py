@@ -30,7 +30,7 @@ KEEP_DELETED_MS: Final = 30 * DAY_MS
 
 
 class OrphanPosition(msgspec.Struct):
-    """Where the rounds are: the last table of the pass."""
+    """The progress of the rounds: the last checked table."""
 
     after: int = 0
 
@@ -47,7 +47,10 @@ async def remove_run(work: TaskContext, payload: OrphanPosition) -> tuple[Orphan
 
 
 async def orphans_run(work: TaskContext, payload: OperationPayload) -> None:
-    """Carry out a request and end its row. Raises ServiceUnavailable, StorageFailed, after which it is tried again."""
+    """Carry out a request and end its row.
+
+    Raises ServiceUnavailable, StorageFailed, after which the task is retried.
+    """
     services = work.services
     if services is None:
         raise ServiceUnavailable("This node has no services: the task is another one's")
@@ -62,7 +65,7 @@ async def orphans_run(work: TaskContext, payload: OperationPayload) -> None:
 
 
 async def _check(work: TaskContext, services: NodeServices, *, payload: OperationPayload) -> str:
-    """Check a table, and delete what has waited long enough. Returns the result for people."""
+    """Check a table, and delete old orphan files. Returns the result for people."""
     round_ = OrphanRound(work, services, operation=payload.operation)
     async with acting_as(
         work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",

@@ -15,20 +15,20 @@ from limnos.model.principals import TokenTrust
 
 STATISTICS: Final = "statistics"
 KINDS: Final = (COMPACT, DELETES, MANIFESTS, STATISTICS)
-"""Every kind, in the order in which the operations of one table help most."""
+"""All kinds, in the order in which they are best carried out on one table."""
 POLICY_TYPES: Final = {
     COMPACT: (COMPACTION, TABLE_MAINTENANCE),
     DELETES: (COMPACTION, TABLE_MAINTENANCE),
     MANIFESTS: (TABLE_MAINTENANCE,),
 }
-"""The types of policies that ask for a kind. Nobody's policy asks for statistics."""
+"""The types of policies that enable a kind. No policy type exists for statistics."""
 GROUP_BYTES: Final = 512 << 20
-"""Bytes of files that an executor rewrites in one group."""
+"""The size of the files that an executor rewrites in one group, in bytes."""
 TASK_FILES_MIN: Final = 5
 
 
 class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The stored part of an operation: the trust of its user's credential, and options of Iceberg's action."""
+    """The stored part of an operation: the trust of its requester's credential, and options of Iceberg's action."""
 
     trust: TokenTrust = TokenTrust.PROVEN
     root_id: int | None = None
@@ -36,11 +36,13 @@ class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     options: dict[str, str] = {}
     """Options of a policy for Iceberg's action."""
     is_requested: bool = False
-    """Whether somebody asked for it, so that it does not wait for a quiet moment of the table's writers."""
+    """Whether a user requested it; if so, it does not wait until the table has no writers."""
 
 
 def action_options(kind: str, stored: RewriteOptions) -> dict[str, str]:
-    """Return the options of Iceberg's action for an operation. What a policy names wins, except for its own limits."""
+    """Return the options of Iceberg's action for an operation. A policy's options take precedence, within its
+    limits.
+    """
     if kind == COMPACT:
         options = {
             "target-file-size-bytes": str(stored.target_bytes),

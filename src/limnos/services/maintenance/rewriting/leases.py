@@ -1,8 +1,8 @@
-"""Leases of operations: an executor takes operations for some time, says that it lives, and reports their ends.
+"""Leases of operations: an executor leases operations for some time, renews the leases, and reports the results.
 
 May import the rooms below and `formats.maintenance`. Must not know any wire format, nor Spark. An executor gets a token
-for each operation, which opens one table for rewrites in the name of the operation's user. A lease that is not renewed
-expires, its token is revoked, and the operation waits again.
+for each operation, which allows rewrites of one table on behalf of the operation's user. If a lease expires, its token
+is revoked, and the operation waits again.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = get_logger("limnos.maintenance")
 LEASE_MS: Final = 60_000
-"""How long a lease lasts without a sign of life, in milliseconds."""
+"""How long a lease lasts without a heartbeat, in milliseconds."""
 TOKEN_MS: Final = 3_600_000
 LEASED_MAX: Final = 50
-"""How many operations one request leases at most."""
+"""The maximum number of operations that one request leases."""
 LOSSES_MAX: Final = 5
-"""After so many leases that expired or were given back, an operation has failed."""
+"""The number of expired or returned leases after which an operation has failed."""
 YIELD_MS: Final = 300_000
-"""How long an operation waits after it gave way to a writer, in milliseconds; doubled each time."""
+"""How long an operation waits after it yielded to a writer, in milliseconds; doubled each time."""
 DONE, FAILED, YIELDED = "done", "failed", "yielded"
 ENDS: Final = (DONE, FAILED, YIELDED)
 LEASES = Counter("limnos_maintenance_leases_total", "Leases of maintenance operations, by outcome.", ("outcome",))
@@ -70,13 +70,13 @@ class LeasedOperation(msgspec.Struct, frozen=True):
 
 
 async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: int) -> tuple[LeasedOperation, ...]:
-    """Lease operations of a metalake, those that gain most first.
+    """Lease operations of a metalake, the most useful ones first.
 
     Args:
         ctx: The request.
         metalake: The metalake.
-        holder: The executor's name for itself, unique to one process.
-        limit: How many operations it wants at most.
+        holder: The executor's name, unique to one process.
+        limit: The maximum number of operations.
 
     Raises:
         NotFound: The metalake is missing.
@@ -103,7 +103,7 @@ async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: i
 
 
 async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: Sequence[int]) -> tuple[int, ...]:
-    """Renew an executor's leases. Returns those that are over: the executor must end these operations.
+    """Renew an executor's leases. Returns the expired ones: the executor must end these operations.
 
     Raises NotFound, PermissionDenied.
     """
@@ -119,7 +119,7 @@ async def operation_report(
 ) -> bool:
     """Report how an operation ended: `done`, `failed`, or `yielded` because writers came first.
 
-    Returns whether the holder had its lease; without it nothing is changed.
+    Returns whether the holder had its lease; if not, nothing is changed.
 
     Raises:
         NotFound: The metalake is missing.
@@ -143,7 +143,7 @@ async def operation_report(
 
 
 async def _write(ctx: Context, metalake: str, *, mutation: Callable[[Tx, Permit[int]], T]) -> T:
-    """Run a mutation of a caller who may lease operations, which is decided again if access moved meanwhile."""
+    """Run a mutation of a caller who may lease operations; decide again if access changed meanwhile."""
 
     def decide(request_view: RequestView) -> Permit[int]:
         decision = request_view.require(Action.OPERATION_LEASE, request_view.settled.outer)
@@ -153,7 +153,7 @@ async def _write(ctx: Context, metalake: str, *, mutation: Callable[[Tx, Permit[
 
 
 def _due(tx: Tx, permit: Permit[int], *, limit: int) -> tuple[list[WaitingRewrite], bool]:
-    """Return the operations to lease, and whether leases expired."""
+    """Return the operations that may be leased, and whether leases have expired."""
     return tx.rewrites.due(permit.command, limit=limit), bool(tx.rewrites.expired())
 
 
@@ -170,7 +170,7 @@ async def lease_require(ctx: Context, metalake: str) -> None:
 
 
 def leases_expire(tx: Tx) -> None:
-    """Give back the operations whose leases expired."""
+    """Return the operations with expired leases to the queue."""
     for lease in tx.rewrites.expired():
         if lease.token_id:
             LEASES["expired",] += 1
@@ -182,7 +182,7 @@ def leases_expire(tx: Tx) -> None:
 
 
 def _end_lease(tx: Tx, lease: LeaseRow, *, outcome: str, text: str) -> None:
-    """End a lease with the operation, or let the operation wait again."""
+    """End a lease, and either end the operation or return it to the queue."""
     if outcome == YIELDED:
         times = tx.rewrites.give_back(lease.operation_id, delay_ms=YIELD_MS, failed=True)
         if times < LOSSES_MAX:

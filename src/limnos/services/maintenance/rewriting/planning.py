@@ -1,4 +1,4 @@
-"""Planning of rewrites: findings become operations that wait for an executor, where a policy or a setting asks for it.
+"""Planning of rewrites: turns findings into operations that wait for an executor, if a policy or a setting enables it.
 
 May import the rooms below. Must not know any wire format. A policy is carried out with the rights of its owner, a
 setting with those of the table's owner; whether they have these rights is decided when an executor leases the
@@ -46,24 +46,24 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 OPEN_MAX: Final = 5_000
-"""How many operations wait at most; findings beyond them wait for the next rounds."""
+"""The maximum number of waiting operations; further findings wait for the next rounds."""
 INTERVAL_MS: Final = 3_600_000
-"""How long a table rests after an operation of a kind."""
+"""The minimum time between two operations of a kind on one table, in milliseconds."""
 PAUSE_MS: Final = 300_000
 PAUSE_MS_MAX: Final = 86_400_000
-"""The pauses after the first failure and at most, in milliseconds."""
+"""The pause after the first failure, and the maximum pause, in milliseconds."""
 PRIORITY_MAX: Final = 1 << 40
 _PAGE: Final = 64
 _COST_BYTES: Final = 16 << 20
-"""What an operation costs in itself, as bytes to rewrite."""
+"""The fixed cost of an operation, as a number of bytes to rewrite."""
 
 
 async def plan_run(
     work: TaskContext, services: NodeServices, *, after: Mapping[str, int]
 ) -> tuple[dict[str, int], int]:
-    """Turn findings into operations, of each kind those of tables after one.
+    """Turn findings into operations, for each kind starting after a table.
 
-    Returns where the next round begins, and how many operations wait now because of this round.
+    Returns where the next round begins, and the number of new waiting operations.
     """
     policies = await services.gate.look_up(policies_load)
     if not policies and not services.defaults.maintenance.rewrite:
@@ -86,7 +86,7 @@ class RewritePlanning:
         self._chains = AssessmentRound(services, tables_max=0)
 
     async def plan(self, kind: str, *, after: int) -> int:
-        """Plan operations for the findings of a kind, of tables after one. Returns where the next round begins."""
+        """Plan operations for the findings of a kind, starting after a table. Returns where the next round begins."""
         look_up = self.services.gate.look_up
         room = OPEN_MAX - await look_up(open_rewrites_count)
         while self.planned < room:
@@ -135,7 +135,7 @@ class RewritePlanning:
 
 
 def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
-    """Return the enabled policy that requests a kind of operation on a table; None without such a policy."""
+    """Return the enabled policy that requests a kind of operation on a table; None if there is none."""
     for policy_type in POLICY_TYPES[kind]:
         policy = policies.get(policy_type)
         if policy is None or not policy.is_enabled:
@@ -151,7 +151,7 @@ def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> Effecti
 def is_off(policies: Mapping[str, EffectivePolicy], kind: str) -> bool:
     """Return whether a policy exists for a kind of operation.
 
-    Called when none enables it, so the kind is turned off.
+    Called if no policy enables the kind, so a disabled policy turns it off.
     """
     return any(policy_type in policies for policy_type in POLICY_TYPES[kind])
 
@@ -170,16 +170,16 @@ def stored_options(row: FindingRow, policy: EffectivePolicy | None) -> RewriteOp
 
 
 def priority_of(row: FindingRow) -> int:
-    """Return the gain of an operation for its cost: files that go, for each 16 MiB to rewrite."""
+    """Return the benefit of an operation by its cost: removed files per 16 MiB to rewrite."""
     figures = msgspec.json.decode(row.figures, type=dict[str, int])
     cost = _COST_BYTES + figures.get("small_bytes", 0)
     return max(1, min(PRIORITY_MAX, 1_000 * row.score * _COST_BYTES // cost))
 
 
 def rests_until(ended: Sequence[EndedOperation], node_id: int, *, kind: str) -> int:
-    """Return when an operation of a kind may be planned again for a table, in milliseconds since 1970.
+    """Return the time from which an operation of a kind may be planned again for a table, in milliseconds since 1970.
 
-    0 if none has ended yet. After failures in a row the pause doubles, up to PAUSE_MS_MAX.
+    0 if none has ended yet. After consecutive failures the pause doubles, up to PAUSE_MS_MAX.
     """
     own = [each for each in ended if each.node_id == node_id and each.kind == kind]
     if not own:
@@ -204,7 +204,7 @@ def metalake_of(ancestors: Ancestry, node_id: int) -> int | None:
 
 
 class RewriteRequest(msgspec.Struct, frozen=True):
-    """Let an operation on a table wait, in the name of a user with the trust of the user's credential."""
+    """Queue an operation on a table, on behalf of a user with the trust of the user's credential."""
 
     table: Node
     kind: str
@@ -214,9 +214,10 @@ class RewriteRequest(msgspec.Struct, frozen=True):
 
 
 async def rewrite_request(ctx: Context, scope: RequestScope, *, path: Levels, kind: str) -> int:
-    """Ask for a rewrite of a table. Returns the operation's id; the same one while it has not ended.
+    """Request a rewrite of a table.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    Returns the operation's id; that of the open operation if there is one. Raises NotFound, PermissionDenied,
+    UnsupportedOperation, BadRequest.
     """
 
     def decide(request_view: RequestView) -> Permit[RewriteRequest]:
@@ -231,7 +232,7 @@ async def rewrite_request(ctx: Context, scope: RequestScope, *, path: Levels, ki
 
 
 def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:
-    """Let an operation wait, unless the table has one of that kind that has not ended."""
+    """Queue an operation, unless the table has an open one of that kind."""
     command = permit.command
     table = tx.nodes.confirm(command.table)
     known = tx.rewrites.open_of(table.id).get(command.kind)

@@ -1,7 +1,7 @@
-"""Request coalescing: callers who ask the same question at the same moment share one request.
+"""Request coalescing: callers of the same operation at the same moment share one call.
 
-May import the standard library. Must not know what the questions mean. A caller who arrives while a request is running
-shares the next one, never the running one. An answer to an earlier request could miss changes made before the caller
+May import the standard library. Must not know what the operations do. A caller who arrives while a call is running
+shares the next one, never the running one. The result of an earlier call could miss changes made before the caller
 arrived.
 """
 
@@ -15,7 +15,7 @@ CoalescingKey = tuple[bytes, ...]
 
 
 class SharedQuestion:
-    """One question and the number of callers who wait for its answer."""
+    """One shared call and the number of callers who wait for its result."""
 
     __slots__ = ("task", "waiting")
 
@@ -25,7 +25,7 @@ class SharedQuestion:
 
 
 class RequestCoalescer:
-    """Questions by key. Of each key at most one request runs, and at most one waits for it to end."""
+    """Shared calls by key. For each key at most one call runs, and at most one waits for it to end."""
 
     def __init__(self) -> None:
         self._next: dict[CoalescingKey, SharedQuestion] = {}
@@ -35,9 +35,9 @@ class RequestCoalescer:
         return len(self._next) + len(self._begun)
 
     async def ask(self, key: CoalescingKey, question: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return an answer that was requested after this call.
+        """Return the result of a run of `question` that begins after this call.
 
-        Raises what `question` raises. The request is cancelled when no caller waits for it any more.
+        Raises the errors of `question`. The run is cancelled if no caller waits for it any more.
         """
         flight = self._next.get(key)
         if flight is None:
@@ -51,7 +51,7 @@ class RequestCoalescer:
                 self._given_up(key, flight)
 
     async def _asked(self, key: CoalescingKey, question: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Wait for the running request to end, then run this one. Later callers share the next one."""
+        """Wait for the running call to end, then run this one. Later callers share the next one."""
         before = self._begun.get(key)
         while before is not None:
             await asyncio.wait({before})
@@ -64,7 +64,7 @@ class RequestCoalescer:
                 del self._begun[key]
 
     def _given_up(self, key: CoalescingKey, flight: SharedQuestion) -> None:
-        """Cancel a request for which no caller waits; a later caller starts a new one."""
+        """Cancel a call for which no caller waits; a later caller starts a new one."""
         if self._next.get(key) is flight:
             del self._next[key]
         flight.task.cancel()

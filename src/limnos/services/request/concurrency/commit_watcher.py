@@ -45,7 +45,7 @@ class CommitWatcher:
 
         Args:
             known: The known revisions by zone.
-            seconds: How long to wait at most.
+            seconds: The maximum time to wait.
             always: Whether to wait even if too many callers wait. It is for the server's own few waiters, which
                 requests must not block.
 
@@ -71,7 +71,7 @@ class CommitWatcher:
             WAITING[()] = len(self._waiting)
 
     def close(self) -> None:
-        """Wake all callers and refuse to wait from now on: the node stops."""
+        """Wake all callers and refuse new ones, because the node stops."""
         self.closed = True
         self._wake(tuple(self._waiting))
 
@@ -84,8 +84,8 @@ class CommitWatcher:
             self._looking_task = None
 
     async def _look(self) -> None:
-        """Wake the callers whose zones have moved; all callers if the clocks cannot be read, so that each meets the
-        error itself.
+        """Wake the callers whose zones have changed. If the clocks cannot be read, wake all callers, so that each gets
+        the error itself.
         """
         moment = self.store.moment() if self.store.inline else None  # type: ignore[union-attr]
         anew, self._anew = self._anew, False

@@ -1,7 +1,7 @@
 """Per-key queues: changes of the same object on this node run one after the other, in order of arrival.
 
-May import `model` and the standard library. Must not know what the callers wait for: each queue has a number. The
-queues only save work that would conflict. The store alone ensures correctness, since other nodes have their own queues.
+May import `model` and the standard library. Queues are identified by numbers. The queues only save work that would
+conflict. The store alone ensures correctness, since other nodes have their own queues.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import TracebackType
 from limnos.model.errors import ServiceUnavailable
 
 WAITING_MAX = 4096
-"""How many callers one queue holds; further ones are refused."""
+"""The maximum number of waiting callers of one queue; further ones are refused."""
 
 
 class PerKeyQueue:

@@ -1,7 +1,7 @@
 """Body dependencies: the datasets, views, synonyms and functions that the body of a view or function in SQL++ needs.
 
 May import the rooms below. Must not know any wire format. A body is bound twice. The first binding covers everything,
-to find errors. The second one does not look into views and functions, to find the names that the body itself uses.
+to find errors. The second one does not expand views and functions, so it finds the names that the body itself uses.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class BodyDependencies(NamedTuple):
 
 
 class _DependencyRecorder:
-    """Resolves names with empty views and functions (except `own`), and records which names were used."""
+    """Resolves names to empty views and functions (except `own`), and records the names that were used."""
 
     def __init__(self, names: NameResolver, own: UserFunction | None) -> None:
         self._names = names
@@ -74,8 +74,8 @@ class _DependencyRecorder:
 
 
 def needs_text(needs: BodyDependencies) -> str:
-    """Return the needs as JSON for the metadata: datasets, functions with their arity, types, and synonyms if there are
-    any.
+    """Return the dependencies as JSON for the metadata: datasets, functions with their arity, types, and synonyms if
+    there are any.
     """
     results: list[list[tuple[str, ...]]] = [
         [(canonical.encode(dataverse), name) for dataverse, name in needs.sources],
@@ -91,17 +91,17 @@ async def needs_of(
     session: StatementSession, body: tree.Expression, *, dataverse: Levels, within: Callable[[NameResolver], NameResolver],
     own: UserFunction | None = None,
 ) -> BodyDependencies:  # fmt: skip
-    """Return the needs of a body.
+    """Return the dependencies of a body.
 
     Args:
         session: The session of the statement.
         body: The body of a view or function.
         dataverse: The dataverse for unqualified names.
-        within: Adds the object that is about to be made to the names.
-        own: The function whose body is meant, if `body` is a call of it.
+        within: Adds the new object to the names.
+        own: The function whose body is analysed, if `body` is a call of it.
 
     Raises:
-        SqlppError: The body is wrong.
+        SqlppError: The body is invalid.
         PermissionDenied: The caller may not read an object.
     """
     ctx = session.ctx

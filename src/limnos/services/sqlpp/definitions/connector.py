@@ -32,7 +32,7 @@ class DatasetInfo(NamedTuple):
 
 
 async def dataset_info(ctx: Context, path: Levels) -> DatasetInfo:
-    """Return the information on a dataset; a table that SQL++ did not create has no type.
+    """Return the information on a dataset; the type is None for a table that SQL++ did not create.
 
     Raises NotFound, PermissionDenied.
     """

@@ -120,7 +120,7 @@ def _refuse_unserved(statement: tree.CreateDataset) -> None:
 
 
 def _settings(statement: tree.CreateDataset) -> Iterator[tuple[str, str | None, TextPosition]]:
-    """Yield the settings of WITH; a value that is no text is None."""
+    """Yield the settings in WITH as text; None for a value of another type."""
     for pair in () if statement.settings is None else statement.settings.pairs:
         if isinstance(pair.name, tree.String):
             yield pair.name.value, pair.value.value if isinstance(pair.value, tree.String) else None, pair.at
@@ -277,7 +277,7 @@ async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
 
 
 async def index_create(session: StatementSession, statement: tree.CreateIndex | tree.CreatePrimaryIndex) -> None:
-    """Create an index, by which statements may look objects up. Raises SqlppError, PermissionDenied."""
+    """Create an index, that statements can use to look up objects. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.dataset)
     name = index_name(statement, path[-1])
@@ -394,7 +394,9 @@ def ref_of(request_view: RequestView, node: Node, *, path: Levels) -> DatasetRef
 
 
 def _lookup_indexes(node: Node) -> tuple[LookupIndex, ...]:
-    """Return the indexes by which statements may look objects up: those over fields, in the order of their values."""
+    """Return the indexes that statements can use to look up objects: those over fields, in the order of their
+    values.
+    """
     fields = [
         (one.name, tuple(field.path for field in one.fields if isinstance(field, tree.IndexField)), len(one.fields))
         for one in declarations_of(node, tree.CreateIndex)

@@ -1,7 +1,7 @@
 """Dataverse objects: creates and drops the objects that SQL++ makes in dataverses, whatever their kind.
 
-May import the rooms below. Must not know any wire format. A mutation that finds an object in use names the object that
-needs it. Whether the caller may know that one is decided afterwards, outside of the transaction.
+May import the rooms below. Must not know any wire format. If an object is in use, the mutation's error names the
+dependent object. Whether the caller may know its name is decided afterwards, outside of the transaction.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 MADE_HERE: Final = "sqlpp"
-"""The property of a view's record that says that SQL++ created it."""
+"""The property of a view's record that marks it as created by SQL++."""
 WORDS: Final = {kind: row.sqlpp for kind, row in KIND_TABLE.items() if row.sqlpp}
 """The SQL++ word for each kind."""
 
 
 class ObjectInUse(InUse):
-    """Another object needs this one, and has to be dropped first."""
+    """Raised if another object needs this one, and has to be dropped first."""
 
     code = "still-used"
 
@@ -210,7 +210,7 @@ async def object_missing_error(ctx: Context, word: str, *, path: Levels, at: Tex
 
 
 def object_drop_of(request_view: RequestView, path: Levels, *, kinds: tuple[Kind, ...]) -> Permit[SqlppObjectDrop]:
-    """Decide on dropping an object; an object of another kind with the name counts as missing."""
+    """Decide on dropping an object; an object of another kind with that name counts as missing."""
     request_view.require_in_use()
     node, _ = request_view.find(path, kinds[0])
     kind = node.kind if node is not None and node.kind in kinds else kinds[0]
@@ -226,7 +226,7 @@ def object_delete(tx: Tx, permit: Permit[SqlppObjectDrop]) -> None:
 
 
 def is_made_here(node: Node) -> bool:
-    """Return whether SQL++ created an object, so that dropping its dataverse drops it."""
+    """Return whether SQL++ created an object, so that it is dropped with its dataverse."""
     if node.kind is Kind.TABLE:
         return bool(cast("TableRecord", node.record).statements)
     if node.kind is Kind.VIEW:
@@ -235,7 +235,7 @@ def is_made_here(node: Node) -> bool:
 
 
 async def describe_user(ctx: Context, error: ObjectInUse) -> str:
-    """Return the displayed name of an object that depends on another one, if the caller may see it."""
+    """Return the displayed name of a dependent object, if the caller may see it."""
     kind, path = error.use.user
 
     def sees(request_view: RequestView) -> bool:

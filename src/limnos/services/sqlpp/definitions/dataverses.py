@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 OBJECTS_MAX: Final = 10_000
-"""How many objects one statement drops."""
+"""The maximum number of objects that one statement drops."""
 
 
 class DataverseCreate(msgspec.Struct, frozen=True):
@@ -96,7 +96,9 @@ async def dataverse_create(session: StatementSession, statement: tree.CreateData
 
 
 def _create_of(request_view: RequestView, parts: Levels) -> Permit[DataverseCreate]:
-    """Decide on creating a dataverse, by the right to create a namespace there, whether or not one exists."""
+    """Decide on creating a dataverse: this needs the right to create a namespace there, even if the namespace
+    exists.
+    """
     request_view.require_in_use()
     node, chain = request_view.find(parts, Kind.NAMESPACE)
     if node is not None and node.implicit:
@@ -159,7 +161,7 @@ async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> Non
 
 
 def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | None) -> Permit[DataverseDrop]:
-    """Decide on dropping a dataverse: its owner owns the objects in it."""
+    """Decide on dropping a dataverse: its owner also owns the objects in it."""
     request_view.require_in_use()
     node, _, decision = request_view.look_up(Kind.NAMESPACE, parts, Action.NAMESPACE_DROP)
     if node.implicit:

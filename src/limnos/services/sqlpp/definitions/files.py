@@ -1,4 +1,4 @@
-"""Files of statements: the supported adapters, and where files that statements name may lie.
+"""Files of statements: the supported adapters, and the allowed locations of files in statements.
 
 May import the rooms below. Must not know any wire format. A file is read only below a root that the settings allow for
 this (`sqlpp.file_roots`), and never in the server's own data or warehouse, whatever the roots.
@@ -42,8 +42,8 @@ def check_file_source(
 
 
 def _closed_directories(ctx: Context) -> tuple[str, ...]:
-    """Return the directories that no statement may read, even below an allowed root: the server's own, and the
-    warehouse.
+    """Return the directories from which statements may never read, even below an allowed root: the server's own, and
+    the warehouse.
     """
     defaults = ctx.services.defaults
     return (*defaults.allowed.own_directories, defaults.warehouse)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class FunctionChange(msgspec.Struct, frozen=True):
-    """Create the first function of a name, or replace the record of the object; without a record the object is dropped.
+    """Create the first function of a name, or replace the record of the object; None as record drops the object.
 
     `drops`: a function is removed, which other objects may need.
     """
@@ -64,7 +64,7 @@ class FunctionChange(msgspec.Struct, frozen=True):
 
 
 class _WithFunction:
-    """A name resolver that also knows the function that is being defined."""
+    """A name resolver that includes the function that is being defined."""
 
     def __init__(self, names: NameResolver, function: UserFunction) -> None:
         self._names = names
@@ -79,7 +79,7 @@ class _WithFunction:
         return self._names.resolve(dataverse, name)
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """Resolve a function: the added one, or another."""
+        """Resolve a function: the one being defined, or another."""
         own = self._function
         if (
             (dataverse, name) == (own.dataverse, own.name)
@@ -117,7 +117,7 @@ async def function_create(session: StatementSession, statement: tree.CreateFunct
 
 
 async def _needs(session: StatementSession, statement: tree.CreateFunction, *, path: Levels) -> BodyDependencies:
-    """Return the needs of a function, by binding a call into which its body is inlined."""
+    """Return the dependencies of a function, by binding a call into which its body is inlined."""
     own = UserFunction(path[:-1], path[-1], statement.parameters, statement.body)
     nothing = tree.Null(statement.at)
     call = tree.Call(
@@ -199,7 +199,10 @@ def _drop_of(request_view: RequestView, path: Levels, *, arity: int) -> Permit[F
 
 
 def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:
-    """Write the present functions of a name. Raises ObjectInUse before removing a function that other objects need."""
+    """Write the remaining functions of a name.
+
+    Raises ObjectInUse before removing a function that other objects need.
+    """
     command = permit.command
     if command.make is not None:
         object_insert(tx, permit.about(command.make))

@@ -1,6 +1,6 @@
-"""Which combinations of keys and options an index may have.
+"""Index rules: which combinations of keys and options an index may have.
 
-May import `sqlpp`. Must not know datasets: what follows from the type of a dataset's objects is not checked here.
+May import `sqlpp`. Must not know datasets: rules about the type of a dataset's objects are checked elsewhere.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ UNENFORCED_INDEX, ENFORCED_INDEX = 1042, 1043
 
 
 def check_index(statement: tree.CreateIndex) -> None:
-    """Raise SqlppError (ASX1079, ASX1155) for a combination that AsterixDB refuses."""
+    """Check a combination of keys and options. Raises SqlppError (ASX1079, ASX1155) for one that AsterixDB refuses."""
     arrays = [field for field in statement.fields if isinstance(field, tree.UnnestField)]
     if statement.cast is not None and (arrays or statement.kind != "btree"):
         raise compilation("CAST modifier is only allowed for B-Tree indexes", statement.at)

@@ -1,4 +1,5 @@
-"""Stored functions: registered over Gravitino for other engines, or written in SQL++; both are one kind of object.
+"""Stored functions: functions registered over Gravitino for other engines, or written in SQL++; both are one kind of
+object.
 
 May import the rooms below. Must not know any wire format. `formats.gravitino` checks a registered function, the record
 stores it, and this server never runs it. A function of SQL++ is shown with its statements, only SQL++ changes its
@@ -114,7 +115,7 @@ async def function_alter(
 
 
 def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
-    """Write the changed record, made from the stored one."""
+    """Write the changed record, computed from the stored one."""
     command = permit.command
     node = tx.nodes.confirm(command.node)
     record = cast("SqlppObjectRecord", node.record)

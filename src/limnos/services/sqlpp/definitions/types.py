@@ -1,8 +1,7 @@
 """Types of SQL++: nodes whose record is the statement that created them, and record types with all type names replaced.
 
-May import the rooms below. Must not know any wire format. Unqualified names are looked up as the statement says: a
-type's fields in the dataverse in use, a dataset's type in the dataset's own. A built-in type takes precedence over a
-created one.
+May import the rooms below. Must not know any wire format. Unqualified names in a type are looked up in the dataverse in
+use, those of a dataset's type in the dataset's own dataverse. A built-in type takes precedence over a created one.
 """
 
 from __future__ import annotations

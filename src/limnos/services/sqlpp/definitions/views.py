@@ -1,8 +1,8 @@
 """Views of SQL++: Iceberg views on the tree whose text has the dialect `sqlpp`.
 
-May import the rooms below. Must not know any wire format. Such a view has one text column. It also has a text for Spark
-that says where to query the view, as Spark would take another dialect's text for its own. A view shows only what its
-reader may read: it gives no definer's rights.
+May import the rooms below. Must not know any wire format. Such a view has one text column. It also has a text for
+Spark, which is an error message that names the query service, since Spark would parse another dialect's text as its
+own. A view gives no definer's rights: its reader needs the right to read its sources.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SqlppViewCreate(msgspec.Struct, frozen=True):
 
 
 class _WithView:
-    """A name resolver that also knows the view that is being defined, which may replace an existing one."""
+    """A name resolver that includes the view that is being defined, which may replace an existing one."""
 
     def __init__(self, names: NameResolver, view: BoundView) -> None:
         self._names = names
@@ -71,7 +71,7 @@ class _WithView:
         return dataverse == self._view.dataverse or self._names.has_dataverse(dataverse)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """Resolve a source: the added view, or another object."""
+        """Resolve a source: the view being defined, or another object."""
         if (dataverse, name) == (self._view.dataverse, self._view.name):
             return self._view
         return self._names.resolve(dataverse, name)

@@ -1,9 +1,9 @@
-"""Compaction requests: a statement that leaves its dataset in many small files creates a task, which compacts the
+"""Compaction requests: a statement after which its dataset has many small files creates a task, which compacts the
 dataset.
 
 May import the rooms below. Must not know engines or wire formats. A second, later task deletes files that killed
-statements left. A task runs in the name of the last writer, with the trust of its credential, so it can do to the
-dataset only what that writer may do. A dataset that stayed in many files is tried again only with twice as many.
+statements left. A task runs on behalf of the last writer, with the rights of that writer and the trust of its
+credential. If compaction fails, it is tried again only when the dataset has twice as many files.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ log = get_logger("limnos.compaction")
 COMPACT: Final = "compact-dataset"
 TEND: Final = "tend-dataset"
 TENDS_AFTER_MS: Final = 2 * 86_400_000
-"""How long after its files are old enough the later task runs, in milliseconds: files are swept once a day, and
+"""The delay of the later task after its files are old enough, in milliseconds: files are deleted once a day, and
 statements take time.
 """
 TENDED_MAX: Final = 100_000
-"""For how many datasets a node remembers that a later task exists."""
+"""The maximum number of datasets for which a node remembers that a later task exists."""
 TARGET_BYTES: Final = 64 << 20
-"""The target size of files, in bytes; files near it are left as they are."""
+"""The target size of files, in bytes; files near that size are not rewritten."""
 DECODED_INLINE_BYTES: Final = 64 << 10
 
 
@@ -74,7 +74,9 @@ class _CountedMetadata(msgspec.Struct, rename="kebab"):
 
 
 def files_of(body: bytes) -> int:
-    """Return how many files a table's current snapshot has beyond what its size needs; 0 if the counts are unknown."""
+    """Return the number of excess files in a table's current snapshot, beyond what its size needs; 0 if the counts are
+    unknown.
+    """
     metadata = msgspec.json.decode(body, type=_CountedMetadata)
     current = metadata.current_snapshot_id
     summary = next((one.summary for one in metadata.snapshots if one.snapshot_id == current), _FileCounts())
@@ -153,9 +155,9 @@ def _leave_later(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
 
 
 def _leave(payload: CompactPayload, tx: Tx) -> bool:
-    """Create the task, unless the dataset has one, or the last one failed and there are not twice as many files.
+    """Create the task, unless the dataset has one, or the last one failed and there are not yet twice as many files.
 
-    Returns whether it did.
+    Returns whether it was created.
     """
     for task_id, text, has_ended in tx.tasks.of_kind(COMPACT):
         before = msgspec.json.decode(text, type=CompactPayload)

@@ -35,20 +35,20 @@ log = get_logger("limnos.compaction")
 WAITS_S: Final = 600.0
 """How long the task waits for writers, in seconds; giving up would lose its place in the queue."""
 LASTS_S: Final = 300.0
-"""How long writers wait for the task at most, in seconds."""
+"""The maximum time that writers wait for the task, in seconds."""
 LEASE_MS: Final = 60_000
-"""The lease: another node may take the task when this one has not renewed it for so long, in milliseconds."""
+"""The lease of the task, in milliseconds: without renewal another node may take the task."""
 STATES_MAX: Final = 200
-"""How many former snapshots of a dataset are kept at most, since each commit writes all of them down."""
+"""The maximum number of former snapshots of a dataset that are kept, since each commit writes all of them."""
 KEPT_MS_LEAST: Final = 600_000
-"""A snapshot that was current so recently is always kept, in milliseconds: readers may still use it."""
+"""The time in milliseconds for which a replaced snapshot is always kept: readers may still use it."""
 _START: Final = TextPosition(1, 1)
 
 
 async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
-    """Compact a dataset. Returns why it was not compacted, or how many files are left; None on success.
+    """Compact a dataset. Returns the reason why it was not compacted, or how many files remain; None on success.
 
-    Raises ServiceUnavailable, LockTimeout and SqlppError, after which the task is tried again.
+    Raises ServiceUnavailable, LockTimeout and SqlppError, after which the task is retried.
     """
     services = work.services
     if services is None:

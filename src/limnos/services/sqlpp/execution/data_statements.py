@@ -1,8 +1,8 @@
 """Data statements: decides on a statement over data, then has an engine run it.
 
-May import the rooms below. Must not know any wire format. Every dataset of a statement is decided for the caller here.
-The engine uses a token of the caller's, made for the statement, so it cannot do more than that either. Writers of a
-dataset wait for its lock.
+May import the rooms below. Must not know any wire format. Access to every dataset of a statement is decided here. The
+engine uses a token of the caller that is issued for the statement, so it has no further rights. Writers of a dataset
+wait for its lock.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _LEFT: Final = {
 
 
 class DataChange(NamedTuple):
-    """A writing statement: its target, its locks, and the number that its snapshot carries."""
+    """A writing statement: its target, its locks, and the request number that its snapshot carries."""
 
     target: WriteTarget
     held: HeldLocks
@@ -147,7 +147,7 @@ async def _outcome(ctx: Context, change: DataChange) -> bool | None:
 
 
 async def _settle(ctx: Context, change: DataChange, *, error: SqlppError, returns: bool) -> None:
-    """Find out what a failed statement changed: its answer may be lost although its commit was made.
+    """Determine whether a failed statement has changed data: its response may be lost although its commit succeeded.
 
     Raises SqlppError.
     """
@@ -206,7 +206,7 @@ def _of_data(bound: ReadyQuery, at: TextPosition) -> BoundQuery:
 
 
 def _deletion_query(statement: tree.Delete, target: WriteTarget) -> tree.QueryExpression:
-    """Return the query for the objects that a DELETE deletes."""
+    """Return the query that selects the objects to delete for a DELETE."""
     variable = identifier(statement.variable or statement.target.last)
     query = parse_body(f"from {'.'.join(map(identifier, target.path))} as {variable} select value {variable}")
     if not isinstance(query, tree.QueryExpression):
@@ -224,7 +224,7 @@ async def _returning(session: StatementSession, body: tree.Expression, *, variab
 async def _run(
     session: StatementSession, work: BoundStatement, *, change: DataChange | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """Run a job by the engine, with a token that is made for it."""
+    """Run a job in the engine, with a token that is issued for it."""
     ctx = session.ctx
     reads = () if work.source is None else await _reads(ctx, work.source)
     seconds = session.seconds_left

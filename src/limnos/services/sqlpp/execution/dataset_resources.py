@@ -37,7 +37,7 @@ class _ComponentMetadata(msgspec.Struct, rename="kebab"):
 
 
 def resource_rows(request_view: RequestView, function: str, *, path: Levels) -> tuple[Value, ...]:
-    """Return a row for each index of a dataset that the caller may read; none for an object without files here.
+    """Return a row for each index of a dataset that the caller may read; empty for an object without files here.
 
     Raises CacheMiss.
     """
@@ -65,7 +65,7 @@ def _resource(place: str, files: int) -> Value:
 
 
 def _components(place: str, snapshots: tuple[_ComponentSnapshot, ...]) -> Value:
-    """Return the components of an index: each commit that added files is one, the oldest first."""
+    """Return the components of an index: one for each commit that added files, oldest first."""
     result: list[Value] = [
         {
             "min": each.sequence_number, "max": each.sequence_number, "size": _number(each, "added-files-size"),

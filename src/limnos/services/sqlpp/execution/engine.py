@@ -28,8 +28,8 @@ class SqlppEngine(Protocol):
     def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncIterator[bytes]:
         """Yield the results of a job, each one line of JSON without its line end; add its warnings to the list.
 
-        Closing the iterator early ends the job. A statement that changes data has done so completely when the iterator
-        ends. Raises SqlppError if it changed nothing.
+        Closing the iterator early ends the job. A change of data is complete when the iterator ends. Raises SqlppError
+        if it changed nothing.
         """
         ...
 
@@ -49,7 +49,7 @@ class NoSqlppEngine:
         """No-op: the null engine needs no preparation."""
 
     def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncIterator[bytes]:
-        """Refuse, with advice how to install an engine. Raises SqlppError."""
+        """Raise SqlppError, with advice how to install an engine."""
         raise SqlppError(
             NO_ENGINE,
             f"A statement over data ({job.kind}) needs an engine, and this server has none: {install_hint('spark')}",

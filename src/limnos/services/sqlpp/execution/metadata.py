@@ -1,10 +1,9 @@
-"""Metadata queries: the namespaces and objects behind the datasets of the dataverse `Metadata`, as far as the caller
-sees them.
+"""Metadata queries: read the visible namespaces and objects for the datasets of the dataverse `Metadata`.
 
 May import the rooms below. Must not know any wire format. If conditions fix the dataverse, only its objects are read,
 and if they fix names, only those objects. Everything is read in slices, with other requests in between, each under the
-caller's rights at its own moment. So a change made meanwhile may show in one slice and not in another.
-`limnos.sqlpp.metadata` makes the records.
+caller's rights at its own moment. So a concurrent change may be visible in one slice and not in another.
+`limnos.sqlpp.metadata` builds the records.
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SLICE: Final = 200
-"""How many objects are read before other requests get a turn: two milliseconds."""
+"""The number of objects that are read before other requests run: two milliseconds."""
 PARENTS_AT_ONCE: Final = 50
-"""How many dataverses are looked up, and listings read, in one slice."""
+"""The number of dataverses that are looked up, and of listings that are read, in one slice."""
 REMEMBERED_MAX: Final = 12
-"""How many listings of one slice have cached decisions: those of a few dataverses."""
+"""The maximum number of listings of one slice whose decisions are cached: those of a few dataverses."""
 DOCUMENTS_AT_ONCE: Final = 20
-"""How many documents of views one slice reads."""
+"""The number of documents of views that one slice reads."""
 BYTES_MAX: Final = 64 << 20
 """The maximum size of the objects that one metadata query collects, in bytes: about 300,000 tables."""
 _KINDS: Final = {
@@ -69,7 +68,7 @@ _KINDS: Final = {
 _NAMES: Final = {"Dataset": "DatasetName", "Index": "DatasetName", "Function": "Name", "Synonym": "SynonymName"}
 """The field with the name of the object that a record describes."""
 _ONE_EACH: Final = frozenset({"Dataverse", "Dataset", "Synonym"})
-"""The datasets with one record for each object."""
+"""The datasets with exactly one record per object."""
 
 
 class MetadataRequest(NamedTuple):
@@ -86,7 +85,7 @@ class MetadataRequest(NamedTuple):
 
     @classmethod
     def of(cls, requirement: ScanRequirement) -> MetadataRequest:
-        """Return the request of a scan, from the conditions on its objects."""
+        """Return the request for a scan, from the conditions on its objects."""
         texts = _equality_values(requirement.conditions, "DataverseName")
         dataverses = None if texts is None else tuple(filter(None, map(_levels, sorted(texts))))
         field = _NAMES.get(requirement.name)
@@ -140,7 +139,7 @@ class _ListingEntry(NamedTuple):
     namespace_id: int | None
     id: int
     is_name: bool = False
-    """Whether only its name is shown, because of objects below it."""
+    """Whether the caller sees only its name, because of objects below it."""
 
 
 class GatheredObjects:
@@ -191,7 +190,7 @@ def _too_large_error(request: MetadataRequest) -> SqlppError:
 
 
 def narrowing_advice(request: MetadataRequest) -> str:
-    """Return advice on a condition that would make a query read less."""
+    """Return advice to add a condition that makes a query read less."""
     if request.dataverses is None:
         return (
             "Add a condition on the dataverse beside FROM, such as d.DataverseName = 'a.b' or d.DataverseName in "
@@ -269,8 +268,8 @@ def _may_list(request_view: RequestView) -> bool:
 
 
 def _decider(request_view: RequestView, count: int) -> Callable[[Action, SecurableChain], Decision]:
-    """Return how to decide on `count` namespaces: decisions on many are not cached, as they would displace those of
-    other requests.
+    """Return the function that decides on `count` namespaces: decisions on many are not cached, as they would displace
+    those of other requests.
     """
     return request_view.decide if count <= REMEMBERED_MAX else partial(request_view.decide_for, request_view.user)
 
@@ -341,7 +340,7 @@ async def _read(
     *,
     names: frozenset[str] | None,
 ) -> AsyncIterator[_FoundNodes]:
-    """Yield the nodes that a reader of listings finds, then those in the rest of the listings, in slices."""
+    """Yield the nodes that a reader of listings returns, then those of the remaining listings, in slices."""
     reader = begin
     while True:
         entries, waiting = await ctx.read(scope_of(ctx), reader)
@@ -357,9 +356,7 @@ async def _read(
 def _listed_in(
     request_view: RequestView, *, paths: Sequence[Levels], kinds: Sequence[Kind]
 ) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
-    """Return the first entries of dataverses known by name, as far as the caller sees them, and the rest of their
-    listings.
-    """
+    """Return the first visible entries of dataverses known by name, and the remaining part of their listings."""
     nodes = _find_dataverses(request_view, paths=paths)
     listings = [_NamespaceListing(node.id, kind) for kind in kinds for node in nodes if node is not None]
     return _list_entries(request_view, listings=listings, names=None)
@@ -376,7 +373,7 @@ def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _F
 def _list_entries(
     request_view: RequestView, *, listings: Sequence[_NamespaceListing], names: frozenset[str] | None
 ) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
-    """Return about SLICE entries of listings, and the rest of the listings.
+    """Return about SLICE entries of listings, and the remaining part of the listings.
 
     Raises one CacheMiss for all missing facts.
     """
@@ -401,7 +398,9 @@ def _list_entries(
 
 
 class _ListingPage(NamedTuple):
-    """A page of a listing: names with ids, the name to continue after, and the ids of which only the name is shown."""
+    """A page of a listing: names with ids, the name to continue after, and the ids of nodes of which only the name is
+    visible.
+    """
 
     found: list[tuple[str, int]]
     last: str | None
@@ -414,7 +413,7 @@ _NOTHING: Final = _ListingPage([], None)
 def _page(
     request_view: RequestView, listing: _NamespaceListing, *, decide: Callable[[Action, SecurableChain], Decision]
 ) -> tuple[Levels, _ListingPage]:
-    """Return a namespace's path and a page that the caller sees; nothing for one that is gone or may not be listed."""
+    """Return a namespace's path and a page of its visible children; None if it is gone or may not be listed."""
     kind = listing.kind
     chain = request_view.settled.outer if listing.namespace_id is None else chain_of(request_view, listing.namespace_id)
     if chain is None:
@@ -444,7 +443,7 @@ def _path(request_view: RequestView, chain: SecurableChain) -> Levels:
 async def _objects_by_name(
     ctx: Context, namespaces: Sequence[int], *, kind: Kind, names: frozenset[str] | None
 ) -> AsyncIterator[_FoundNodes]:
-    """Yield the objects of these names in namespaces that the caller sees, in slices."""
+    """Yield the objects with the given names in visible namespaces, in slices."""
     pairs = ((each, name) for each in namespaces for name in sorted(names or ()))
     for some in _slices(pairs, SLICE):
         results = await ctx.read(scope_of(ctx), partial(_find_named, pairs=some, kind=kind))

@@ -1,8 +1,8 @@
 """Prepared statements: a cache of parsed texts, and of bound queries that depend on their text alone.
 
-May import `sqlpp`, `names` and the request package. A bound query is cached only if binding it looked nothing up in the
+May import `sqlpp`, `names` and the request package. A bound query is cached only if its binding needed no lookup in the
 tree, and if it uses neither parameters nor the time of its request. So it is the same for every caller and revision;
-the data that it reads is decided each time.
+access to its data is decided each time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 KEPT_MAX: Final = 128
-"""How many texts, and how many queries, a node caches; texts are short, so each tree has at most some hundred
-kilobytes.
+"""The maximum number of texts, and of queries, that a node caches; texts are short, so each tree has at most some
+hundred kilobytes.
 """
 
 
@@ -39,9 +39,9 @@ class ReadyQuery(NamedTuple):
 
     query: BoundQuery
     metadata: tuple[tuple[Levels, str], ...]
-    """The metadata datasets that it reads, and the resources of datasets that it asks for."""
+    """The metadata datasets that it reads, and the dataset resources that it needs."""
     numbered: tuple[BoundQuery, tuple[ScanRequirement, ...]] | None = None
-    """The query with numbered scans, and the requirement of each; None if that is computed when it runs."""
+    """The query with numbered scans, and the requirement of each; None if they are computed when it runs."""
 
     @property
     def reads_data(self) -> bool:

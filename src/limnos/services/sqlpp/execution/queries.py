@@ -55,17 +55,19 @@ if TYPE_CHECKING:
     from limnos.sqlpp.values.model import Value
 
 NOTHING_BOUND: Final = BoundQuery(EncodedPlan(TextPosition(1, 1), b""), 0, ())
-"""Replaces a query while its names are not known."""
+"""A placeholder for a query whose names are not bound yet."""
 UNITS_HERE: Final = 20_000
-"""How many units of work (`sqlpp.functions.costs`) a query may take on the event loop: about 5 ms; above it uses a
-process.
+"""The maximum number of units of work (`sqlpp.functions.costs`) for a query on the event loop: about 5 ms; a larger
+query uses a process.
 """
 ROWS_HERE: Final = 500
-"""How many metadata objects a query on the event loop reads; it parses their texts up to TEXT_SHORT characters."""
+"""The maximum number of metadata objects that a query on the event loop reads; it parses their texts up to TEXT_SHORT
+characters.
+"""
 
 
 class _WatchedMoment(dict[str, "Value"]):
-    """The functions with values of the request itself; records whether any was used."""
+    """The functions that return the request's own values, such as its time; records whether any was used."""
 
     is_used = False
 
@@ -132,7 +134,7 @@ async def _bound(ctx: Context, binding: QueryBinding, *, known: KnownNames) -> R
 
 
 async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | None = None) -> list[bytes]:
-    """Run an offloaded function for the caller. `too_large` is advice for the case that its memory is not enough.
+    """Run an offloaded function for the caller. `too_large` is the advice if it runs out of memory.
 
     Raises SqlppError for an error in the statement, ServiceUnavailable.
     """
@@ -147,7 +149,7 @@ async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | No
 
 
 class QuerySource(NamedTuple):
-    """A scan of a query: its key, and its rows or the objects from which its records are made."""
+    """A scan of a query: its key, and its rows or the objects from which its records are built."""
 
     key: str
     wanted: ScanRequirement
@@ -157,7 +159,7 @@ class QuerySource(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """Whether its records are made on the event loop."""
+        """Whether its records are built on the event loop."""
         few = self.gathered is None or self.gathered.few is not None
         return few and (self.gathered is None or self.gathered.text_length <= TEXT_SHORT)
 
@@ -198,8 +200,7 @@ async def query_rows(
 
 
 async def require_metadata(ctx: Context, bound: ReadyQuery) -> None:
-    """Decide on a query over Metadata as running it does, without reading an object, for a caller who asks for its
-    plan.
+    """Decide on a query over Metadata like running it, but read no objects, for EXPLAIN.
 
     Raises NotFound, PermissionDenied.
     """
@@ -210,7 +211,7 @@ async def require_metadata(ctx: Context, bound: ReadyQuery) -> None:
 async def _number_scans(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]]:
     """Return a query with numbered scans, and the requirement of each.
 
-    A worker process does it for long plans or computed conditions.
+    A worker process computes them for long plans or computed conditions.
     """
     result = None if isinstance(query.expression, EncodedPlan) else _numbered_here(query)
     if result is not None:
@@ -267,7 +268,7 @@ def _evaluate_small(
 async def _rows_of_process(
     ctx: Context, query: BoundQuery, *, sources: Sequence[QuerySource], warnings: list[SqlppError], tagged: bool
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the results of a query that a worker process runs, which also makes the metadata records."""
+    """Yield the results of a query that a worker process runs; the process also builds the metadata records."""
     data, parts = _pack_sources(sources)
     requests = [each.request for each in sources if each.request is not None]
     wide = min(requests, key=lambda each: each.dataverses is not None, default=None)
@@ -284,7 +285,7 @@ async def _rows_of_process(
 
 
 def _pack_sources(sources: Sequence[QuerySource]) -> tuple[bytes, list[bytes]]:
-    """Return the sources for a worker process: how each is made, and the objects in parts."""
+    """Return the sources for a worker process: the instructions to build each one, and the objects in parts."""
     parts: list[bytes] = []
     places: dict[MetadataRequest, tuple[int, ...]] = {}
     arguments: dict[str, SourceRows] = {}

@@ -1,8 +1,8 @@
-"""Statement outcomes: looks up in the dataset's history whether a statement was carried out, if its engine did not say
-so.
+"""Statement outcomes: determines from the dataset's history whether a statement was carried out, if its engine did not
+report it.
 
-May import the rooms below. Must not know wire formats or engines. Every commit of a statement needs its lock. So no
-commit can come once the lock is released, and the history then is final: a statement's snapshot carries its number.
+May import the rooms below. Must not know wire formats or engines. Every commit of a statement needs its lock. So after
+the release of the lock no commit is possible, and the history is final: a statement's snapshot carries its number.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 
 STATEMENT: Final = "sqlpp.statement"
-"""The key in a snapshot's summary with the number of the statement that made it."""
+"""The key in a snapshot's summary for the number of the statement that created it."""
 
 
 async def is_carried_out(ctx: Context, locks: HeldLocks, *, table_id: int, statement: str) -> bool | None:
-    """Release the statement's locks, then return whether it was carried out; None if that is not known now."""
+    """Release the statement's locks, then return whether it was carried out; None if that cannot be determined now."""
     await locks.release()
     try:
         if await ctx.find(lock_exists_query(locks.token)):
@@ -36,7 +36,7 @@ async def is_carried_out(ctx: Context, locks: HeldLocks, *, table_id: int, state
 
 
 def _has(body: bytes, statement: str) -> bool:
-    """Return whether an ancestor of the current snapshot, or itself, carries a statement's number."""
+    """Return whether the current snapshot or one of its ancestors carries a statement's number."""
     metadata = iceberg_metadata.decode(body)
     known = {one.get("snapshot-id"): one for one in iceberg_metadata.rows(metadata, "snapshots")}
     at: object = iceberg_metadata.current_snapshot_id(metadata)

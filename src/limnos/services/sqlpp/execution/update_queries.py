@@ -1,7 +1,7 @@
 """UPDATE as a query: the objects that a statement changes, with their new fields.
 
-May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each SET sees what the one before
-it made.
+May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each SET sees the result of the
+previous one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
 
 STEPS_MAX: Final = 100
-"""The most fields that the paths of one UPDATE name together: each SET nests the query once more."""
+"""The maximum total number of fields in the paths of one UPDATE: each SET nests the query once more."""
 
 
 def update_query(statement: tree.Update, dataset: Levels, *, keys: Iterable[tuple[str, ...]]) -> tree.QueryExpression:
@@ -55,7 +55,8 @@ def _query(text: str) -> tree.QueryExpression:
 
 
 def _changed(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Expression:
-    """Return an object with a new value at a path: MISSING removes the field. What is no object becomes one.
+    """Return an object with a new value at a path: MISSING removes the field. A value that is no object becomes an
+    object.
 
     Each step repeats `base` once, so that the text grows by the same amount with each step and does not double.
     """

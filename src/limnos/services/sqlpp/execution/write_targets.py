@@ -1,4 +1,4 @@
-"""Write targets: the dataset that a statement writes to, decided for its caller and held by its lock.
+"""Write targets: the dataset that a statement writes to, with the access decision and the lock.
 
 May import the rooms below. Must not know wire formats or engines. Writers of a dataset wait for each other; readers
 take no lock.

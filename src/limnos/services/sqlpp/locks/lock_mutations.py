@@ -1,9 +1,8 @@
-"""Lock mutations: request, grant, upgrade and release the locks of statements, and take those of dead nodes.
+"""Lock mutations: request, grant, upgrade and release the locks of statements, and release those of dead nodes.
 
-May import `sqlpp` (the rules of granting), `store` and the rooms below. Must not know who waits: see
-`services.sqlpp.statement_locks`. Each mutation is an upkeep of the server, so one runs at a time on all nodes. A
-mutation that frees locks also grants them to waiters, in the same transaction: waiters only read whether they have been
-granted theirs.
+May import `sqlpp` (the rules of granting), `store` and the rooms below. Waiting is in `services.sqlpp.statement_locks`.
+Each mutation is a background operation of the server, so that one runs at a time on all nodes. A mutation that frees
+locks also grants them to waiters, in the same transaction: waiters only read whether their locks are granted.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def lock_request(tx: Tx, holder: str, *, wishes: Sequence[LockRequest], lease_ms: int) -> tuple[int, bool]:
-    """Request locks. Returns the request's token, and whether all are granted at once."""
+    """Request locks. Returns the request's token, and whether all locks are granted at once."""
     token = tx.next_id()
     tx.locks.live(holder, lease_ms=lease_ms)
     tx.locks.insert(token, holder=holder, wishes=wishes)
@@ -37,16 +36,16 @@ def lock_request(tx: Tx, holder: str, *, wishes: Sequence[LockRequest], lease_ms
 
 
 def lock_release(tx: Tx, token: int) -> list[int]:
-    """Release locks, or withdraw a request. Returns the tokens that were granted locks by this."""
+    """Release locks, or withdraw a request. Returns the tokens of the requests that were granted locks as a result."""
     rows = tx.locks.behind(token)
     tx.locks.delete(token)
     return _pass_on(tx, rows, token=token, left=[row for row in rows if row.token != token])
 
 
 def lock_withdraw(tx: Tx, token: int) -> tuple[LockRow | None, list[int]]:
-    """Withdraw a request that waited too long.
+    """Withdraw a request that timed out.
 
-    Returns the lock that blocked it, and the tokens that were granted locks by this.
+    Returns the lock that blocked it, and the tokens of the requests that were granted locks as a result.
     """
     row = find_blocker(tx.locks.beside(token), token)
     return row, lock_release(tx, token)
@@ -67,15 +66,17 @@ def lock_upgrade(tx: Tx, token: int, *, key: LockKey) -> bool:
 
 
 def lock_downgrade(tx: Tx, token: int, *, key: LockKey) -> list[int]:
-    """Downgrade an upgraded lock. Returns the tokens that were granted locks by this. Raises SqlppError."""
+    """Downgrade an upgraded lock. Returns the tokens of the requests that were granted locks as a result. Raises
+    SqlppError.
+    """
     require_downgrade(_held_mode(tx, token, key=key), LockMode.EXCLUSIVE_MODIFY)
     return lock_lessen(tx, token, key=key)
 
 
 def lock_lessen(tx: Tx, token: int, *, key: LockKey) -> list[int]:
-    """Set a lock back to EXCLUSIVE_MODIFY, whether or not its upgrade was granted.
+    """Reset a lock to EXCLUSIVE_MODIFY, whether or not its upgrade was granted.
 
-    Returns the tokens that were granted locks.
+    Returns the tokens of the requests that were granted locks as a result.
     """
     tx.locks.lessen(token, key)
     rows = tx.locks.behind(token)
@@ -85,7 +86,7 @@ def lock_lessen(tx: Tx, token: int, *, key: LockKey) -> list[int]:
 def locks_drop_dead(tx: Tx, holder: str) -> list[int]:
     """Release the locks of nodes whose lease has expired, except the caller's.
 
-    Returns the tokens that were granted locks by this.
+    Returns the tokens of the requests that were granted locks as a result.
     """
     results = []
     for dead in tx.locks.dead(but=holder):
@@ -96,9 +97,9 @@ def locks_drop_dead(tx: Tx, holder: str) -> list[int]:
 
 
 def locks_beat(tx: Tx, holder: str, *, known: Collection[int], lease_ms: int) -> tuple[set[int], list[int]]:
-    """Renew a node's lease, and release its locks that it no longer knows.
+    """Renew a node's lease, and release the locks in the store that the node no longer has.
 
-    Returns the node's remaining tokens, and the tokens that were granted locks by this.
+    Returns the node's remaining tokens, and the tokens of the requests that were granted locks as a result.
     """
     tx.locks.live(holder, lease_ms=lease_ms)
     results = locks_drop_dead(tx, holder)
@@ -114,9 +115,7 @@ def _held_mode(tx: Tx, token: int, *, key: LockKey) -> LockMode | None:
 
 
 def _pass_on(tx: Tx, rows: Collection[LockRow], *, token: int, left: Collection[LockRow]) -> list[int]:
-    """Grant the remaining locks to waiters at a request's keys; the complete queues of other keys are not known
-    here.
-    """
+    """Grant the freed locks to waiters at a request's keys; the complete queues of other keys are not known here."""
     keys = {row.key for row in rows if row.token == token}
     waiting = {row.token for row in left if row.waits and row.key in keys}
     return _grant(tx, left, among=waiting - {token})

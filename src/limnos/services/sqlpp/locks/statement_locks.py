@@ -58,11 +58,11 @@ log = get_logger("limnos.locks")
 LEASE_MS: Final = 15_000
 EVERY_S: Final = 0.1
 EVERY_INLINE_S: Final = 0.01
-"""The interval of checks that only read some bytes of memory."""
+"""The interval of checks that only read some bytes of memory, in seconds."""
 DEAD_EVERY_S: Final = 1.0
-"""How often leases are checked for expiry while nothing is committed."""
+"""The interval in seconds at which leases are checked for expiry while nothing is committed."""
 REQUESTS_MAX: Final = 2_000
-"""How many statements on this node may hold or wait for locks."""
+"""The maximum number of statements on this node that hold or wait for locks."""
 WISHES_MAX: Final = 1_000
 REQUESTS = Counter(
     "limnos_lock_requests_total", "Requests of statements for locks on this node, by outcome.", ("outcome",)
@@ -103,9 +103,9 @@ class HeldLocks:
 
     @property
     def shown(self) -> str:
-        """The text with which a commit over a protocol presents this lock.
+        """The text by which a commit over a protocol proves that it holds this lock.
 
-        It is as good as the lock, so keep it secret.
+        Whoever knows it can use the lock, so keep it secret.
         """
         return f"{self.token}.{secret_of(self._locks.holder, self.token)}"
 
@@ -130,7 +130,7 @@ class HeldLocks:
         """Upgrade EXCLUSIVE_MODIFY to UPGRADED_WRITE once the last reader is done.
 
         Raises SqlppError (ASX1039, ASX1045, ASX1047), LockTimeout, LockLost, ServiceUnavailable (a deadlock); the lock
-        then stays as it was.
+        is then unchanged.
         """
         if self._released:
             raise released_locks_error()
@@ -163,7 +163,7 @@ class StatementLocks:
         self._permit = upkeep_permit("limnos")
         self._claims: set[_LockRequest] = set()
         self._untidy = False
-        """Whether the store may have rows that no statement here knows."""
+        """Whether the store may have rows of locks that no statement here holds."""
         self._moment: bytes | None = None
         self._looked_at = 0.0
         self._looking_task: asyncio.Task[None] | None = None
@@ -171,8 +171,8 @@ class StatementLocks:
         self._releasing: set[asyncio.Task[None]] = set()
 
     async def are_free(self, wishes: Iterable[LockRequest]) -> bool:
-        """Return whether no other statement competes for these locks now: enough for a short transaction that fails
-        cleanly if beaten.
+        """Return whether no other statement competes for these locks now: sufficient for a short transaction that can
+        safely fail.
         """
         for wish in wishes:
             if await self.gate.find(competing_locks_query(wish)):
@@ -231,14 +231,14 @@ class StatementLocks:
             raise _lock_timeout_error(await self._withdraw(claim), wishes[0].key, timeout_s=timeout_s)
 
     async def _withdraw(self, claim: _LockRequest) -> LockRow | None:
-        """Withdraw a request that waited too long. Returns the lock that blocked it."""
+        """Withdraw a request that timed out. Returns the lock that blocked it."""
         row, passed = await self._submit(partial(lock_withdraw, token=claim.token))
         self._claims.discard(claim)  # only now: a cancellation on the way must still release the locks
         self._tell(passed)
         return row
 
     async def upgrade(self, claim: _LockRequest, key: LockKey, *, timeout_s: float) -> None:
-        """Wait for the upgrade of a held lock; on failure the lock stays as it was."""
+        """Wait for the upgrade of a held lock; on failure the lock is unchanged."""
         token = claim.token
         is_had = False
         try:
@@ -313,7 +313,7 @@ class StatementLocks:
         WAITING[()] = sum(claim.waits for claim in self._claims)
 
     async def _look_on(self) -> None:
-        """Check for granted locks while statements wait."""
+        """Check regularly for granted locks while statements wait."""
         try:
             while any(claim.waits for claim in self._claims):
                 try:
@@ -352,7 +352,7 @@ class StatementLocks:
     # -- lease ---------------------------------------------------------------------------------------------------
 
     async def _beat_on(self) -> None:
-        """Renew this node's lease while it holds or waits for locks, or may have left rows behind."""
+        """Renew this node's lease regularly while it holds or waits for locks, or may have left rows behind."""
         try:
             while True:
                 await asyncio.sleep(self.lease_ms / 3000)

@@ -1,8 +1,7 @@
 """SQL++ errors of statements over the tree, with AsterixDB's numbers and messages for missing, existing and used
 objects.
 
-May import `sqlpp`, `model` and `names`. Must not know how an error is found. Missing rights are the tree's own error
-(`PermissionDenied`).
+May import `sqlpp`, `model` and `names`. Missing rights are the tree's own error (`PermissionDenied`).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _ARTICLES: Final = {"type": "datatype"}
 
 
 def no_dataverse(dataverse: Levels, at: TextPosition | None) -> SqlppError:
-    """Return the error for a missing dataverse, or for a name that AsterixDB gives to none."""
+    """Return the error for a missing dataverse, or for a name that is invalid for a dataverse in AsterixDB."""
     return _invalid_dataverse(dataverse, at) or SqlppError(
         NO_DATAVERSE, f"Cannot find dataverse with name {display_name(dataverse)}", at
     )
@@ -57,7 +56,7 @@ def unknown_object(kind: str, path: Levels, *, at: TextPosition | None) -> Sqlpp
 
 
 def no_dataset(path: Levels, at: TextPosition | None) -> SqlppError:
-    """Return the error for a missing dataset that was to be changed."""
+    """Return the error for a missing dataset that a statement changes."""
     return _invalid_dataverse(path[:-1], at) or SqlppError(
         NO_DATASET_IN,
         f"Cannot find dataset with name {display_name(path[-1:])} in dataverse {display_name(path[:-1])}",
@@ -92,7 +91,7 @@ def invalid_operation(text: str, at: TextPosition | None) -> SqlppError:
 
 
 def check_dataverse(parts: Levels, at: TextPosition | None) -> None:
-    """Check a dataverse's name. Raises SqlppError, naming the wrong part if it is one."""
+    """Check a dataverse's name. Raises SqlppError, which names the invalid part."""
     try:
         DataverseName.create(parts)
     except InvalidName:
@@ -116,7 +115,7 @@ def check_object(name: DottedName) -> None:
 
 
 def check_name(name: str, at: TextPosition | None) -> None:
-    """Check a name without dataverse. Raises SqlppError."""
+    """Check a name without a dataverse. Raises SqlppError."""
     try:
         check_object_name(name)
     except InvalidName:

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 DEFAULT: Final = ("Default",)
 TEXT_SHORT: Final = 2048
-"""Statements and view texts up to this length are parsed on the event loop, in at most 4 ms."""
+"""The length in characters up to which statements and view texts are parsed on the event loop, in at most 4 ms."""
 NODES_SHORT: Final = 2000
-"""How many expressions are bound on the event loop, in at most 4 ms."""
+"""The number of expressions up to which a statement is bound on the event loop, in at most 4 ms."""
 ROUNDS_MAX: Final = 200
-"""How often a statement is bound until all names are known: once for each nested view or function, and a few times
-more.
+"""The maximum number of bindings of a statement until all names are known: one for each nested view or function, and a
+few more.
 """
 LOADS: Final = {
     Kind.TABLE: Action.TABLE_LOAD,
@@ -71,12 +71,12 @@ async def bind_with_names(
             names are known.
         elsewhere: Replaces `bind` once that has raised BudgetSpent, since the statement is too large for the event
             loop.
-        known: Names known already; it also receives the new ones.
+        known: The known names; newly found names are added.
 
     Raises:
-        SqlppError: The statement is wrong.
+        SqlppError: The statement is invalid.
         PermissionDenied: The caller may not read an object.
-        BadRequest: Views and functions refer to each other without end.
+        BadRequest: Views and functions refer to each other in a cycle.
     """
     known = KnownNames() if known is None else known
     is_long = False
@@ -159,7 +159,7 @@ def _dataverse(request_view: RequestView, question: NameQuestion) -> bool:
 def _dataset(request_view: RequestView, question: NameQuestion) -> BoundDataset | BoundView | BoundSynonym | None:
     """Resolve a source; a dataset or view takes precedence over a synonym.
 
-    A hidden object is refused like a missing one.
+    A hidden object gets the same error as a missing one.
     """
     dataverse, name = question.dataverse, question.name
     if dataverse == METADATA:
@@ -178,8 +178,8 @@ def _dataset(request_view: RequestView, question: NameQuestion) -> BoundDataset 
 def source_find(request_view: RequestView, levels: Levels) -> Node | None:
     """Return the object of a source's name that the caller may read: a table, view, external dataset or synonym.
 
-    Returns None for a missing object, if the caller may know that. Raises PermissionDenied, in the words for a table
-    whatever the kind.
+    Returns None for a missing object, if the caller may know that. Raises PermissionDenied, with the message for a
+    table whatever the kind.
     """
     try:
         check_levels(levels)
@@ -214,7 +214,7 @@ def view_text(document: MetadataDocument) -> str | None:
 def _function(request_view: RequestView, question: NameQuestion) -> UserFunction | UnparsedFunction | None:
     """Resolve a function that the caller may call.
 
-    A hidden one counts as missing, since a built-in one may have its name.
+    A hidden function counts as missing, since a built-in function may have its name.
     """
     node = function_find(request_view, (*question.dataverse, question.name))
     if node is None:

@@ -1,5 +1,4 @@
-"""SQL++ limits of a node: its own worker processes, and how many statements do the same at once, so that long queries
-delay no commit.
+"""SQL++ limits of a node: its own worker processes, and concurrency limits, so that long queries delay no commit.
 
 May import `services.request` alone.
 """
@@ -15,8 +14,8 @@ from limnos.services.request.offloaded_work import InlineOffloader, WorkOffloade
 GATHERING_MAX: Final = 4
 
 SQLPP_OFFLOADER: ComponentKey[WorkOffloader] = ComponentKey("sqlpp_chores", lambda _: InlineOffloader())
-"""The worker processes that parse, bind and evaluate."""
+"""The worker processes that parse, bind and evaluate statements."""
 PARSING_SLOTS: ComponentKey[asyncio.Semaphore] = ComponentKey("parsing", lambda _: asyncio.Semaphore(1))
-"""How many long statements other than queries a thread parses at once."""
+"""The maximum number of long statements, other than queries, that are parsed in threads at once."""
 GATHERING_SLOTS: ComponentKey[asyncio.Semaphore] = ComponentKey("gathering", lambda _: asyncio.Semaphore(GATHERING_MAX))
-"""How many queries collect metadata objects at once."""
+"""The maximum number of queries that collect metadata objects at once."""

@@ -1,7 +1,7 @@
-"""Options of SET: which are obeyed, which are hints to another compiler, and which are refused.
+"""Options of SET: which are applied, which are accepted without effect, and which are refused.
 
-May import `sqlpp`. Must not know statements other than SET. A hint changes no result, so taking it is obeying it. An
-option that would change results, and an unknown one, is refused by name.
+May import `sqlpp`. Must not know statements other than SET. A hint to AsterixDB's compiler changes no result, so it is
+accepted and ignored. An option that would change results, and an unknown one, is refused by name.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ HINTS: Final = frozenset({
     "compiler.windowmemory", "hash_merge", "import-private-functions", "inline_with", "rewrite_attempt_batch_assign",
     "rewrite_in_as_or", "rewrite_internal_queryuid_pk", "rewrite_or_as_join", "simfunction", "simthreshold",
 })  # fmt: skip
-"""Names of AsterixDB's options that change how it works a statement out, and of those that only operators without a
-counterpart here read."""
+"""Names of AsterixDB's options that only affect its query plans, or operators that do not exist here."""
 FEEDS: Final = "wait-for-completion-feed"
 
 

@@ -1,8 +1,7 @@
 """Deferred results: stored under a handle, for the user who requested them, with limits on time and size.
 
 May import the rooms below. Must not know any wire format: results are lines of JSON, and the final response is bytes.
-Since the store has them, any node can return them. A result is complete or missing: nothing of it is returned while its
-request runs.
+Any node can return them, since they are in the store. A result is returned only when its request has ended.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 log = get_logger("limnos.sqlpp")
 PART_BYTES: Final = 1 << 18
 EXPIRED_AT_ONCE: Final = 20
-"""How many results one transaction deletes."""
+"""The number of expired results that one transaction deletes."""
 
 
 class ResultWriter:
@@ -88,12 +87,12 @@ class ResultWriter:
             await self._flush()
 
     async def end(self, state: str, outcome: bytes) -> None:
-        """Store the end of the request. If the store cannot be reached, the request looks as if its node had failed."""
+        """Store the end of the request. If the store cannot be reached, the request counts as lost with its node."""
         handle, keep_ms = self._request.handle, self._defaults.sqlpp_results_keep_ms
         await self._told(lambda tx: tx.requests.end(handle, state=state, outcome=outcome, keep_ms=keep_ms))
 
     async def give_up(self) -> None:
-        """Delete the result: no caller will ask for it."""
+        """Delete the result, since no caller will fetch it."""
         await self._told(lambda tx: tx.requests.delete(self._request.handle))
 
     async def _told(self, mutation: Callable[[Tx], None]) -> None:
@@ -104,7 +103,7 @@ class ResultWriter:
 
 
 async def result_find(ctx: Context, handle: str, *, asker: Requester) -> StatementRequest:
-    """Return the request of a handle. Raises NotFound, in the same words for another user's handle."""
+    """Return the request of a handle. Raises NotFound, with the same message for another user's handle."""
     requests = rows_of(await ctx.find(request_query(handle, asker)))
     if not requests:
         raise NotFound("No result of that handle is kept for you: it has expired, or was discarded", kind="result")
@@ -117,7 +116,7 @@ def is_lost(ctx: Context, row: StatementRequest) -> bool:
 
 
 async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[list[bytes], None]:
-    """Yield a result's lines, part by part. Raises ServiceUnavailable if it is discarded meanwhile."""
+    """Yield a result's lines, part by part. Raises ServiceUnavailable if it is deleted meanwhile."""
     count = number = 0
     while count < row.rows_count:
         results = await ctx.find(part_query(row.handle, number))

@@ -1,12 +1,12 @@
-"""Running requests of the query service: their users and start times, and how to end each, on whatever node it runs.
+"""Running requests of the query service: their users and start times, and how to end each on any node.
 
 May import the rooms below. Must not know any wire format. Results are taken in batches, so that the checks for deadline
 and cancellation cost little per row.
 
-Costs: a request that is answered within a second does not use the store for this. A longer one has a row in the store
-from then on, so that every node can list and end it. While there are such requests, the node checks twice a second
-whether one is to end (one statement), and renews its lease every five seconds (one transaction). A row whose node has
-not renewed the lease for `LEASE_MS` belongs to no node.
+Costs: a request that is answered within a second does not use the store for this. A longer request then has a row in
+the store, so that every node can list and end it. While there are such requests, the node checks twice a second for
+cancellations (one statement), and renews its lease every five seconds (one transaction). A row whose node has not
+renewed the lease for `LEASE_MS` belongs to no node.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ BATCH_BYTES: Final = 65_536
 TEXT_SHOWN: Final = 1_000
 EVERY_S: Final = 0.5
 KNOWN_AFTER_MS: Final = 1_000
-"""How long a request runs before all nodes know it, in milliseconds."""
+"""How long a request runs before it is stored for other nodes, in milliseconds."""
 LEASE_MS: Final = 15_000
 BEAT_S: Final = LEASE_MS / 3000
 REACH_S: Final = 2.0
-"""How long a cancellation waits for a request that just began on another node, in seconds."""
+"""How long a cancellation waits for a request that has just begun on another node, in seconds."""
 
 
 class StatementEnded(Exception):
-    """A statement was ended from outside; the message says what it changed."""
+    """Raised if a statement was ended by another request; the message states its effect on the data."""
 
 
 class RequestEnded(Exception):
-    """A request was ended: at its deadline if `late`, else by a cancellation."""
+    """Raised if a request was ended: at its deadline if `late`, else by a cancellation."""
 
     def __init__(self, message: str, *, late: bool) -> None:
         super().__init__(message)
@@ -71,7 +71,7 @@ class RunningRequest:
         self.started_ms = now_ms
         self.mode = mode
         self.is_known = False
-        """Whether the store has a row of it."""
+        """Whether the store has a row for it."""
         self.is_gone = is_gone or (lambda: False)
         """Returns whether the client has disconnected."""
         self._stopped: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -117,7 +117,7 @@ class RunningRequest:
 
 
 async def _end_running(taking: asyncio.Future[tuple[list[bytes], bool]]) -> str:
-    """End the running statement. Returns what it says about its changes, as the end of a sentence."""
+    """End the running statement. Returns a clause for the message about its effect on the data."""
     taking.cancel()
     with suppress(asyncio.CancelledError, Exception):
         try:
@@ -128,7 +128,7 @@ async def _end_running(taking: asyncio.Future[tuple[list[bytes], bool]]) -> str:
 
 
 async def _take(lines: AsyncIterator[bytes]) -> tuple[list[bytes], bool]:
-    """Return the next lines, and whether there may be more."""
+    """Return the next lines, and whether more may follow."""
     batch: list[bytes] = []
     size = 0
     async for line in lines:
@@ -163,7 +163,7 @@ class RunningRequests:
             self._watching = asyncio.create_task(self._watch())
 
     async def remove(self, request: RunningRequest) -> None:
-        """Remove a request. The row of a deferred result stays."""
+        """Remove a request. The row of a deferred result is kept."""
         self._held.pop(request.handle, None)
         if request.is_known and request.mode == IMMEDIATE:
             await asyncio.shield(self.beside(self._forget(request)))
@@ -190,8 +190,8 @@ class RunningRequests:
         Args:
             by: The field to compare: `request_id`, `client_context_id` or `handle`.
             value: The value of that field.
-            asker: The user whose requests may be ended.
-            everybody: Whether requests of all users may be ended.
+            asker: The user who cancels; only requests of this user are ended.
+            everybody: Whether to end requests of all users.
 
         Returns:
             The ids of the ended requests; empty if none was found.

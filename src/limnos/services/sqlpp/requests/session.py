@@ -25,7 +25,9 @@ DAY_MS = 86_400_000
 
 @dataclass(slots=True)
 class StatementSession:
-    """The state for later statements of a request, and its caller. All of its statements have the time `now_ms`."""
+    """The state that later statements of a request use, and its caller. All statements of a request have the time
+    `now_ms`.
+    """
 
     ctx: Context
     now_ms: int
@@ -42,7 +44,7 @@ class StatementSession:
 
     @property
     def moment(self) -> Mapping[str, Value]:
-        """The functions with values of the request itself, such as its time."""
+        """The functions that return the request's own values, such as its time."""
         at = DateTime(self.now_ms)
         moments: dict[str, Value] = {
             "current_datetime": at,

@@ -29,7 +29,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop everything."""
+    """Drop all tables."""
     metadata.drop_all(op.get_bind())
     if op.get_bind().dialect.name == "postgresql":
         op.execute("DROP SEQUENCE limnos_id")

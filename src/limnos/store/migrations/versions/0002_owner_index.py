@@ -17,5 +17,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Create the dropped index again."""
+    """Create the index of owners by principal again."""
     op.create_index("owner_principal", "owner", ["principal_id"])

@@ -1,7 +1,7 @@
 """Ended tasks with an error or a result stay visible.
 
-The columns are nullable, so a node of the previous release works with this schema. An ended task never comes due, so
-such a node does not run it.
+The columns are nullable, so a node of the previous release works with this schema. An ended task is never due, so such
+a node does not run it.
 
 Revision ID: 0004
 """
@@ -26,7 +26,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the columns, and delete ended tasks."""
+    """Create the empty table of the previous release."""
     op.execute("DELETE FROM task WHERE ended_at IS NOT NULL")
     op.drop_column("task", "result")
     op.drop_column("task", "ended_at")

@@ -12,7 +12,9 @@ down_revision = "0016"
 
 
 def upgrade() -> None:
-    """Create the tables. A store created by this release has them already. The previous release has no models."""
+    """Create the tables. A store created by this release has them already. The previous release has no versions of
+    models.
+    """
     create_tables("model_version", "model_alias")
 
 

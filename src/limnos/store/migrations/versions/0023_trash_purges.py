@@ -1,4 +1,4 @@
-"""Whether the files of an object are deleted when it leaves the trash.
+"""Adds whether the files of an object are deleted when it leaves the trash.
 
 Revision ID: 0023
 """

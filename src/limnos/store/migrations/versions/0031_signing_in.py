@@ -1,4 +1,4 @@
-"""Sign-ins with an outside issuer: the time of a user's newest token, and the memberships that come from it.
+"""Sign-ins with an external issuer: the time of a user's newest token, and the memberships that come from it.
 
 Revision ID: 0031
 """

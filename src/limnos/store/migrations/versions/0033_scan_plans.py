@@ -1,4 +1,4 @@
-"""Scan plans with parts left to fetch.
+"""Scan plans whose parts are not all fetched.
 
 Revision ID: 0033
 """

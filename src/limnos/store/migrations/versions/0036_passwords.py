@@ -16,7 +16,7 @@ down_revision = "0033"
 
 
 def upgrade() -> None:
-    """Add both. A store created by this release has them already.
+    """Create the table and the column. A store created by this release has them already.
 
     The previous release treats session tokens as short-lived tokens.
     """
@@ -28,7 +28,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them, and delete session tokens: the previous release would list those."""
+    """Drop the table and the column, and delete session tokens, which the previous release would list."""
     op.execute("DELETE FROM token WHERE purpose <> 'api'")
     op.drop_column("token", "purpose")
     op.drop_table("password")

@@ -35,7 +35,7 @@ def upgrade() -> None:
     """Create the table, and insert the locations of tables, views and filesets. The previous release does not use it.
 
     The first start adds the locations that need settings or metadata: roots of catalogs, data paths, and conflicts. A
-    row with an empty location marks that this is still to be done.
+    row with an empty location marks that this is pending.
     """
     bind = op.get_bind()
     if sa.inspect(bind).has_table(place.name):

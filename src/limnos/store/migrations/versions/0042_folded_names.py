@@ -21,8 +21,8 @@ _FOLD = sa.text("UPDATE node SET folded = :folded WHERE id = :id")
 def upgrade() -> None:
     """Add the column, fill it, and create the indexes.
 
-    The previous release neither reads nor writes the column. Rows that it inserts have NULL there, which the upkeep of
-    this release fills. A store created by this release has all of it already.
+    The previous release neither reads nor writes the column. Rows that it inserts have NULL there, which the background
+    work of this release fills. A store created by this release has the column and the indexes already.
     """
     bind = op.get_bind()
     known = sa.inspect(bind)

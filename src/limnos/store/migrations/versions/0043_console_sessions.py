@@ -22,7 +22,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them, with the sessions: the previous release would take their cookies for tokens."""
+    """Drop the columns, and delete the sessions: the previous release would accept their cookies as tokens."""
     op.execute("DELETE FROM token WHERE purpose IN ('console', 'console-code')")
     for name in _COLUMNS:
         op.drop_column("token", name)

@@ -1,4 +1,4 @@
-"""Operations that rewrite files of tables, their leases, and tokens that open one table.
+"""Operations that rewrite files of tables, their leases, and tokens limited to one table.
 
 Revision ID: 0046
 """
@@ -23,7 +23,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them, with the tokens: the previous release would take them for tokens that open everything."""
+    """Drop the tables and the column, and delete the tokens: the previous release would accept them for everything."""
     op.execute("DELETE FROM token WHERE purpose = 'operation'")
     op.drop_column("token", "table_id")
     drop_tables(*_TABLES)

@@ -1,1 +1,1 @@
-"""Version 1 of the messages; a second major version would stand beside it."""
+"""Version 1 of the messages; a second major version would be a sibling package."""
