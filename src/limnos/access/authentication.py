@@ -54,7 +54,6 @@ class TimeSource(Protocol):
 
     def now_ms(self) -> int:
         """Return the time in milliseconds since 1970."""
-        ...
 
 
 class Credential(NamedTuple):

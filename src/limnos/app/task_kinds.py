@@ -15,9 +15,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from limnos.model.errors import ServiceUnavailable, StorageFailed
-from limnos.services.activity.audit_exports import (
-    EVERY_S as EXPORT_AUDIT_EVERY_S,
-)
+from limnos.services.activity.audit_exports import EVERY_S as EXPORT_AUDIT_EVERY_S
 from limnos.services.activity.audit_exports import (
     EXPORT_AUDIT,
     EXPORT_AUDIT_DAYS,

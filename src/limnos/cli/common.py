@@ -67,8 +67,7 @@ class CommonFlags:
     ] = None
     timeout: Annotated[float, Parameter(help="Longest wait for an answer, in seconds.")] = 30.0
     output: Annotated[
-        Format | None,
-        Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told."),
+        Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told.")
     ] = None
 
     @property

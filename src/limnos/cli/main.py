@@ -160,12 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     try:
         tree = build(tokens[0] if tokens else None)
-        result = tree(
-            command_first(tokens, tree),
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
+        result = tree(command_first(tokens, tree), exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader closed our output; keep the interpreter from reporting that at exit.

@@ -142,11 +142,7 @@ class _ServerTarget:
         self.headers = {"Accept": "application/json", "User-Agent": f"limnos/{__version__}", **_credential(token, user)}
 
     def iceberg_properties(self, catalog: str) -> dict[str, str]:
-        results = {
-            "type": "rest",
-            "uri": f"{self.uri}/iceberg",
-            "warehouse": f"{self.metalake}/{catalog}",
-        }
+        results = {"type": "rest", "uri": f"{self.uri}/iceberg", "warehouse": f"{self.metalake}/{catalog}"}
         if self.ca_file is not None:
             # PyIceberg's types allow only texts, but it reads this mapping.
             results["ssl"] = cast("str", {"cabundle": self.ca_file})

@@ -134,12 +134,7 @@ class _RemoteSource:
 
 
 def open_ranges(
-    location: str,
-    properties: Mapping[str, str],
-    *,
-    roots: Sequence[str],
-    allowed: AllowedStorage,
-    budget: ReadBudget,
+    location: str, properties: Mapping[str, str], *, roots: Sequence[str], allowed: AllowedStorage, budget: ReadBudget
 ) -> RangeReader:
     """Open a file below the roots for reading parts of it.
 

@@ -44,12 +44,7 @@ from limnos.http.route_targets import (
 from limnos.http.routing import Route
 from limnos.http.streamed_body import StreamedBody, StreamTruncated
 from limnos.http.throttle import CredentialThrottle
-from limnos.model.errors import (
-    AuthenticationFailed,
-    LimnosError,
-    ServiceUnavailable,
-    StateUnknown,
-)
+from limnos.model.errors import AuthenticationFailed, LimnosError, ServiceUnavailable, StateUnknown
 from limnos.names.errors import InvalidName
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.request.admission import require_possible_access

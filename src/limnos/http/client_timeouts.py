@@ -45,11 +45,9 @@ class TimedConnection(Protocol):
 
     def step(self) -> ConnectionProgress:
         """Return the connection's progress."""
-        ...
 
     def overdue(self, phase: ConnectionPhase) -> None:
         """Close the connection, because the client exceeded the time limit of this phase."""
-        ...
 
 
 IDLE_S: Final = 75.0

@@ -18,7 +18,6 @@ class Cancellable(Protocol):
 
     def cancel(self) -> object:
         """Cancel it, because it missed its deadline."""
-        ...
 
 
 class Deadlines:

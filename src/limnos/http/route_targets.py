@@ -14,11 +14,7 @@ from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.http.routing import SHORT_BODY_BYTES, Route, RouteBodyKind, Router
-from limnos.model.errors import (
-    LimnosError,
-    NotFound,
-    UnsupportedOperation,
-)
+from limnos.model.errors import LimnosError, NotFound, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
@@ -42,11 +38,9 @@ class Protocol(Interface):
         """Return the scope that a route's path names, and the kind and levels of an object below the catalog, if it
         names one.
         """
-        ...
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
         """Return the protocol's response for an error."""
-        ...
 
 
 class RouteTarget:

@@ -6,17 +6,7 @@ message gives advice. Use a codec by its module: `iceberg.decode_path(raw)`, `ca
 `LogicalCodec(":").join(levels)`.
 """
 
-from limnos.names import (
-    canonical,
-    display,
-    engine,
-    fullname,
-    iceberg,
-    jsonform,
-    lance,
-    logical,
-    percent,
-)
+from limnos.names import canonical, display, engine, fullname, iceberg, jsonform, lance, logical, percent
 from limnos.names.dataverse import DataverseName, check_object_name
 from limnos.names.errors import InvalidName, Reason
 from limnos.names.fullname import FullName

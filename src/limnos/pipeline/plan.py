@@ -134,11 +134,7 @@ def check(
     lookups = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
     return CheckResult(
         pipeline=pipeline,
-        problems=(
-            *problems,
-            *absent_tables(reads, lookups, pipeline=pipeline),
-            *declared_by_others(client, pipeline),
-        ),
+        problems=(*problems, *absent_tables(reads, lookups, pipeline=pipeline), *declared_by_others(client, pipeline)),
         unchecked=unchecked,
         reads=reads,
         levels=levels,

@@ -68,10 +68,7 @@ def _drops(branch: StepBranch, metadata: Json | None) -> list[Json]:
     for column in branch.columns_to_drop:
         fields = _without(fields, tuple(column.lower().split(".")), whole=column)
     fresh = {**schema, "schema-id": max(each["schema-id"] for each in metadata["schemas"]) + 1, "fields": fields}
-    return [
-        {"action": "add-schema", "schema": fresh},
-        {"action": "set-current-schema", "schema-id": -1},
-    ]
+    return [{"action": "add-schema", "schema": fresh}, {"action": "set-current-schema", "schema-id": -1}]
 
 
 def _without(fields: Sequence[Json], path: Parts, *, whole: str) -> list[Json]:

@@ -114,7 +114,7 @@ JDBC_DRIVERS: Mapping[str, tuple[str, Artifact]] = {
             sha256="157963d60ae66d607e09466e8c0cdf8087e9cb20d0159899ffca96bca2528460",
             size_bytes=1_098_916,
         ),
-    ),
+    )
 }
 """Database name in a JDBC URL -> the driver's class and archive. Users must add other drivers to Spark themselves."""
 
@@ -216,11 +216,7 @@ def ensure_listener(
 
 
 def ensure(
-    artifact: Artifact,
-    *,
-    repository: str | None = None,
-    cache: Path | None = None,
-    progress: Progress | None = None,
+    artifact: Artifact, *, repository: str | None = None, cache: Path | None = None, progress: Progress | None = None
 ) -> Path:
     """Return the local path of `artifact`: from the cache, from `.m2/repository`, or fetched and verified.
 

@@ -32,11 +32,9 @@ class StoreClock(Protocol):
     @property
     def offset_ms(self) -> int:
         """How far this node's own clock was ahead of the store's when the latter was last read, in milliseconds."""
-        ...
 
     def now_ms(self) -> int:
         """Return the time in milliseconds since 1970."""
-        ...
 
 
 class StoreWriter(Protocol):
@@ -45,7 +43,6 @@ class StoreWriter(Protocol):
     @property
     def time(self) -> StoreClock:
         """The store's clock, which all nodes share."""
-        ...
 
     async def submit(
         self, permit: Permit[object], mutation: Mutation[T], *, on_begin: BeginCallback = ignore_begin
@@ -63,7 +60,6 @@ class StoreWriter(Protocol):
             ServiceUnavailable: It is certain that nothing was committed.
             Exception: Whatever the mutation raises, with nothing written.
         """
-        ...
 
     async def submit_held(
         self, permit: Permit[object], again: Again[T], *, on_begin: BeginCallback = ignore_begin
@@ -73,15 +69,12 @@ class StoreWriter(Protocol):
         While `again` decides, access and names in those zones cannot change. Raises the errors of `again` and of
         `submit`.
         """
-        ...
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
         """Open a long read of one snapshot, on a connection of its own."""
-        ...
 
     async def close(self, *, within_s: float = CLOSE_S) -> None:
         """Finish running work and disconnect. Work that takes longer than `within_s` seconds is abandoned."""
-        ...
 
 
 class InlineStore(StoreWriter, Protocol):
@@ -91,19 +84,15 @@ class InlineStore(StoreWriter, Protocol):
 
     def moment(self) -> bytes | None:
         """Return a value that stays equal while nothing is committed; None if that cannot be determined."""
-        ...
 
     def gate(self, epoch: int, known: KnownRevisions) -> GateResult:
         """Read the changes after the known revisions, in one statement."""
-        ...
 
     def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
         """Read first the changes, then facts, in one snapshot."""
-        ...
 
     def find(self, query: Query) -> list[Row]:
         """Run one query, whose snapshot begins after this call."""
-        ...
 
 
 class AwaitedStore(StoreWriter, Protocol):
@@ -113,17 +102,14 @@ class AwaitedStore(StoreWriter, Protocol):
 
     async def gate_async(self, epoch: int, known: KnownRevisions) -> GateResult:
         """Read the changes after the known revisions, in one statement."""
-        ...
 
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
         """Read first the changes, then facts, in one snapshot. `load` starts the read; it is called again for each
         retry.
         """
-        ...
 
     async def find_async(self, query: Query) -> list[Row]:
         """Run one query, whose snapshot begins after this call."""
-        ...
 
 
 Store = InlineStore | AwaitedStore

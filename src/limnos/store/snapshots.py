@@ -22,11 +22,9 @@ class StoreSnapshot(Protocol):
 
     async def rows(self, query: Query) -> list[Row]:
         """Read all rows of a query."""
-        ...
 
     def pages(self, query: Query, size: int) -> AsyncGenerator[list[Row], None]:
         """Yield the rows of a query in pages of `size`, in the query's order. Other queries may be read meanwhile."""
-        ...
 
 
 class _SqliteSnapshot:

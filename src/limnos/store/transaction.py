@@ -22,41 +22,33 @@ class StoreSession(Protocol):
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
-        ...
 
     def count(self, statement: Sql, params: Params) -> int:
         """Run a statement. Returns the number of affected rows."""
-        ...
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
         """Run a statement once for each set of parameters."""
-        ...
 
     def next_id(self) -> int:
         """Return a new id; ids are never reused."""
-        ...
 
     def next_ids(self, count: int) -> list[int]:
         """Return several new ids."""
-        ...
 
     def pass_ids(self, beyond: int) -> None:
         """Make all later ids greater than `beyond`."""
-        ...
 
     def lock_locations(self, locations: Mapping[str, bool]) -> None:
         """Lock locations until the commit: exclusively where the value is true, else shared.
 
         Writers in other catalogs take the same locks. One call takes them in the same order everywhere.
         """
-        ...
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read (zone, revision, access revision) of at most three zones.
 
         The mutation's own clock is locked until the commit.
         """
-        ...
 
 
 class StoreTransaction:

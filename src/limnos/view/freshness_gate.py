@@ -45,15 +45,12 @@ class GateWaiter(Protocol):
 
     def done(self) -> bool:
         """Return whether the waiter has gone, for example because the request was cancelled."""
-        ...
 
     def set_result(self, moment: KnownRevisions, /) -> None:
         """Accept the revisions of the gate read, which started after the waiter joined. Must not raise."""
-        ...
 
     def set_exception(self, error: Exception, /) -> None:
         """Accept the error of a gate read that failed. Must not raise."""
-        ...
 
 
 class FreshnessGate(Protocol):
@@ -67,37 +64,30 @@ class FreshnessGate(Protocol):
 
         Returns whether it already was up to date, with these zones read in one snapshot.
         """
-        ...
 
     async def ask(self, zones: Zones, reason: str) -> None:
         """Bring the view up to a moment after this call."""
-        ...
 
     def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
         """Bring the view up to a moment after this call, then notify the waiter; only where `inline` is false."""
-        ...
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
         """Bring the view up to one moment after this call in several chains of zones.
 
         Returns the revisions of that moment.
         """
-        ...
 
     async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
         """Load facts into the view, with the changes of the same snapshot. `requested` maps each key to its zone.
 
         Raises ServiceUnavailable if too many loads are in flight.
         """
-        ...
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read uncached values straight from the store, in one snapshot that starts after this call."""
-        ...
 
     async def find(self, query: Query) -> list[Row]:
         """Run one query on the store, without a cache. Cheaper than `look_up`, for reads that many requests need."""
-        ...
 
 
 class InlineFreshnessGate:

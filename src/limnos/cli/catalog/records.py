@@ -78,8 +78,7 @@ def dump(
     out = sys.stdout.buffer
     if format == "proto" and sys.stdout.isatty():
         raise UsageError(
-            "Protobuf is nothing for a terminal",
-            hint=f"'limnos records dump {store} > lake.export', or --format json",
+            "Protobuf is nothing for a terminal", hint=f"'limnos records dump {store} > lake.export', or --format json"
         )
     encoding = import_extra("limnos.formats.exchange.encoding", extra="server")
     with _open_store(store) as record_store, record_store.reading() as reads:

@@ -18,12 +18,7 @@ class Previews(Resource[S]):
 
     @verb
     def head(
-        self,
-        path: str | Sequence[str],
-        *,
-        rows: int = 100,
-        columns: Sequence[str] = (),
-        snapshot_id: int | None = None,
+        self, path: str | Sequence[str], *, rows: int = 100, columns: Sequence[str] = (), snapshot_id: int | None = None
     ) -> Flow[TablePreview]:
         """Return up to `rows` rows of a table, after the filters and masks that apply to the caller.
 

@@ -71,10 +71,7 @@ class Tables(Resource[S]):
         query = {"snapshots": None if snapshots == "all" else snapshots}
         answer = yield from call("GET", self._url(parts), answer=TableLoadResponse, query=query)
         return IcebergTableInfo(
-            path=parts,
-            metadata_location=answer.metadata_location,
-            metadata=answer.metadata,
-            config=answer.config or {},
+            path=parts, metadata_location=answer.metadata_location, metadata=answer.metadata, config=answer.config or {}
         )
 
     @verb

@@ -70,7 +70,6 @@ class BodyHandler(Protocol[B_contra]):
 
     def __call__(self, request: Request, ctx: Context, /, *, body: B_contra) -> Awaitable[Response]:
         """Answer a request."""
-        ...
 
 
 def names_of(request: Request) -> tuple[str, ...]:
@@ -105,13 +104,7 @@ def wrap_handler(sentence: str, handler: Handler, *, access: bool = False) -> Ha
     return call
 
 
-def wrap_body_handler(
-    sentence: str,
-    shape: type[B],
-    handler: BodyHandler[B],
-    *,
-    access: bool = False,
-) -> Handler:
+def wrap_body_handler(sentence: str, shape: type[B], handler: BodyHandler[B], *, access: bool = False) -> Handler:
     """Wrap a handler that receives a decoded body. The sentence may use its fields, such as `{body.name}`."""
 
     async def call(request: Request, ctx: Context) -> Response:

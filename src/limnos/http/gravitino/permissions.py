@@ -63,11 +63,7 @@ async def privileges_change(request: Request, ctx: Context, body: PrivilegesRequ
         raise BadRequest("The list privileges is empty: name at least one privilege")
     with catalog_not_found_as_object():
         rules = await grants.privileges_grant(
-            ctx,
-            metalake=metalake,
-            role=role,
-            wish=wish_of(kind, full_name, body.privileges),
-            grants_them=grants_them,
+            ctx, metalake=metalake, role=role, wish=wish_of(kind, full_name, body.privileges), grants_them=grants_them
         )
     return ok(role=await role_json(ctx, rules))
 

@@ -113,11 +113,7 @@ async def rows_merge(request: Request, where: Where) -> Response:
     )  # fmt: skip
     body = request.stream(bytes_max=rows.body_bytes_max)
     done = await rows.feed(question, branch=branch_of(request), body=body)
-    counts = {
-        "num_updated_rows": done.updated,
-        "num_inserted_rows": done.inserted,
-        "num_deleted_rows": done.deleted,
-    }
+    counts = {"num_updated_rows": done.updated, "num_inserted_rows": done.inserted, "num_deleted_rows": done.deleted}
     return json_response({**counts, "version": done.version, "transaction_id": done.transaction_id})
 
 

@@ -16,9 +16,7 @@ from limnos.model.errors import UnsupportedOperation
 from limnos.services.request.context import Context
 
 _ENTERPRISE = "only LanceDB Enterprise does it"
-_ON_TABLE = {
-    "backfill_column": ("alter-table-backfill-columns", _ENTERPRISE),
-}
+_ON_TABLE = {"backfill_column": ("alter-table-backfill-columns", _ENTERPRISE)}
 _ELSEWHERE = {
     "/materialized_view/{table_id}/create": ("create-materialized-view", _ENTERPRISE),
     "/materialized_view/{table_id}/refresh": ("refresh-materialized-view", _ENTERPRISE),

@@ -33,11 +33,7 @@ logger = logging.getLogger(__name__)
 _CATALOG = "spark.sql.catalog."
 _CONNECT_PORT = 15002
 _CONNECT_WITHIN_S = 10
-_SETTINGS = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.scheduler.mode": "FAIR",
-    "spark.log.level": "ERROR",
-}
+_SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.scheduler.mode": "FAIR", "spark.log.level": "ERROR"}
 """Settings of a started Spark. FAIR scheduling lets concurrent steps share it."""
 
 

@@ -29,14 +29,7 @@ from limnos.pipeline.engine.changes import (
     require_single_names,
     storable,
 )
-from limnos.pipeline.engine.layout import (
-    column_docs,
-    partition_of,
-    partition_term,
-    same_term,
-    sort_of,
-    sort_term,
-)
+from limnos.pipeline.engine.layout import column_docs, partition_of, partition_term, same_term, sort_of, sort_term
 from limnos.pipeline.engine.metadata import TableMetadata, metadata_of
 from limnos.pipeline.failures import OutputGone
 

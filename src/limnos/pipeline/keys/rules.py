@@ -168,8 +168,5 @@ RULES: Mapping[str, Record] = {
 }
 
 RULE = Cases(
-    name="an expectation",
-    short=SQL,
-    from_short=lambda text, site: RULES["row"].build({"row": text}, site),
-    cases=RULES,
+    name="an expectation", short=SQL, from_short=lambda text, site: RULES["row"].build({"row": text}, site), cases=RULES
 )

@@ -12,9 +12,7 @@ from limnos.pipeline.directory import FunctionArgument
 from limnos.pipeline.shapes import AnyScalar, NodeSite, Text
 
 WORD = Text(
-    word="a name",
-    pattern=r"[A-Za-z_][A-Za-z0-9_]{0,99}",
-    rule="write letters, digits and '_', beginning with a letter",
+    word="a name", pattern=r"[A-Za-z_][A-Za-z0-9_]{0,99}", rule="write letters, digits and '_', beginning with a letter"
 )
 PIPELINE_NAME = Text(
     word="a name",

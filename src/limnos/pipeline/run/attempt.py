@@ -30,33 +30,26 @@ class StepEngine(Protocol):
 
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
         """Return the tables that each step reads, by the step's name."""
-        ...
 
     def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
         """Return pins of the tables' current snapshots, and of those that views among them read. Raises LimnosError."""
-        ...
 
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Return the tables whose pinned snapshot is no longer available."""
-        ...
 
     def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
         """Return for each pinned source whether its content has changed; None if that cannot be determined without
         reading it.
         """
-        ...
 
     def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
         """Execute one step on its branch. Raises StepError, and whatever `context.check` raises."""
-        ...
 
     def tasks(self, step: str) -> TaskProgress:
         """Return the task counts of a running step."""
-        ...
 
     def halt(self) -> None:
         """Cancel running steps."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

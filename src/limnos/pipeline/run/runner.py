@@ -70,12 +70,7 @@ class AttemptRunner:
         self.patience = RetryPolicy(work.options.away_s, stop=stop)
         self.times = _AttemptTimes()
         self._heart = HeartbeatThread(
-            heart,
-            run=work.run,
-            attempt=work.attempt,
-            lease_s=work.options.lease_s,
-            stop=stop,
-            progress=self._progress,
+            heart, run=work.run, attempt=work.attempt, lease_s=work.options.lease_s, stop=stop, progress=self._progress
         )
         self._steps = {step.name: step for step in work.steps}
         self._outcomes: dict[str, StepOutcome] = dict(work.done)
@@ -410,11 +405,7 @@ class AttemptRunner:
         """Record the seconds by phase. An error is only logged, because the attempt has ended."""
         if ended.why in (EndReason.AWAY, EndReason.SUPERSEDED):
             return
-        seconds = {
-            "planning": self.work.planning_s,
-            "steps": self.times.steps,
-            "publishing": self.times.publishing,
-        }
+        seconds = {"planning": self.work.planning_s, "steps": self.times.steps, "publishing": self.times.publishing}
         try:
             self.client.runs.beat(self.work.run, self.work.attempt, phases_s=record_json.encode_phases(seconds))
         except ClientError as error:

@@ -17,10 +17,7 @@ from limnos.files import STORAGE
 from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, InUse
-from limnos.model.kinds import (
-    SOURCE_PROVIDERS,
-    Kind,
-)
+from limnos.model.kinds import SOURCE_PROVIDERS, Kind
 from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name

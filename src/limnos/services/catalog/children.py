@@ -35,10 +35,7 @@ PAGE_MAX: Final = 500
 """The most children of one page: the documents of its tables are read together."""
 CHILD_KINDS: Final = (Kind.NAMESPACE, *NAMESPACE_OBJECTS)
 """The kinds of children, in the order of a page."""
-_LISTS: Final = {
-    Kind.NAMESPACE: Action.NAMESPACE_LIST,
-    **actions_named("list", *NAMESPACE_OBJECTS),
-}
+_LISTS: Final = {Kind.NAMESPACE: Action.NAMESPACE_LIST, **actions_named("list", *NAMESPACE_OBJECTS)}
 
 
 class ChildrenRequest(NamedTuple):

@@ -73,5 +73,5 @@ def separator_in_names_error(catalog: str, separator: str, *, names: Sequence[st
     return IllegalName(
         f"Namespaces of catalog {catalog} cannot nest: names hold the separator {quote_for_message(separator)} and would read as several: "
         f"{text}. See all with 'limnos names check {catalog}', and have them changed with 'limnos names plan {catalog}'; or "
-        "choose another separator",
+        "choose another separator"
     )

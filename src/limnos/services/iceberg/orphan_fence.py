@@ -61,12 +61,10 @@ class AnyChange(Protocol):
     @property
     def updates(self) -> Sequence[object]:
         """The updates, as JSON values."""
-        ...
 
     @property
     def raw(self) -> bytes | None:
         """The body of a large request; the updates are then empty."""
-        ...
 
 
 def fence_require(fence_until: float | None) -> None:

@@ -51,7 +51,6 @@ class ManifestReader(Protocol):
 
     async def read(self, location: str) -> bytes:
         """Read one. Raises MissingFile, OutsideRoots, TooLarge, StorageFailed."""
-        ...
 
 
 class CheckedRewrite(NamedTuple):

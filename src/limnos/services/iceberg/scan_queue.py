@@ -20,7 +20,6 @@ class ScanQueue(Protocol):
 
         Entering raises ServiceUnavailable if too many scans wait.
         """
-        ...
 
 
 class NoScanQueue:

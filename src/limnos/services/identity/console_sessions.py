@@ -87,7 +87,6 @@ class OpenCommand(Protocol):
 
     def __call__(self, request_view: RequestView, /, *, secret_hash: bytes) -> ConsoleSessionOpen:
         """Build the command; `secret_hash` is the hash of the session's secret."""
-        ...
 
 
 class ConsoleSession(NamedTuple):

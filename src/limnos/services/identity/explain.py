@@ -142,10 +142,7 @@ def _chain_beside(request_view: RequestView, kind: Kind, name: str) -> Securable
         node, chain = request_view.find_outside(kind, (name,))
         return chain if node is not None else (ChainLink.absent(kind, name), *outer)
     if kind is Kind.JOB:
-        return (
-            ChainLink.absent(kind, name),
-            *outer,
-        )  # the view has no runs: explain a run without an owner
+        return (ChainLink.absent(kind, name), *outer)  # the view has no runs: explain a run without an owner
     entity = (
         role_find(request_view, name)
         if kind is Kind.ROLE

@@ -20,12 +20,7 @@ from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord, NamespaceRecord
 from limnos.names.path import Levels
 from limnos.services.catalog.catalogs import CatalogDrop, catalog_create, catalog_delete, catalog_load
-from limnos.services.catalog.namespaces import (
-    NamespaceCreate,
-    namespace_create,
-    namespace_find,
-    namespace_insert,
-)
+from limnos.services.catalog.namespaces import NamespaceCreate, namespace_create, namespace_find, namespace_insert
 from limnos.services.lance.tables import lance_drop_confirmed
 from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.request.context import Context

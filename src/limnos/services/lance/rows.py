@@ -29,28 +29,22 @@ class LanceRows(Protocol):
     @property
     def batch_bytes_max(self) -> int:
         """The maximum size of a decoded batch, in bytes."""
-        ...
 
     @property
     def body_bytes_max(self) -> int:
         """The maximum size of the rows in one request, in bytes; 0 for no limit."""
-        ...
 
     async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
         """Read information about the table; `reads` is true if the result contains rows."""
-        ...
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
         """Change the table. Raises AlreadyExists (index), SchemaMismatch, CommitConflict."""
-        ...
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
         """Query rows: yields an Arrow file in pieces, of which the first exists when this returns."""
-        ...
 
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
         """Explain how a query would run; with `runs` run it, and explain how it ran."""
-        ...
 
     async def feed(
         self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
@@ -59,7 +53,6 @@ class LanceRows(Protocol):
 
         Raises SchemaMismatch, BadRequest for an incomplete body, CommitConflict.
         """
-        ...
 
 
 class TreeRows:

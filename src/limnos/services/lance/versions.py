@@ -11,13 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, NamedTuple
 
-from limnos.formats.lance_manifests import (
-    VERSION_MAX,
-    check_branch,
-    manifest_name,
-    manifest_of,
-    manifests_of,
-)
+from limnos.formats.lance_manifests import VERSION_MAX, check_branch, manifest_name, manifest_of, manifests_of
 from limnos.model.errors import InvalidTable, NotFound, ServiceUnavailable
 from limnos.model.lance import LanceVersion
 from limnos.names.path import Levels

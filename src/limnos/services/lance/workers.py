@@ -45,7 +45,6 @@ class WorkerCallbacks(Protocol):
 
     async def answer(self, name: str, about: bytes) -> list[bytes]:
         """Return the result of a callback, in the form that a worker process expects."""
-        ...
 
 
 class WorkerTask:
@@ -134,19 +133,15 @@ class LanceWorkers(Protocol):
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
         """Run an operation in a worker. Raises the worker's error, TooLarge, ServiceUnavailable, StateUnknown."""
-        ...
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
         """Run an operation that reads a request body. A body that fails counts as incomplete."""
-        ...
 
     def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
         """Yield a result in pieces. Raises the worker's error before the first one."""
-        ...
 
     def close(self) -> None:
         """End all running work."""
-        ...
 
 
 class NoLanceWorkers:

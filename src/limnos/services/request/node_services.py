@@ -37,7 +37,6 @@ class AuditedRequest(Interface):
 
     def origin(self) -> RequestOrigin:
         """Return the method, path, client address and request id, for the audit."""
-        ...
 
 
 class ComponentKey(Generic[T]):

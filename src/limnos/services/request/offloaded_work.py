@@ -35,11 +35,9 @@ class WorkOffloader(Protocol):
         With `caller` given, one caller cannot take all worker processes. Raises the errors of the function, and
         ServiceUnavailable if all workers are busy or the worker process died.
         """
-        ...
 
     def close(self) -> None:
         """End all running work."""
-        ...
 
 
 class InlineOffloader:

@@ -41,14 +41,7 @@ _ZONE_PLACES = {kind: {ZoneKind.SERVER: 0, ZoneKind.METALAKE: 1, ZoneKind.CATALO
 class RequestView(CallerView):
     """A consistent view of the store at one moment, for one caller and one scope."""
 
-    __slots__ = (
-        "_missing",
-        "asker",
-        "defaults",
-        "request_id",
-        "scope",
-        "zone",
-    )
+    __slots__ = ("_missing", "asker", "defaults", "request_id", "scope", "zone")
 
     def __init__(
         self, services: NodeServices, scope: RequestScope, credential: Credential, request_id: str, *, refuse_disabled: bool = True,

@@ -44,22 +44,18 @@ class RunOrJob(Protocol):
     @property
     def id(self) -> int:
         """The number of the run or job in the store."""
-        ...
 
     @property
     def uuid(self) -> str:
         """The id of the run or job in protocols."""
-        ...
 
     @property
     def template_id(self) -> int:
         """The id of the template or pipeline that was started."""
-        ...
 
     @property
     def owner_id(self) -> int | None:
         """The id of the owner of the run or job."""
-        ...
 
 
 C = TypeVar("C", bound=RunOrJob)

@@ -21,16 +21,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, RunConflict
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.model.runs import (
-    CANCELLED,
-    CANCELLING,
-    DISCARDED,
-    FINISHES,
-    LIVE,
-    RUNNING,
-    PipelineRun,
-    RunStepState,
-)
+from limnos.model.runs import CANCELLED, CANCELLING, DISCARDED, FINISHES, LIVE, RUNNING, PipelineRun, RunStepState
 from limnos.services.iceberg.snapshot_pins import PinnedSnapshots, pins_of_options
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope

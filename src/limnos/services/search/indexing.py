@@ -16,13 +16,7 @@ from limnos.model.entities import Node
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.node_services import NodeServices
 from limnos.services.search.object_words import PARSED_BYTES, has_columns, object_words
-from limnos.store.activity.search_index import (
-    IndexedText,
-    ZoneProgress,
-    changed_read,
-    scan_read,
-    zones_behind_read,
-)
+from limnos.store.activity.search_index import IndexedText, ZoneProgress, changed_read, scan_read, zones_behind_read
 from limnos.store.objects.documents import document_bodies_read
 from limnos.store.objects.nodes import live_nodes_read
 from limnos.store.sql import Load

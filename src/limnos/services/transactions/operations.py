@@ -93,14 +93,12 @@ class TransactionOperation(Protocol):
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
         """The names that it needs, which are read in advance."""
-        ...
 
     def look(self, request_view: TransactionView) -> OperationStep:
         """Decide on the operation, and record its effects for later operations.
 
         Raises the errors of a single request.
         """
-        ...
 
 
 class TableCommitOperation(NamedTuple):

@@ -102,11 +102,9 @@ class BaseCatalog(Protocol):
 
         Raises SourceFailed, BadRequest.
         """
-        ...
 
     def close(self) -> None:
         """Close the connections. Calls in progress may still finish."""
-        ...
 
 
 @runtime_checkable
@@ -118,27 +116,21 @@ class SupportsNamespaces(BaseCatalog, Protocol):
 
         Raises NotFound, and UnsupportedOperation if the source has no nested schemas.
         """
-        ...
 
     def schema_exists(self, schema: Levels) -> bool:
         """Return whether the source has a schema. The caller's rights are not checked."""
-        ...
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
         """Return a schema. Raises NotFound."""
-        ...
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Create a schema. Raises AlreadyExists, UnsupportedOperation for properties that the source cannot store."""
-        ...
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
         """Set and remove properties. Raises NotFound, UnsupportedOperation if schemas of the source have none."""
-        ...
 
     def schema_drop(self, schema: Levels) -> None:
         """Drop an empty schema. Raises NotFound, NotEmpty."""
-        ...
 
 
 @runtime_checkable
@@ -147,30 +139,24 @@ class TableCatalog(BaseCatalog, Protocol):
 
     def table_names(self, schema: Levels) -> list[str]:
         """Return all names, sorted. Raises NotFound for the schema."""
-        ...
 
     def table_exists(self, schema: Levels, table: str) -> bool:
         """Return whether the source has a table. The caller's rights are not checked."""
-        ...
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
         """Return a table. Raises NotFound for the schema or the table."""
-        ...
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
         """Create a table, completely or not at all.
 
         Raises AlreadyExists, NotFound, BadRequest, UnsupportedOperation.
         """
-        ...
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Apply all changes or none. Raises NotFound, BadRequest, UnsupportedOperation."""
-        ...
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
         """Rename a table, also into another schema. Raises NotFound, AlreadyExists, UnsupportedOperation."""
-        ...
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
         """Drop a table with its rows; `purge` also deletes its files.
@@ -178,7 +164,6 @@ class TableCatalog(BaseCatalog, Protocol):
         Raises NotFound, BadRequest if another object needs it, UnsupportedOperation for a purge if the source has no
         files.
         """
-        ...
 
 
 @runtime_checkable
@@ -187,31 +172,24 @@ class ViewCatalog(BaseCatalog, Protocol):
 
     def view_names(self, schema: Levels) -> list[str]:
         """Return all names, sorted. Raises NotFound for the schema."""
-        ...
 
     def view_exists(self, schema: Levels, view: str) -> bool:
         """Return whether the source has a view. The caller's rights are not checked."""
-        ...
 
     def view_load(self, schema: Levels, view: str) -> GravitinoView:
         """Return a view. Raises NotFound for the schema or the view."""
-        ...
 
     def view_create(self, schema: Levels, view: str, *, definition: IcebergViewCreate) -> None:
         """Create a view. Raises AlreadyExists, NotFound, BadRequest."""
-        ...
 
     def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
         """Apply all updates (of Iceberg's view specification) or none. Raises NotFound, BadRequest."""
-        ...
 
     def view_rename(self, schema: Levels, view: str, *, target: Levels) -> None:
         """Rename a view, also into another schema. Raises NotFound, AlreadyExists."""
-        ...
 
     def view_drop(self, schema: Levels, view: str) -> None:
         """Drop a view. Raises NotFound."""
-        ...
 
 
 @runtime_checkable
@@ -220,18 +198,15 @@ class RestCatalog(BaseCatalog, Protocol):
 
     def endpoints(self) -> frozenset[str]:
         """Return the endpoints of the source, such as `GET /namespaces/{namespace}`."""
-        ...
 
     def names(self, call: RestCall) -> SourceNames:
         """Return the names of a list: one page if `call` has `pageToken`, else all. Raises NotFound, SourceFailed."""
-        ...
 
     def exchange(self, call: RestCall) -> RestReply:
         """Forward a request and return its successful response.
 
         Raises the error for the response's status otherwise.
         """
-        ...
 
 
 @runtime_checkable
@@ -240,30 +215,24 @@ class TopicCatalog(BaseCatalog, Protocol):
 
     def topic_names(self, schema: str) -> list[str]:
         """Return all names, sorted. Raises NotFound for the schema."""
-        ...
 
     def topic_exists(self, schema: str, topic: str) -> bool:
         """Return whether the source has a topic. The caller's rights are not checked."""
-        ...
 
     def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:
         """Return a topic. Raises NotFound for the schema or the topic."""
-        ...
 
     def topic_create(self, schema: str, topic: str, *, properties: Mapping[str, str]) -> None:
         """Create a topic. Raises AlreadyExists, NotFound, BadRequest."""
-        ...
 
     def topic_alter(self, schema: str, topic: str, *, sets: Mapping[str, str], removes: Sequence[str]) -> None:
         """Change a topic's properties, all or none. Raises NotFound, BadRequest."""
-        ...
 
     def topic_drop(self, schema: str, topic: str) -> None:
         """Drop a topic with its messages.
 
         Raises NotFound, UnsupportedOperation if the source forbids dropping topics.
         """
-        ...
 
 
 def with_schemas(connector: BaseCatalog) -> SupportsNamespaces | None:

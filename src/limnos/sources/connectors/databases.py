@@ -33,7 +33,6 @@ class _DriverConnection(Protocol):
 
     def close(self) -> None:
         """Close it."""
-        ...
 
 
 class DatabaseSource(ABC):

@@ -23,15 +23,7 @@ from hive_metastore.ttypes import (
 )
 from thrift.Thrift import TException
 
-from limnos.model.errors import (
-    AlreadyExists,
-    BadRequest,
-    LimnosError,
-    NotEmpty,
-    NotFound,
-    SourceFailed,
-    StateUnknown,
-)
+from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, NotEmpty, NotFound, SourceFailed, StateUnknown
 
 MISSING: Final = (NoSuchObjectException, UnknownDBException, UnknownTableException)
 _CALLERS: Final = (InvalidObjectException, InvalidInputException, InvalidOperationException)

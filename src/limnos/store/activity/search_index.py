@@ -110,13 +110,9 @@ DELETE = Sql("DELETE FROM search_text WHERE object_id = :id")
 FTS_PUT: Final = "INSERT INTO search_words (rowid, name, columns, comment) VALUES (:id, :name, :columns, :comment)"
 FTS_DELETE: Final = "INSERT INTO search_words (search_words, rowid, name, columns, comment) VALUES ('delete', :id, :name, :columns, :comment)"
 _UNUSED = "CAST(:name AS text) = CAST(:columns AS text) AND CAST(:comment AS text) = ''"
-INDEX_PUT = Sql(
-    f"UPDATE search_text SET zone = zone WHERE object_id = :id AND {_UNUSED} AND FALSE",
-    on_sqlite=FTS_PUT,
-)
+INDEX_PUT = Sql(f"UPDATE search_text SET zone = zone WHERE object_id = :id AND {_UNUSED} AND FALSE", on_sqlite=FTS_PUT)
 INDEX_DELETE = Sql(
-    f"UPDATE search_text SET zone = zone WHERE object_id = :id AND {_UNUSED} AND FALSE",
-    on_sqlite=FTS_DELETE,
+    f"UPDATE search_text SET zone = zone WHERE object_id = :id AND {_UNUSED} AND FALSE", on_sqlite=FTS_DELETE
 )
 """The statement that removes an object from the full-text table of SQLite. On PostgreSQL it changes nothing: the
 vectors are in the row.

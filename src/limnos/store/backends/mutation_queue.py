@@ -47,19 +47,15 @@ class Savepoint(Protocol):
 
     def save(self) -> None:
         """Set the savepoint before the job."""
-        ...
 
     def undo(self) -> None:
         """Roll back the writes of the job."""
-        ...
 
     def is_lost(self) -> bool:
         """Return whether a failure has rolled back the whole transaction, so that nothing is left to undo."""
-        ...
 
     def keep(self) -> None:
         """Release the savepoint after the job."""
-        ...
 
 
 class MutationJob:

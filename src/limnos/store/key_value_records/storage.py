@@ -22,14 +22,12 @@ class KeyValueReader(Protocol):
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key, or None."""
-        ...
 
     def scan(self, prefix: bytes, *, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs whose keys begin with `prefix` and sort after `after`, in order.
 
         Nothing may be written during the iteration.
         """
-        ...
 
 
 class KeyValueTransaction(KeyValueReader, Protocol):
@@ -37,15 +35,12 @@ class KeyValueTransaction(KeyValueReader, Protocol):
 
     def put(self, key: bytes, value: bytes) -> None:
         """Write a pair, replacing the value of an existing key."""
-        ...
 
     def delete(self, key: bytes) -> bool:
         """Delete a pair. Returns whether it existed."""
-        ...
 
     def clear(self) -> None:
         """Delete all pairs."""
-        ...
 
 
 class KeyValueStore(Protocol):
@@ -56,7 +51,6 @@ class KeyValueStore(Protocol):
 
     def reading(self) -> AbstractContextManager[KeyValueReader]:
         """Open a read snapshot for the `with` block. Raises ServiceUnavailable."""
-        ...
 
     def writing(self) -> AbstractContextManager[KeyValueTransaction]:
         """Open a write transaction. Waits for other writers.
@@ -64,11 +58,9 @@ class KeyValueStore(Protocol):
         It is committed durably when the `with` block ends, and rolled back if the block raises. Raises
         ServiceUnavailable.
         """
-        ...
 
     def close(self) -> None:
         """Close the database."""
-        ...
 
 
 def prefix_end(prefix: bytes) -> bytes | None:
