@@ -25,18 +25,24 @@ PAUSE_S = 2.0
 
 def changes(
     *,
-    catalog: Annotated[str | None, Parameter(help="Only what lies in this catalog.")] = None,
-    after: Annotated[
-        str | None,
-        Parameter(help="Position to go on from, as it was shown; `now` for what comes from now on, `oldest` for all."),
-    ] = None,
-    follow: Annotated[bool, Parameter(negative="", help="Go on with what comes, until interrupted.")] = False,
+    catalog: str | None = None,
+    after: str | None = None,
+    follow: Annotated[bool, Parameter(negative="")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Show the visible committed changes: all that are kept, or those after a position.
 
     With `--follow` it waits for more changes, also while the server restarts. At its end it prints the next position.
     As JSON, each line is one response of the server: its changes, and `next`, the position after them.
+
+    Parameters
+    ----------
+    catalog
+        Only what lies in this catalog.
+    after
+        Position to go on from, as it was shown; `now` for what comes from now on, `oldest` for all.
+    follow
+        Go on with what comes, until interrupted.
     """
     more, is_begun = True, False
     try:

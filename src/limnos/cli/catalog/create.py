@@ -38,14 +38,10 @@ def catalog(
     name: str,
     /,
     *,
-    warehouse: Annotated[str | None, Parameter(help="Where its tables lie: a directory or object store URL.")] = None,
-    storage: Annotated[
-        str | None, Parameter(help="The storage of the server's settings that says how its files are reached.")
-    ] = None,
-    type: Annotated[
-        str, Parameter(help="What it holds: `relational`, `fileset`, `messaging` or `model`.")
-    ] = "relational",
-    provider: Annotated[str, Parameter(help="What serves it.")] = "lakehouse-iceberg",
+    warehouse: str | None = None,
+    storage: str | None = None,
+    type: str = "relational",
+    provider: str = "lakehouse-iceberg",
     comment: Comment = None,
     property: Property = None,
     common: CommonFlags = DEFAULTS,
@@ -56,6 +52,14 @@ def catalog(
     ----------
     name
         1 to 64 ASCII letters, digits, `_` and `-`.
+    warehouse
+        Where its tables lie: a directory or object store URL.
+    storage
+        The storage of the server's settings that says how its files are reached.
+    type
+        What it holds: `relational`, `fileset`, `messaging` or `model`.
+    provider
+        What serves it.
     """
     stated = {"warehouse": warehouse, "storage": storage}
     properties = properties_of(property) | {key: value for key, value in stated.items() if value}
@@ -94,16 +98,8 @@ def fileset(
     path: str,
     /,
     *,
-    external: Annotated[
-        bool, Parameter(negative="", help="Its files are others': they stay when the fileset is dropped.")
-    ] = False,
-    location: Annotated[
-        list[str] | None,
-        Parameter(
-            negative="",
-            help="NAME=URL of a place of its files; may be repeated. Without any it lies where its schema or catalog says.",
-        ),
-    ] = None,
+    external: Annotated[bool, Parameter(negative="")] = False,
+    location: Annotated[list[str] | None, Parameter(negative="")] = None,
     comment: Comment = None,
     property: Property = None,
     common: CommonFlags = DEFAULTS,
@@ -114,6 +110,10 @@ def fileset(
     ----------
     path
         Catalog, schema and name, as `files.raw.scans`.
+    external
+        Its files are others': they stay when the fileset is dropped.
+    location
+        NAME=URL of a place of its files; may be repeated. Without any it lies where its schema or catalog says.
     """
     with common.client() as client:
         created = client.filesets.create(

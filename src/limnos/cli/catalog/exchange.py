@@ -31,12 +31,8 @@ def export(
     metalake: str,
     /,
     *,
-    format: Annotated[
-        ExportForm, Parameter(help="Protobuf messages behind their lengths, or lines of JSON.")
-    ] = "proto",
-    secrets: Annotated[
-        bool, Parameter(negative="", help="Secrets of catalogs, too: for a service admin who owns the metalake.")
-    ] = False,
+    format: ExportForm = "proto",
+    secrets: Annotated[bool, Parameter(negative="")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Write a consistent export of a metalake to standard output.
@@ -45,6 +41,10 @@ def export(
     ----------
     metalake
         The metalake, as `lake`.
+    format
+        Protobuf messages behind their lengths, or lines of JSON.
+    secrets
+        Secrets of catalogs, too: for a service admin who owns the metalake.
     """
     out = sys.stdout.buffer
     if format == "proto" and sys.stdout.isatty():
@@ -70,24 +70,34 @@ def export(
 
 
 def import_(
-    file: Annotated[
-        Path | None, Parameter(allow_leading_hyphen=True, help="What `limnos export` wrote; - is standard input.")
-    ] = None,
+    file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
-    name: Annotated[str | None, Parameter(name="--as", help="The name that the metalake gets.")] = None,
-    ids: Annotated[
-        Literal["keep", "map"], Parameter(help="Whether objects keep their ids, which must be free, or get others.")
-    ] = "map",
-    resume: Annotated[
-        int | None, Parameter(help="Go on with an import that was cut_into_parts, by its number.")
-    ] = None,
-    give_up: Annotated[int | None, Parameter(help="Wipe what an import has taken, by its number.")] = None,
-    list: Annotated[bool, Parameter(negative="", help="List the imports that are under way.")] = False,
+    name: Annotated[str | None, Parameter(name="--as")] = None,
+    ids: Literal["keep", "map"] = "map",
+    resume: int | None = None,
+    give_up: int | None = None,
+    list: Annotated[bool, Parameter(negative="")] = False,
     yes: YesFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Create a metalake from an export. It is invisible until the import is complete."""
+    """Create a metalake from an export. It is invisible until the import is complete.
+
+    Parameters
+    ----------
+    file
+        What `limnos export` wrote; - is standard input.
+    name
+        The name that the metalake gets.
+    ids
+        Whether objects keep their ids, which must be free, or get others.
+    resume
+        Go on with an import that was cut_into_parts, by its number.
+    give_up
+        Wipe what an import has taken, by its number.
+    list
+        List the imports that are under way.
+    """
     with common.client() as client:
         if list:
             _list(client, common)

@@ -151,10 +151,8 @@ def import_tables(
     root: str,
     /,
     *,
-    into: Annotated[str, Parameter(help="Catalog for Lance tables, or a namespace of it, as `lance` or `lance.ml`.")],
-    dry_run: Annotated[
-        bool, Parameter(negative="", help="Make nothing: have the server check what it would register.")
-    ] = False,
+    into: str,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
     way: DirectoryFlags = _PLAIN,
     common: CommonFlags = DEFAULTS,
 ) -> int:
@@ -164,6 +162,10 @@ def import_tables(
     ----------
     root
         The directory: a path, or a URI such as `s3://bucket/prefix`, which the server must be allowed to read.
+    into
+        Catalog for Lance tables, or a namespace of it, as `lance` or `lance.ml`.
+    dry_run
+        Make nothing: have the server check what it would register.
     """
     directory, home = way.open(root), display.parse(into)
     entries = directory.all_tables()
@@ -181,17 +183,10 @@ def serve(
     root: str | None = None,
     /,
     *,
-    impl: Annotated[
-        str | None,
-        Parameter(help="Serve an implementation of Lance's namespace instead: `dir`, `rest`, or `module.Class`."),
-    ] = None,
+    impl: str | None = None,
     property: Property = None,
-    listen: Annotated[
-        str, Parameter(help="Address of this machine, as HOST:PORT; port 0 takes a free one.")
-    ] = "127.0.0.1:2333",
-    config: Annotated[
-        Path | None, Parameter(help="TOML file with settings, of which those of `lance` count; a server's is fine.")
-    ] = None,
+    listen: str = "127.0.0.1:2333",
+    config: Path | None = None,
     way: DirectoryFlags = _PLAIN,
 ) -> None:
     """Serve a directory over Lance REST to clients on this machine, without a store and without access control.
@@ -200,6 +195,12 @@ def serve(
     ----------
     root
         The directory: a path, or a URI such as `s3://bucket/prefix`.
+    impl
+        Serve an implementation of Lance's namespace instead: `dir`, `rest`, or `module.Class`.
+    listen
+        Address of this machine, as HOST:PORT; port 0 takes a free one.
+    config
+        TOML file with settings, of which those of `lance` count; a server's is fine.
     """
     adapter = import_extra("limnos.app.lance_adapter", extra=_EXTRA)
     if (root is None) == (impl is None):

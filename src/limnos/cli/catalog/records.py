@@ -37,13 +37,7 @@ OutputFlag = Annotated[
 
 @app.command
 def load(
-    store: str,
-    file: Annotated[
-        Path, Parameter(allow_leading_hyphen=True, help="What `limnos export` wrote; - is standard input.")
-    ] = Path("-"),
-    /,
-    *,
-    output: OutputFlag = None,
+    store: str, file: Annotated[Path, Parameter(allow_leading_hyphen=True)] = Path("-"), /, *, output: OutputFlag = None
 ) -> None:
     """Replace the stored export, in one transaction.
 
@@ -51,6 +45,8 @@ def load(
     ----------
     store
         `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
+    file
+        What `limnos export` wrote; - is standard input.
     """
     with _open_store(store, makes=True) as record_store, open_input(file) as source, record_store.writing() as writes:
         count = writes.replace(_records(read_pieces(source)))
@@ -60,20 +56,15 @@ def load(
 
 
 @app.command
-def dump(
-    store: str,
-    /,
-    *,
-    format: Annotated[
-        ExportForm, Parameter(help="Protobuf messages behind their lengths, or lines of JSON.")
-    ] = "proto",
-) -> None:
+def dump(store: str, /, *, format: ExportForm = "proto") -> None:
     """Write the stored export to standard output, in the format of `limnos import`.
 
     Parameters
     ----------
     store
         `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
+    format
+        Protobuf messages behind their lengths, or lines of JSON.
     """
     out = sys.stdout.buffer
     if format == "proto" and sys.stdout.isatty():

@@ -23,9 +23,7 @@ def check(
     path: str,
     /,
     *,
-    all_snapshots: Annotated[
-        bool, Parameter(name="--all", negative=(), help="Check every snapshot that the table has, not the current one.")
-    ] = False,
+    all_snapshots: Annotated[bool, Parameter(name="--all", negative=())] = False,
     common: CommonFlags = DEFAULTS,
 ) -> int:
     """Check that a table's files exist with the recorded length. Exit code 1 if one does not.
@@ -37,6 +35,8 @@ def check(
     ----------
     path
         The table, as `main.raw.trips`.
+    all_snapshots
+        Check every snapshot that the table has, not the current one.
     """
     with common.client() as client:
         result = client.table_checks.check(path, every=all_snapshots)

@@ -51,11 +51,9 @@ def undrop(
     path: str,
     /,
     *,
-    id: Annotated[
-        int | None, Parameter(help="Of several of one path the one with this id, as `limnos trash ls` shows it.")
-    ] = None,
-    to: Annotated[str | None, Parameter(help="Where it goes, as main.raw.trips; unset: where it lay.")] = None,
-    contents: Annotated[bool, Parameter(negative="", help="Bring back what was dropped in a namespace, too.")] = False,
+    id: int | None = None,
+    to: str | None = None,
+    contents: Annotated[bool, Parameter(negative="")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Restore a dropped namespace, table or view, with its owner and the grants on it.
@@ -64,6 +62,12 @@ def undrop(
     ----------
     path
         Its path, as `main.raw.trips`: the last one dropped there; with `--id` its catalog is enough.
+    id
+        Of several of one path the one with this id, as `limnos trash ls` shows it.
+    to
+        Where it goes, as main.raw.trips; unset: where it lay.
+    contents
+        Bring back what was dropped in a namespace, too.
     """
     with common.client() as client:
         if id is None:

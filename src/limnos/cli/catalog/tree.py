@@ -28,9 +28,7 @@ def ls(
     /,
     *,
     kind: KindFlag = None,
-    long: Annotated[
-        bool, Parameter(name=["--long", "-l"], negative="", help="Show format, owner, last change and comment, too.")
-    ] = False,
+    long: Annotated[bool, Parameter(name=["--long", "-l"], negative="")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """List the content of PATH: by default the catalogs; of a catalog or namespace its namespaces and other objects.
@@ -39,6 +37,8 @@ def ls(
     ----------
     path
         A catalog or namespace, as `main` or `main.raw.nyc`.
+    long
+        Show format, owner, last change and comment, too.
     """
     if kind in {"table", "view", "topic", "fileset", "model", "tag"}:
         hint = "'limnos tag list'" if kind == "tag" else "--kind says what PATH is: give a catalog or namespace"

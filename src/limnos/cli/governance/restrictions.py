@@ -29,12 +29,8 @@ def set_(
     path: str,
     /,
     *,
-    filter: Annotated[
-        str | None, Parameter(help="The rows that are left, as \"region = 'EU' and amount < 100\".")
-    ] = None,
-    mask: Annotated[
-        tuple[str, ...], Parameter(negative=(), help="COLUMN=ACTION, as ssn=show-last-4; may be repeated.")
-    ] = (),
+    filter: str | None = None,
+    mask: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     except_: Annotated[PrincipalWords, Parameter(name="--except")] = (),
     to: PrincipalWords = (),
     kind: KindFlag = None,
@@ -51,6 +47,10 @@ def set_(
         The restriction's name. An existing one is replaced.
     path
         A table or namespace, as `main.sales.orders`.
+    filter
+        The rows that are left, as "region = 'EU' and amount < 100".
+    mask
+        COLUMN=ACTION, as ssn=show-last-4; may be repeated.
     """
     with common.client() as client:
         result = kind or client.objects.kind(path)

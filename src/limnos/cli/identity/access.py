@@ -32,17 +32,10 @@ def explain(
     path: str | None = None,
     /,
     *,
-    for_: Annotated[str | None, Parameter(name="--for", help="Another user, for who may manage grants.")] = None,
-    kind: Annotated[ExplainedKind | None, Parameter(help="What PATH is, when it is not plain.")] = None,
-    through: Annotated[
-        tuple[str, ...],
-        Parameter(
-            help="A view that it is read through, as main.raw.late; may be repeated, the outermost first.", negative=()
-        ),
-    ] = (),
-    actions: Annotated[
-        bool, Parameter(name="--actions", help="List all actions, and ask nothing.", negative=())
-    ] = False,
+    for_: Annotated[str | None, Parameter(name="--for")] = None,
+    kind: ExplainedKind | None = None,
+    through: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    actions: Annotated[bool, Parameter(name="--actions", negative=())] = False,
     common: CommonFlags = DEFAULTS,
 ) -> int:
     """Explain whether an action is allowed: the roles, owners and denials that decide. The action is not performed.
@@ -55,6 +48,14 @@ def explain(
         The action, such as `table_load`, `table_commit` or `namespace_create`.
     path
         Its object, such as `main.raw.nyc.flights`, or the name of a role or user; by default the metalake.
+    for_
+        Another user, for who may manage grants.
+    kind
+        What PATH is, when it is not plain.
+    through
+        A view that it is read through, as main.raw.late; may be repeated, the outermost first.
+    actions
+        List all actions, and ask nothing.
     """
     if actions:
         _list_actions(common)

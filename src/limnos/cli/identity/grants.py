@@ -87,14 +87,12 @@ def grant(
 
 def revoke(
     *what: str,
-    from_: Annotated[
-        str | None, Parameter(name="--from", help="The user who loses the role, or the role that loses privileges.")
-    ] = None,
-    from_group: Annotated[str | None, Parameter(help="The group that loses the role.")] = None,
+    from_: Annotated[str | None, Parameter(name="--from")] = None,
+    from_group: str | None = None,
     on: OnFlag = None,
     on_metalake: OnMetalakeFlag = False,
     kind: KindFlag = None,
-    deny: Annotated[bool, Parameter(negative="", help="Take back a denial.")] = False,
+    deny: Annotated[bool, Parameter(negative="")] = False,
     what_if: WhatIfFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
@@ -106,6 +104,12 @@ def revoke(
     ----------
     what
         `role` and the names of roles; or privileges, as `select_table`.
+    from_
+        The user who loses the role, or the role that loses privileges.
+    from_group
+        The group that loses the role.
+    deny
+        Take back a denial.
     """
     _carry_out(
         _GrantCommand(

@@ -29,29 +29,44 @@ app = App(name="audit", default_parameter=Parameter(negative=""))
 @app.default
 def audit(
     *,
-    who: Annotated[str | None, Parameter(help="Only what this user did.")] = None,
-    what: Annotated[
-        str | None, Parameter(help="Only what was done to this path, as it was then, and below it: `main.raw`.")
-    ] = None,
-    id: Annotated[
-        int | None, Parameter(help="Only what was done to the object of this id, whatever its names.")
-    ] = None,
-    since: Annotated[
-        str | None, Parameter(help="From this time on: `2026-11-21T18:00:00Z`, a day, or `30m`, `12h`, `7d` ago.")
-    ] = None,
-    until: Annotated[str | None, Parameter(help="Before this time, spelled the same way.")] = None,
-    action: Annotated[
-        str | None, Parameter(help="Only this action (`table_create`), change (`drop`) or operation (`load-table`).")
-    ] = None,
-    outcome: Annotated[Literal["done", "refused", "failed"] | None, Parameter(help="Only what ended so.")] = None,
-    request: Annotated[str | None, Parameter(help="Only the request of this id.")] = None,
-    server: Annotated[bool, Parameter(help="Of the server and all its metalakes, for service admins.")] = False,
-    limit: Annotated[int, Parameter(help="Show at most so many.")] = 50,
+    who: str | None = None,
+    what: str | None = None,
+    id: int | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    action: str | None = None,
+    outcome: Literal["done", "refused", "failed"] | None = None,
+    request: str | None = None,
+    server: bool = False,
+    limit: int = 50,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Show audit records, newest first: user, action, object, and the right that allowed it.
 
     In your metalakes it shows all actions, elsewhere your own.
+
+    Parameters
+    ----------
+    who
+        Only what this user did.
+    what
+        Only what was done to this path, as it was then, and below it: `main.raw`.
+    id
+        Only what was done to the object of this id, whatever its names.
+    since
+        From this time on: `2026-11-21T18:00:00Z`, a day, or `30m`, `12h`, `7d` ago.
+    until
+        Before this time, spelled the same way.
+    action
+        Only this action (`table_create`), change (`drop`) or operation (`load-table`).
+    outcome
+        Only what ended so.
+    request
+        Only the request of this id.
+    server
+        Of the server and all its metalakes, for service admins.
+    limit
+        Show at most so many.
     """
     expected: dict[str, object] = {
         "user": who, "path": what, "object_id": id, "since": _moment(since), "until": _moment(until), "action": action,

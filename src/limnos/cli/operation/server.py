@@ -129,15 +129,19 @@ def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
 @app.command
 def migrate(
     *,
-    restored: Annotated[
-        bool, Parameter(negative="", help="The store was just put back from a backup: tell every node.")
-    ] = False,
-    keep_tokens: Annotated[
-        bool, Parameter(negative="", help="With --restored: keep tokens valid that may have been revoked since.")
-    ] = False,
+    restored: Annotated[bool, Parameter(negative="")] = False,
+    keep_tokens: Annotated[bool, Parameter(negative="")] = False,
     flags: ServerFlags = NO_FLAGS,
 ) -> None:
-    """Migrate the store's schema to this version. A server also does so when it starts."""
+    """Migrate the store's schema to this version. A server also does so when it starts.
+
+    Parameters
+    ----------
+    restored
+        The store was just put back from a backup: tell every node.
+    keep_tokens
+        With --restored: keep tokens valid that may have been revoked since.
+    """
     settings = flags.load().settings
     bring: Callable[..., str] = import_extra(ROOM, extra="server").migrate
     print(bring(settings, restored=restored, keeps_tokens=keep_tokens))
@@ -156,18 +160,22 @@ def restore(
     file: Path,
     /,
     *,
-    keep_tokens: Annotated[
-        bool, Parameter(negative="", help="Keep tokens valid although nobody can tell which were revoked since.")
-    ] = False,
-    plain_copy: Annotated[
-        bool, Parameter(negative="", help="Vouch for a copy that `server backup` did not make: no server ran.")
-    ] = False,
-    without_keys: Annotated[
-        bool, Parameter(negative="", help="Go on although keys are missing under which secrets in it are sealed.")
-    ] = False,
+    keep_tokens: Annotated[bool, Parameter(negative="")] = False,
+    plain_copy: Annotated[bool, Parameter(negative="")] = False,
+    without_keys: Annotated[bool, Parameter(negative="")] = False,
     flags: ServerFlags = NO_FLAGS,
 ) -> None:
-    """Replace an SQLite store that no server uses by a backup. The replaced store is kept beside it."""
+    """Replace an SQLite store that no server uses by a backup. The replaced store is kept beside it.
+
+    Parameters
+    ----------
+    keep_tokens
+        Keep tokens valid although nobody can tell which were revoked since.
+    plain_copy
+        Vouch for a copy that `server backup` did not make: no server ran.
+    without_keys
+        Go on although keys are missing under which secrets in it are sealed.
+    """
     settings = flags.load().settings
     put_back: Callable[..., str] = import_extra(BACKUPS, extra="server").restore
     print(put_back(settings, file, keeps_tokens=keep_tokens, vouched=plain_copy, without_keys=without_keys))

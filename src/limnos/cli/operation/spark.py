@@ -25,16 +25,30 @@ app = App(name="spark")
 @app.command
 def jars(
     *,
-    repository: Annotated[str | None, Parameter(help="Maven repository URL; else Maven Central.")] = None,
-    cache: Annotated[Path | None, Parameter(help="Directory to keep them in; else in the user's cache.")] = None,
-    config: Annotated[Path | None, Parameter(help="TOML file with settings.")] = None,
-    s3: Annotated[bool, Parameter(negative="", help="Fetch what reaches tables on S3, too.")] = False,
-    lineage: Annotated[bool, Parameter(negative="", help="Fetch the listener that tells lineage, too.")] = False,
-    output: Annotated[
-        Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`.")
-    ] = None,
+    repository: str | None = None,
+    cache: Path | None = None,
+    config: Path | None = None,
+    s3: Annotated[bool, Parameter(negative="")] = False,
+    lineage: Annotated[bool, Parameter(negative="")] = False,
+    output: Annotated[Format | None, Parameter(env_var="LIMNOS_OUTPUT")] = None,
 ) -> None:
-    """Fetch Spark's jar for Iceberg once, verify it, and print its path."""
+    """Fetch Spark's jar for Iceberg once, verify it, and print its path.
+
+    Parameters
+    ----------
+    repository
+        Maven repository URL; else Maven Central.
+    cache
+        Directory to keep them in; else in the user's cache.
+    config
+        TOML file with settings.
+    s3
+        Fetch what reaches tables on S3, too.
+    lineage
+        Fetch the listener that tells lineage, too.
+    output
+        `table` on a terminal, else `json`.
+    """
     from limnos.config import load
 
     arguments: dict[str, object] = {

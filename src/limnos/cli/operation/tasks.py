@@ -5,10 +5,10 @@ May import this room. For service admins.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import show_done, show_fields, show_rows
@@ -17,15 +17,14 @@ app = App(name="task")
 
 
 @app.command(name="list")
-def list_tasks(
-    *,
-    state: Annotated[
-        Literal["dead", "waiting", "done"],
-        Parameter(help="Given up, waiting or running, or done with something to tell."),
-    ] = "dead",
-    common: CommonFlags = DEFAULTS,
-) -> None:
-    """List background tasks of the server, such as purges; by default the failed ones."""
+def list_tasks(*, state: Literal["dead", "waiting", "done"] = "dead", common: CommonFlags = DEFAULTS) -> None:
+    """List background tasks of the server, such as purges; by default the failed ones.
+
+    Parameters
+    ----------
+    state
+        Given up, waiting or running, or done with something to tell.
+    """
     with common.client() as client:
         rows = [msgspec.structs.asdict(task) for task in client.tasks.list(state=state)]
     columns = ["id", "kind", "state", "attempts", "created_at", "due_at", "ended_at", "error"]

@@ -7,10 +7,9 @@ read.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import UsageError
@@ -21,24 +20,17 @@ app = App(name="webhook")
 
 
 @app.command
-def create(
-    url: str,
-    /,
-    *,
-    after: Annotated[
-        str | None, Parameter(help="Position to begin after, or `oldest` for all that is kept; else from now on.")
-    ] = None,
-    save: Annotated[
-        Path | None, Parameter(help="Write the secret to a new file of mode 600, and do not print it.")
-    ] = None,
-    common: CommonFlags = DEFAULTS,
-) -> None:
+def create(url: str, /, *, after: str | None = None, save: Path | None = None, common: CommonFlags = DEFAULTS) -> None:
     """Send the metalake's changes that you may see to an address, and show the signing secret once.
 
     Parameters
     ----------
     url
         An address below one of the server's setting events.allowed_urls.
+    after
+        Position to begin after, or `oldest` for all that is kept; else from now on.
+    save
+        Write the secret to a new file of mode 600, and do not print it.
     """
     if save is not None and save.exists():
         raise UsageError(f"the file '{save}' exists already", hint="choose another name, or remove it first")
@@ -76,21 +68,15 @@ def drop(webhook_id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFA
 
 
 @app.command
-def retry(
-    webhook_id: int,
-    /,
-    *,
-    after: Annotated[
-        str | None, Parameter(help="Go on after this position, `oldest` or `now`; else where it was.")
-    ] = None,
-    common: CommonFlags = DEFAULTS,
-) -> None:
+def retry(webhook_id: int, /, *, after: str | None = None, common: CommonFlags = DEFAULTS) -> None:
     """Retry a webhook now, even if it stopped because its next changes have been deleted.
 
     Parameters
     ----------
     webhook_id
         Its id, as `limnos webhook list` shows it.
+    after
+        Go on after this position, `oldest` or `now`; else where it was.
     """
     with common.client() as client:
         client.webhooks.retry(webhook_id, after=after)

@@ -86,12 +86,10 @@ def register(
     executable: str,
     /,
     *words: str,
-    spark: Annotated[bool, Parameter(negative="", help="It is a Spark application.")] = False,
-    class_name: Annotated[str | None, Parameter(name="--class", help="The main class of a jar.")] = None,
-    env: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE of a variable; may be repeated.")] = None,
-    config: Annotated[
-        list[str] | None, Parameter(negative="", help="KEY=VALUE of a Spark property; may be repeated.")
-    ] = None,
+    spark: Annotated[bool, Parameter(negative="")] = False,
+    class_name: Annotated[str | None, Parameter(name="--class")] = None,
+    env: Annotated[list[str] | None, Parameter(negative="")] = None,
+    config: Annotated[list[str] | None, Parameter(negative="")] = None,
     script: Files = None,
     jar: Files = None,
     comment: Comment = None,
@@ -107,6 +105,14 @@ def register(
         The program, on the server's machine.
     words
         Its arguments; `{{day}}` is a parameter of the job.
+    spark
+        It is a Spark application.
+    class_name
+        The main class of a jar.
+    env
+        KEY=VALUE of a variable; may be repeated.
+    config
+        KEY=VALUE of a Spark property; may be repeated.
     """
     if not spark and (class_name or config or jar):
         raise UsageError("--class, --config and --jar are for Spark applications", hint="add --spark")

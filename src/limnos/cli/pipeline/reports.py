@@ -5,24 +5,16 @@ May import this room.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import show_rows
 
 
 def reports(
-    path: str,
-    /,
-    *,
-    type: Annotated[
-        Literal["scan", "commit"] | None, Parameter(help="Only those about scans, or about commits.")
-    ] = None,
-    limit: Annotated[int, Parameter(help="Show at most so many.")] = 20,
-    common: CommonFlags = DEFAULTS,
+    path: str, /, *, type: Literal["scan", "commit"] | None = None, limit: int = 20, common: CommonFlags = DEFAULTS
 ) -> None:
     """List clients' reports of scans and commits of a table, newest first.
 
@@ -30,6 +22,10 @@ def reports(
     ----------
     path
         The table, as `main.raw.trips`.
+    type
+        Only those about scans, or about commits.
+    limit
+        Show at most so many.
     """
     with common.client() as client:
         rows = [msgspec.structs.asdict(each) for each in client.reports.list(path, type=type, limit=limit)]

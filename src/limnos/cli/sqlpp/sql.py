@@ -24,28 +24,30 @@ GRACE_S = 30.0
 
 def sql(
     *,
-    command: Annotated[
-        list[str] | None, Parameter(name=["--command", "-c"], negative="", help="Statements to run; may be repeated.")
-    ] = None,
-    file: Annotated[
-        Path | None, Parameter(name=["--file", "-f"], help="File with statements to run; `-` is standard input.")
-    ] = None,
-    dataverse: Annotated[
-        str | None, Parameter(help="Dataverse in use, as sales.east, with back-quotes where needed.")
-    ] = None,
-    statement_timeout: Annotated[
-        float, Parameter(help="Longest time for the statements that are sent at once, in seconds.")
-    ] = 300.0,
-    history: Annotated[
-        Path | None,
-        Parameter(env_var="LIMNOS_SQL_HISTORY", help="Where the shell keeps what was typed; an empty name: nowhere."),
-    ] = None,
+    command: Annotated[list[str] | None, Parameter(name=["--command", "-c"], negative="")] = None,
+    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
+    dataverse: str | None = None,
+    statement_timeout: float = 300.0,
+    history: Annotated[Path | None, Parameter(env_var="LIMNOS_SQL_HISTORY")] = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
     r"""Run SQL++ statements; on a terminal, start a shell.
 
     In the shell a statement ends with a semicolon, over as many lines as it needs. Ctrl-C cancels a running one, Ctrl-D
     leaves, and \help lists more. Otherwise all texts are run in order until one fails, which sets the exit code.
+
+    Parameters
+    ----------
+    command
+        Statements to run; may be repeated.
+    file
+        File with statements to run; `-` is standard input.
+    dataverse
+        Dataverse in use, as sales.east, with back-quotes where needed.
+    statement_timeout
+        Longest time for the statements that are sent at once, in seconds.
+    history
+        Where the shell keeps what was typed; an empty name: nowhere.
     """
     if not 0 < statement_timeout <= 86_400:
         raise UsageError(f"--statement-timeout {statement_timeout:g} makes no sense", hint="give 0.1 to 86400 seconds")
