@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     outcomes, chosen = _choose(all_cases, options, root=root)
     print(f"{len(all_cases)} cases, {len(chosen) + len(outcomes)} chosen, {len(chosen)} to run", flush=True)
     earlier = {} if options.out is None or not options.resume else earlier_outcomes(options.out, again=options.again)
-    done = [*outcomes, *(earlier[case.key] for case in chosen if case.key in earlier)]
+    done = [*outcomes, *earlier.values()]  # also those of cases that are not chosen this time
     left = [case for case in chosen if case.key not in earlier]
     keeper = _Keeper(done, options.out)
     _run(left, options, root=root, keep=keeper.keep)

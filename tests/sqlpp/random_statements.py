@@ -433,7 +433,7 @@ class Statements:
         return self.pick(f"{head}{parameters} {body}", f"declare function {self.ident()}{parameters} {body}")
 
     def change(self) -> str:
-        """INSERT, UPSERT, DELETE, LOAD, COPY."""
+        """INSERT, UPSERT, DELETE, LOAD, COPY FROM, COPY TO."""
         source = self.pick(self.object(), f"({self.query()})", self.query(), self.array(), self.parens())
         alias = self.maybe(f"as {self.ident()} ", 0.3)
         returning = self.maybe(lambda: f" returning {self.expression()}", 0.3)
@@ -443,6 +443,16 @@ class Statements:
         kinds.append(f"load dataset {self.name()} using {self.ident()} {self.options()}{self.maybe(' pre-sorted')}")
         kinds.append(f"update {self.name()} as v set v.{self.ident()} = {self.expression()}{where}{returning}")
         kinds.append(f"copy {self.maybe('into ')}{self.name()} using {self.ident()} {self.options()}")
+        over = self.maybe(
+            lambda: f" over (partition by {self.expression()} as {self.ident()}, a.b order by {self.expression()} desc)"
+        )
+        named = self.pick("", " type (closed {a: bigint, b: string?})", " as (T)")
+        exported = self.pick(f"({self.query()}) as {self.ident()}", self.name())
+        formats = self.maybe(" date 'YYYY'")
+        kinds.append(f"analyze dataset {self.name()}" + self.pick("", " drop statistics", " with {'sample': -2.5}"))
+        kinds.append(
+            f"copy {exported} to {self.ident()} path ('x', {self.expression()}){over}{named}{formats} with {{'format': 'csv', 'header': true}}"
+        )
         return self.pick(*kinds, kinds[0])
 
     def small(self) -> str:

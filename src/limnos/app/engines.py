@@ -378,6 +378,6 @@ def _error(failure: wire.JobFailure) -> SqlppError:
 
 def _engine_lost_error(job: EngineJob) -> SqlppError:
     """Return the error of a job whose engine ended during it."""
-    if job.kind == "query":
+    if job.kind in ("query", "export"):
         return EngineUnavailable("The engine ended in the middle of the statement: try again", number=BROKEN)
     return OutcomeUnknown()

@@ -227,6 +227,7 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
         settings.sqlpp.results_bytes_max,
         settings.sqlpp.results_keep_s * 1000,
         tuple(map(root_of, settings.sqlpp.file_roots)),
+        tuple(map(root_of, settings.sqlpp.export_roots)),
         lance_debris_ms=settings.lance.debris_age_s * 1000,
         sqlpp_compact_files=settings.sqlpp.compact_files,
         sqlpp_snapshots_keep_ms=settings.sqlpp.snapshots_keep_s * 1000,

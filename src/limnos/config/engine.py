@@ -29,6 +29,8 @@ class SqlppSection(SettingsSection):
     """
     file_roots: Annotated[tuple[Root, ...], Words] = ()
     """Directories below which LOAD and external datasets may read files; unset: none. Separated by commas."""
+    export_roots: Annotated[tuple[Root, ...], Words] = ()
+    """Directories below which COPY TO may write files on the server's machine; unset: none. Separated by commas."""
     timeout_s: PositiveFloat = 300.0
     """Longest time for one request's statements, in seconds; a request may ask for less."""
     results_max: PositiveInt = 32

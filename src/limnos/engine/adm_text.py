@@ -13,8 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from limnos.sqlpp import EmptyNameResolver, bind, parse_body, results
+from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.values.model import MISSING, Bag, Float, Integer, SmallInt, TinyInt, Value, object_of
 
+DUPLICATE_FIELD: Final = 13
 NESTED_MAX: Final = 200
 """The maximum depth of nested brackets."""
 _SPACE: Final = re.compile(r"[\s;]*")
@@ -49,7 +51,10 @@ def read_adm(text: str) -> list[Value]:
 
 
 def read_json(text: str) -> list[Value]:
-    """Read the values of a JSON text, one after the other. Raises MalformedText, UnfinishedText, RecursionError."""
+    """Read the values of a JSON text, one after the other.
+
+    Raises MalformedText, UnfinishedText, RecursionError, SqlppError for a field that an object has twice.
+    """
     at, values = 0, []
     while (at := _past(_BETWEEN, text, at=at)) < len(text):
         try:
@@ -61,7 +66,17 @@ def read_json(text: str) -> list[Value]:
     return values
 
 
-_JSON: Final = json.JSONDecoder(object_pairs_hook=object_of)
+def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+    """The fields of an object. Raises SqlppError if one occurs twice."""
+    fields: dict[str, Value] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise SqlppError(DUPLICATE_FIELD, f"Duplicate field '{name}' in an object of JSON")
+        fields[name] = value
+    return fields
+
+
+_JSON: Final = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _past(pattern: re.Pattern[str], text: str, *, at: int) -> int:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final, NamedTuple, TextIO, cast
 from urllib.parse import unquote, urlsplit
 
-from limnos.engine.adm_text import UnfinishedText, read_adm, read_json
+from limnos.engine.adm_text import DUPLICATE_FIELD, UnfinishedText, read_adm, read_json
 from limnos.engine.delimited_text import MalformedLine, read_lines
+from limnos.engine.json_objects import json_converter
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.times import DAY_MS
@@ -155,7 +156,11 @@ def _attempt(read: Callable[[str], list[Value]], text: str) -> list[Value] | Non
         return read(text)
     except UnfinishedText:
         return UNFINISHED
-    except (ValueError, SqlppError, RecursionError):
+    except SqlppError as error:
+        if error.number == DUPLICATE_FIELD:
+            raise
+        return None
+    except (ValueError, RecursionError):
         return None
 
 
@@ -177,8 +182,9 @@ def _depth(line: str, depth: int, *, quote: str) -> tuple[int, str]:
     return depth, quote
 
 
-def _read_json(file: Path, _: _ReadOptions) -> Iterator[Value]:
-    return _documents(file, lambda text: list(map(_plain, read_json(text))))
+def _read_json(file: Path, wish: _ReadOptions) -> Iterator[Value]:
+    convert = json_converter(wish.form.type)
+    return (convert(value) for value in _documents(file, lambda text: list(map(_plain, read_json(text)))))
 
 
 def _plain(value: object) -> Value:

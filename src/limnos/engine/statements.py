@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from limnos.engine import loading
 from limnos.engine.compaction import compact_dataset
+from limnos.engine.exporting import export_lines
 from limnos.engine.failures import is_planner_bug, is_too_complex
 from limnos.engine.reading import look_up_objects, objects
 from limnos.engine.relational import values_of
@@ -65,6 +66,8 @@ def run_job(
     if job.kind == "compact" and job.target is not None and job.tidying is not None:
         return compact_dataset(spark, job.target, tidying=job.tidying, number=job.id, stop=stop)
     work = _JobRun(spark, job, parts=parts, stop=stop, budget=budget or Budget(stop=stop))
+    if job.export is not None:
+        return export_lines(work.query(), job.export, budget=work.budget)
     return map(tagged_line if job.tagged else json_text, work.query() if job.kind == "query" else work.change())
 
 
@@ -78,7 +81,7 @@ class _JobRun:
         self._job = job
         self._parts = parts
         self._stop = stop
-        self._budget = budget
+        self.budget = budget
         self._tables: dict[tuple[str, ...], DatasetTable] = {}
 
     def query(self) -> Iterator[Value]:
@@ -126,13 +129,13 @@ class _JobRun:
 
     def _counted(self, values: Iterable[Value]) -> Iterator[Value]:
         for value in values:
-            self._budget.keep()
+            self.budget.keep()
             yield value
 
     def _returned(self, returns: Expression, written: list[Object]) -> Iterator[Value]:
         for one in written:
             bound = BoundQuery(returns, self._job.returning_slots, ())
-            yield from results(bound, self._none, budget=self._budget, arguments={0: one})
+            yield from results(bound, self._none, budget=self.budget, arguments={0: one})
 
     def _none(self, _dataverse: tuple[str, ...], _name: str) -> Iterable[Value]:
         raise compilation("A returning expression cannot contain dataset access")
@@ -152,7 +155,7 @@ class _JobRun:
     ) -> Iterator[Value]:
         """Yield the results of a statement that the evaluator executes over Spark scans."""
         bound = BoundQuery(changed, slots, ())
-        return results(bound, lambda _, number: self._read(requirements[int(number)], slots), budget=self._budget)
+        return results(bound, lambda _, number: self._read(requirements[int(number)], slots), budget=self.budget)
 
     def _near(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None
@@ -172,7 +175,7 @@ class _JobRun:
             if elements is None:
                 return None
             result.append(elements)
-        return results(BoundQuery(changed, slots, ()), lambda _, number: result[int(number)], budget=self._budget)
+        return results(BoundQuery(changed, slots, ()), lambda _, number: result[int(number)], budget=self.budget)
 
     def _lookup(self, requirement: ScanRequirement) -> tuple[DatasetTable, Lookup] | None:
         """Return the table and the lookup of a scan; None if the conditions fix neither a key nor an index."""

@@ -7,6 +7,7 @@ unchanged: the caller compresses them, and checks whether a location is allowed.
 from limnos.files.allowed_storage import ENDPOINTS, STORAGE, AllowedStorage, allow_everything, check_usable, root_of
 from limnos.files.directories import delete_directory
 from limnos.files.entries import ChooseNames, FileEntry, FileIdentity
+from limnos.files.exported_directory import ExportedDirectory
 from limnos.files.file_errors import is_refused
 from limnos.files.file_keys import FileKey, FileKeys
 from limnos.files.local import path_of, real_path, sweep_empty

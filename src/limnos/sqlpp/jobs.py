@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast
 import msgspec
 from msgspec import Struct
 
+from limnos.sqlpp.exports import ExportFormat
 from limnos.sqlpp.lookups import LookupIndex
 from limnos.sqlpp.parser import parse
 from limnos.sqlpp.plan import wire
@@ -22,7 +23,7 @@ from limnos.sqlpp.tree import CreateType, RecordType
 if TYPE_CHECKING:
     from limnos.sqlpp.plan import Expression
 
-JobKind = Literal["query", "insert", "upsert", "delete", "update", "load", "copy", "compact"]
+JobKind = Literal["query", "insert", "upsert", "delete", "update", "load", "copy", "compact", "export"]
 
 
 class ExternalSource(Struct, frozen=True):
@@ -118,6 +119,8 @@ class EngineJob(Struct, frozen=True):
     """Whether results keep the types of their values (`result_text.tagged_line`)."""
     tidying: CompactionOptions | None = None
     """The options of a compaction, which has no plan and no source, and does not change rows."""
+    export: ExportFormat | None = None
+    """The format of the files that COPY TO makes of the results."""
 
     @property
     def expression(self) -> Expression:

@@ -263,6 +263,24 @@ def _index_records(one: MetadataObject) -> Iterator[Fields]:
             keys, structure, more = (), "ARRAY", _array_keys(each)
         record = _index(path, name, structure=structure, keys=keys, primary=False, at=at, enforced=each.enforced)
         yield {**record, **more}
+    for analyzed in statements_of(one.statements, tree.Analyze):
+        yield _sample(path, analyzed, at=at)
+
+
+def _sample(path: Levels, statement: tree.Analyze, *, at: str) -> Fields:
+    """The record of a dataset's statistics, which AsterixDB has as an index."""
+    values = {each.name: each.value for each in statement.options}
+    record = _index(
+        path, f"sample_idx_{values['number']}_{path[-1]}", structure="SAMPLE", keys=(), primary=False, at=at
+    )
+    counts: Fields = {
+        "SampleCardinalityTarget": int(values["target"]),
+        "SourceCardinality": int(values["cardinality"]),
+        "SourceAvgItemSize": int(values["average-size"]),
+        "SampleSeed": int(float(values.get("sample-seed", "0"))),
+    }
+    method = values.get("sample-method")
+    return {**record, **counts} if method is None else {**record, **counts, "SampleMethod": method}
 
 
 def _own_types_of(fields: Sequence[tree.IndexField]) -> Fields:

@@ -157,6 +157,8 @@ def _writing(who: str) -> dict[str, str]:
         "delete": "delete from there.d",
         "update": "update there.d as x set x.a = 1 where x.id = 1",
         "copy": "copy there.d from localfs path ('/x') with {'format': 'json'}",
+        "copy to": "copy there.d to localfs path ('/x') with {'format': 'json'}",
+        "analyze": "analyze dataset there.d",
         "load": "load dataset there.d using localfs (('path'='/x'), ('format'='json'))",
     }
 

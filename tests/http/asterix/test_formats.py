@@ -97,7 +97,6 @@ def test_warnings_are_limited(shared: DriverNode) -> None:
         ("profile", "timings", "ASX0047: Invalid value for parameter 'profile': timings"),
         ("client-type", "jdbc", "ASX0047: Invalid value for parameter 'client-type': jdbc"),
         ("optimized-logical-plan", "true", "ASX1079: Compilation error: The parameter optimized-logical-plan is not supported: use EXPLAIN"),
-        ("sql-compat", "true", "ASX1079: Compilation error: The parameter sql-compat is not supported"),
     ],
 )  # fmt: skip
 def test_parameters_that_are_not_obeyed_are_refused(shared: DriverNode, name: str, value: str, message: str) -> None:

@@ -145,10 +145,10 @@ def test_meaning(text: str, expected: list[Value]) -> None:
             "SELECT VALUE 1 UNION SELECT VALUE 2",
             1079,
             (1, 16),
-            "Operation UNION without ALL is not supported: UNION ALL is",
+            "Operation UNION with set semantics is not supported",
         ),
         ("SELECT *", 1079, (1, 8), "SELECT * needs a FROM"),
-        ("length(DISTINCT 'a')", 1079, (1, 1), "DISTINCT and FILTER are for aggregates, and length is none"),
+        ("length(DISTINCT 'a')", 1079, (1, 1), "DISTINCT is for aggregates, and length is none"),
         ("1 ~= 2", 1079, (1, 3), "Operator ~="),
     ],
 )

@@ -225,7 +225,10 @@ def test_windows_after_groups() -> None:
     "text,told",
     [
         ("SELECT VALUE x FROM 5 AS x", "ASX0004: Unsupported type: scan-collection cannot process input type bigint"),
-        ("SELECT VALUE x FROM [1] AS x LIMIT 'a'", "ASX1079: Compilation error: LIMIT and OFFSET take whole numbers"),
+        (
+            "SELECT VALUE x FROM [1] AS x LIMIT 'a'",
+            "ASX1091: Type mismatch: expected value of type integer, but got the value of type string",
+        ),
         ("9223372036854775807 + 1", "ASX0007: Overflow in numeric-add"),
         (
             "SELECT ntile(0) OVER () FROM [1] AS x",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from limnos.sqlpp import SqlppError, parse, parse_body
 from limnos.sqlpp.tree import (
     CopyFrom,
+    CopyTo,
     CreateDataset,
     CreateDataverse,
     CreateType,
@@ -16,6 +19,7 @@ from limnos.sqlpp.tree import (
     Load,
     Object,
     QueryStatement,
+    RecordType,
     SetOption,
     Update,
     Use,
@@ -114,6 +118,38 @@ def test_copy() -> None:
         ("path", "x,y"), ("format", "csv"), ("header", "true"), ("n", "2"),
     ]  # fmt: skip
     assert same("copy into d using f (('path'='x'))", "copy d from f path ('x')")
+
+
+def test_copy_to() -> None:
+    """COPY of a dataset or of a query, with its order, its type, formats of dates and settings."""
+    made = read(
+        CopyTo,
+        "copy (select value 1) as x to localfs path ('/a', b) over (partition by x.b b, x.c order by x.d desc)"
+        " type ({a: bigint}) date 'YYYY' with {'format': 'csv', 'header': true}",
+    )
+
+    assert (made.variable, made.adapter, len(made.path)) == ("x", "localfs", 2)
+    assert [key.variable for key in made.partition] == ["b", "c"]
+    assert [item.descending for item in made.order] == [True]
+    assert isinstance(made.type, RecordType)
+    assert [(each.name, each.value) for each in made.formats] == [("date", "YYYY")]
+    assert [(each.name, each.value) for each in made.options] == [("format", "csv"), ("header", "true")]
+    assert same("copy a.d to f path ('x') with {}", "copy a.d as d to f path ('x') with {}")
+
+
+@pytest.mark.parametrize(
+    "text,says",
+    [
+        ("copy d to f path ('x') over () with {}", "OVER-clause cannot be empty"),
+        ("copy d to f path ('x') type ({a: int}) as (a int) with {}", "Both 'TYPE()' and 'AS()' are provided"),
+        ("copy d to f path ('x')", "<EOF>"),
+        ("copy (select 1) to f path ('x') with {}", '"to" at column 17'),
+    ],
+)
+def test_a_wrong_copy_to(text: str, says: str) -> None:
+    """OVER needs a part, and there is one type at most."""
+    with pytest.raises(SqlppError, match=re.escape(says)):
+        parse(text)
 
 
 def test_update() -> None:

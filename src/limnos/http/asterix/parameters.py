@@ -46,7 +46,6 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
     "application/x-adm": "adm", "csv": "csv", "text/csv": "csv",
 }  # fmt: skip
 _PLANS: Final = ("logical-plan", "optimized-logical-plan", "expression-tree", "rewritten-expression-tree", "job")
-_UNSUPPORTED_FLAGS: Final = (*_PLANS, "sql-compat")
 _FIXED_WORDS: Final = {"profile": ("off",), "client-type": ("asterix",), "hyracks-job-format": ("json", "dot")}
 FORM: Final = b"application/x-www-form-urlencoded"
 GET_PARAMETERS: Final = (
@@ -55,7 +54,8 @@ GET_PARAMETERS: Final = (
     "multi-statement",
     "max-warnings",
     "max-result-reads",
-    *_UNSUPPORTED_FLAGS,
+    "sql-compat",
+    *_PLANS,
     *_FIXED_WORDS,
 )
 """Parameters of a query string besides those of the statement."""
@@ -81,6 +81,7 @@ class QueryRequest(NamedTuple):
     signature: bool = True
     multi_statement: bool = True
     max_warnings: int | None = None
+    sql_compat: bool = False
 
 
 class RequestParameters:
@@ -248,6 +249,7 @@ def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") 
         signature=sent.flag("signature", unset=True),
         multi_statement=sent.flag("multi-statement", unset=True),
         max_warnings=sent.whole("max-warnings"),
+        sql_compat=sent.flag("sql-compat"),
     )
 
 
@@ -273,10 +275,9 @@ def _format_of(text: str) -> ResultFormat | None:
 
 def _check_unsupported(sent: RequestParameters) -> None:
     """Refuse AsterixDB's parameters for features that this service lacks. Raises SqlppError."""
-    for name in _UNSUPPORTED_FLAGS:
+    for name in _PLANS:
         if sent.flag(name):
-            advice = ": use EXPLAIN" if name in _PLANS else ""
-            raise compilation(f"The parameter {name} is not supported{advice}")
+            raise compilation(f"The parameter {name} is not supported: use EXPLAIN")
     for name, words in _FIXED_WORDS.items():
         sent.word(name, words)
     sent.whole("max-result-reads", least=1)

@@ -74,6 +74,7 @@ class _QueryRun:
         self.session = StatementSession(
             ctx, now_ms, request.parameters, now_ms + int(self.timeout_s * 1000), request.compile_only,
             plans_as_text=request.plan_format == "string", results_tagged=request.format != "json",
+            sql_compat=request.sql_compat,
         )  # fmt: skip
         self.text = ResultText(request.format)
 

@@ -78,6 +78,8 @@ class RequestDefaults(NamedTuple):
     sqlpp_results_keep_ms: int = 3_600_000
     file_roots: tuple[str, ...] = ()
     """The directories from which statements may read files."""
+    export_roots: tuple[str, ...] = ()
+    """The directories below which COPY TO may write files."""
     lance_debris_ms: int = 604_800_000
     """The age in milliseconds at which files of killed Lance writers are deleted; 0 keeps them."""
     sqlpp_compact_files: int = 64

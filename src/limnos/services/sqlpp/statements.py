@@ -26,10 +26,12 @@ from limnos.services.sqlpp.definitions.datasets import (
 )
 from limnos.services.sqlpp.definitions.dataverses import dataverse_create, dataverse_drop, dataverse_use
 from limnos.services.sqlpp.definitions.functions import function_create, function_drop
+from limnos.services.sqlpp.definitions.statistics import dataset_analyze
 from limnos.services.sqlpp.definitions.synonyms import synonym_create, synonym_drop
 from limnos.services.sqlpp.definitions.types import type_create, type_drop
 from limnos.services.sqlpp.definitions.views import view_create, view_drop
 from limnos.services.sqlpp.execution.data_statements import CHANGES, change_rows, data_explain, data_rows
+from limnos.services.sqlpp.execution.exports import files_export
 from limnos.services.sqlpp.execution.prepared import PREPARED
 from limnos.services.sqlpp.execution.queries import process_do, query_bind, query_rows, require_metadata, statement_bind
 from limnos.services.sqlpp.requests.errors import invalid_operation
@@ -37,12 +39,13 @@ from limnos.services.sqlpp.requests.names import TEXT_SHORT
 from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
 from limnos.services.sqlpp.requests.options import check_option
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
-from limnos.sqlpp import ParsedStatement, SqlppError, parse, tree
+from limnos.sqlpp import ParsedStatement, SqlppError, parse, parse_body, tree
 from limnos.sqlpp.binding import UnparsedQuery
 from limnos.sqlpp.declarations import NOWHERE
 from limnos.sqlpp.explain import as_text
 from limnos.sqlpp.offloaded_work import PARSE, spans_of
 from limnos.sqlpp.plan import wire
+from limnos.sqlpp.sql_compat import as_sql
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
@@ -182,7 +185,7 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
     run = _RUNS.get(type(statement))
     if run is None:
         raise invalid_operation(f"{statement_kind_of(statement).word} statement is not supported", statement.at)
-    if not session.compiles_only or statement_kind_of(statement).reads:
+    if not session.compiles_only or statement_kind_of(statement).reads or isinstance(statement, tree.CopyTo):
         await run(session, statement)
 
 
@@ -229,7 +232,10 @@ def _rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[
 async def _query(
     session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression
 ) -> AsyncGenerator[bytes, None]:
-    bound = await statement_bind(session, parsed, body=body)
+    if session.sql_compat:
+        bound = await query_bind(session, await asyncio.to_thread(_with_sql_meaning, body))
+    else:
+        bound = await statement_bind(session, parsed, body=body)
     if session.compiles_only:
         await require_metadata(session.ctx, bound)
         return
@@ -242,8 +248,15 @@ async def _query(
             yield row
 
 
+def _with_sql_meaning(body: tree.Expression) -> tree.Expression:
+    """Return a query as SQL has it; a long one is parsed first. Raises SqlppError."""
+    return as_sql(parse_body(body.text) if isinstance(body, UnparsedQuery) else body)
+
+
 async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGenerator[bytes, None]:
     """Yield the bound plan in the form for engines, with the component that runs each part."""
+    if session.sql_compat:
+        body = await asyncio.to_thread(_with_sql_meaning, body)
     bound = await query_bind(session, body)
     await require_metadata(session.ctx, bound)
     data = await data_explain(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
@@ -266,9 +279,10 @@ _DROPS: Final = {
     "synonym": StatementKind("SYNONYM_DROP", takes=(A.SYNONYM_DROP,)),
     "view": StatementKind("VIEW_DROP", takes=(A.VIEW_DROP,)),
 }
+_READS: Final = (A.TABLE_LOAD, A.VIEW_LOAD, A.FUNCTION_LOAD, A.SYNONYM_LOAD)
 _KINDS: Final[dict[type[tree.Statement], StatementKind]] = {
-    tree.QueryStatement: StatementKind("QUERY", True, (A.TABLE_LOAD, A.VIEW_LOAD, A.FUNCTION_LOAD, A.SYNONYM_LOAD)),
-    tree.Explain: StatementKind("QUERY", True, (A.TABLE_LOAD, A.VIEW_LOAD, A.FUNCTION_LOAD, A.SYNONYM_LOAD)),
+    tree.QueryStatement: StatementKind("QUERY", True, _READS),
+    tree.Explain: StatementKind("QUERY", True, _READS),
     tree.Use: StatementKind("DATAVERSE_DECL", True, (A.NAMESPACE_LOAD,)),
     tree.SetOption: StatementKind("SET", True),
     tree.DeclareFunction: StatementKind("FUNCTION_DECL", True),
@@ -278,6 +292,7 @@ _KINDS: Final[dict[type[tree.Statement], StatementKind]] = {
     tree.CreateExternalDataset: StatementKind("CREATE_DATASET", takes=(A.EXTERNAL_DATASET_CREATE, A.DATATYPE_LOAD)),
     tree.CreateIndex: StatementKind("CREATE_INDEX", takes=(A.TABLE_ALTER,)),
     tree.CreatePrimaryIndex: StatementKind("CREATE_INDEX", takes=(A.TABLE_ALTER,)),
+    tree.Analyze: StatementKind("ANALYZE", takes=(A.TABLE_ALTER,)),
     tree.CreateSynonym: StatementKind("CREATE_SYNONYM", takes=(A.SYNONYM_CREATE,)),
     tree.CreateView: StatementKind("CREATE_VIEW", takes=(A.VIEW_CREATE, A.VIEW_ALTER)),
     tree.CreateFunction: StatementKind("CREATE_FUNCTION", takes=(A.FUNCTION_CREATE, A.FUNCTION_ALTER)),
@@ -289,6 +304,7 @@ _KINDS: Final[dict[type[tree.Statement], StatementKind]] = {
     tree.Update: StatementKind("UPDATE", takes=(A.TABLE_COMMIT,)),
     tree.Load: StatementKind("LOAD", takes=(A.TABLE_COMMIT,)),
     tree.CopyFrom: StatementKind("COPY_FROM", takes=(A.TABLE_COMMIT,)),
+    tree.CopyTo: StatementKind("COPY_TO", takes=(*_READS, A.FILESET_ALTER)),
 }
 
 
@@ -318,12 +334,14 @@ _RUNS: Final[dict[type[tree.Statement], Callable[[StatementSession, Any], Awaita
     tree.CreateExternalDataset: external_create,
     tree.CreateIndex: index_create,
     tree.CreatePrimaryIndex: index_create,
+    tree.Analyze: dataset_analyze,
     tree.CreateSynonym: synonym_create,
     tree.CreateView: view_create,
     tree.CreateFunction: function_create,
     tree.Drop: _drop,
     tree.DropIndex: index_drop,
     tree.DropFunction: function_drop,
+    tree.CopyTo: files_export,
 }
 
 

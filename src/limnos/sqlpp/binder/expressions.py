@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 NO_DATASET = 1077
 NO_DATAVERSE = 1063
 NO_PARAMETER = 1086
+ILLEGAL_FILTER = 1121
 INLINED_MAX = 64
 """The maximum nesting depth of inlined views and functions."""
 _COUNTED = {
@@ -290,8 +291,10 @@ class ExpressionBinder(ABC):
         return unknown_function(display_name(node.function.parts), count, place=node.at)
 
     def _plain_only(self, node: tree.Call) -> None:
-        if node.distinct or node.filter is not None:
-            raise compilation(f"DISTINCT and FILTER are for aggregates, and {node.function.last} is none", node.at)
+        if node.distinct and node.filter is None:
+            raise compilation(f"DISTINCT is for aggregates, and {node.function.last} is none", node.at)
+        if node.filter is not None:
+            raise SqlppError(ILLEGAL_FILTER, "Illegal use of aggregate FILTER clause", node.at)
 
     def written(self, name: tree.DottedName, count: int) -> UserFunction | tree.DeclareFunction | None:
         """The user-defined function in a call; None if there is none."""

@@ -72,8 +72,8 @@ class QueryBinder(WindowBinder):
     def arm(self, node: tree.SetArm, scope: VariableScope) -> plan.Block | plan.Query:
         """Bind an arm of a set operation. As in AsterixDB, only UNION ALL is supported."""
         if node.operator != "union" or not node.all:
-            word = node.operator.upper() + ("" if node.all else " without ALL")
-            raise compilation(f"Operation {word} is not supported: UNION ALL is", node.at)
+            word = node.operator.upper() + (" with set semantics" if node.operator == "union" else "")
+            raise compilation(f"Operation {word} is not supported.", node.at)
         if isinstance(node.input, tree.QueryExpression):
             return self.query(node.input, scope)
         return self.block(node.input, scope, order=())[0]
@@ -370,11 +370,18 @@ class QueryBinder(WindowBinder):
 
             return bind
 
-        return {
-            one.name: binder(one.name, one.value)
-            for one in node.projections
-            if one.name and one.value is not None and not one.every and scope.find(one.name) is None
-        }
+        return {name: binder(name, value) for name, value in _named_values(node) if scope.find(name) is None}
+
+
+def _named_values(node: tree.Select) -> Iterator[tuple[str, tree.Expression]]:
+    """The names that SELECT gives, with their expressions; those of an object constructor of SELECT VALUE as well."""
+    if isinstance(node.value, tree.Object):
+        for pair in node.value.pairs:
+            if isinstance(pair.name, tree.String):
+                yield pair.name.value, pair.value
+    for one in node.projections:
+        if one.name and one.value is not None and not one.every:
+            yield one.name, one.value
 
 
 def _is_implied(key: tree.GroupKey) -> bool:

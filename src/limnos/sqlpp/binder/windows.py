@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from limnos.sqlpp import plan, tree
-from limnos.sqlpp.binder.expressions import ExpressionBinder
-from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.binder.expressions import ILLEGAL_FILTER, ExpressionBinder
+from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.functions import FUNCTIONS, normalize_name
 from limnos.sqlpp.plan.queries import Frame, FrameBound
 
@@ -44,6 +44,8 @@ class WindowBinder(ExpressionBinder):
             return self.over_variable(node, window, variable=window.variable, scope=scope)
         if entry is None or window is None or entry.kind == "scalar" or not (node.star or entry.takes(count)):
             raise self.no_function(node, count)
+        if entry.kind == "window" and node.filter is not None:
+            raise SqlppError(ILLEGAL_FILTER, "Illegal use of aggregate FILTER clause", node.at)
         if self.windows is None:
             raise compilation(
                 f"Function {node.function.last} with OVER can stand in SELECT, LET and ORDER BY alone", node.at

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.evaluator.budget import Budget
 from limnos.sqlpp.evaluator.context import EvaluationContext, Key, Row
 from limnos.sqlpp.evaluator.expressions import source_items, work_of
@@ -17,7 +17,8 @@ from limnos.sqlpp.evaluator.joins import JoinPartners, is_uncorrelated, keys_of,
 from limnos.sqlpp.evaluator.windows import windows_of
 from limnos.sqlpp.functions.costs import linear_cost
 from limnos.sqlpp.functions.numbers import whole
-from limnos.sqlpp.values.model import MISSING, Value, is_unknown, object_of
+from limnos.sqlpp.values.model import MISSING, Value, is_unknown, object_of, type_name
+from limnos.sqlpp.values.text import real_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -68,7 +69,14 @@ def _count(work: Callable[[Row], Value] | None, row: Row) -> int | None:
     if number is None:
         if is_unknown(value):
             return 0
-        raise compilation("LIMIT and OFFSET take whole numbers")
+        if isinstance(value, float):
+            raise SqlppError(NO_INTEGER, f"Expected integer value, got {real_text(value)}")
+        raise SqlppError(
+            NO_NUMBER, f"Type mismatch: expected value of type integer, but got the value of type {type_name(value)}"
+        )
+    if abs(number) > ROWS_MAX:
+        text = f"Source value {number} is out of range that integer can hold - integer.MAX_VALUE: {ROWS_MAX}, integer.MIN_VALUE: {-ROWS_MAX - 1}"
+        raise SqlppError(OUT_OF_RANGE, text)
     return max(0, number)
 
 
@@ -86,6 +94,11 @@ def _cut(results: Iterator[Value], limit: int | None, *, offset: int) -> Iterato
 
 
 # Order.
+
+
+NO_INTEGER, OUT_OF_RANGE, NO_NUMBER = 39, 21, 1091
+ROWS_MAX = (1 << 31) - 1
+"""The largest value of LIMIT and OFFSET."""
 
 
 class _DescendingKey(bytes):

@@ -11,20 +11,29 @@ from limnos.sqlpp.errors import TextPosition, compilation, syntax
 from limnos.sqlpp.parser.functions import FunctionParser
 from limnos.sqlpp.tokens import PRESORTED
 from limnos.sqlpp.tree import (
+    Analyze,
     Assignment,
     Boolean,
     CopyFrom,
+    CopyTo,
+    Decimal,
     Delete,
+    DottedName,
     Explain,
     Expression,
+    GroupKey,
     Insert,
     Integer,
     Load,
     Option,
+    OrderItem,
+    QueryExpression,
     QueryStatement,
     SetOption,
     Statement,
     String,
+    TypeExpression,
+    UnaryOperation,
     Update,
     Use,
 )
@@ -151,13 +160,23 @@ class StatementParser(FunctionParser):
         self.expect("=")
         return Assignment(at, path, self.expression())
 
-    def copy(self) -> CopyFrom:
-        """Parse `COPY [INTO] dataset FROM adapter PATH (…) [WITH {…}]`; alternatively an adapter has its own
-        options.
-        """
+    def copy(self) -> CopyFrom | CopyTo:
+        """Parse COPY: `COPY [INTO] dataset FROM …`, `COPY dataset [variable] TO …` or `COPY (query) variable TO …`."""
         at = self.expect("COPY").place
-        self.accept("INTO")
+        if self.accept("("):
+            query = self.query()
+            self.expect(")")
+            self.accept("AS")
+            return self.copy_to(at, query, variable=self.identifier())
+        into = self.accept("INTO")
         target = self.name()
+        if into or self.kind in ("USING", "FROM"):
+            return self.copy_from(at, target)
+        variable = self.identifier() if self.accept("AS") or self.named else target.last
+        return self.copy_to(at, target, variable=variable)
+
+    def copy_from(self, at: TextPosition, target: DottedName) -> CopyFrom:
+        """Parse `FROM adapter PATH (…) [WITH {…}]`; an adapter may have its own options instead."""
         if not self.accept("USING"):
             self.expect("FROM")
         adapter = self.identifier()
@@ -168,6 +187,61 @@ class StatementParser(FunctionParser):
         paths = ",".join(self.listed(self.string))
         self.expect(")")
         return CopyFrom(at, target, adapter, (Option(began, "path", paths), *self.setting_options()))
+
+    def copy_to(self, at: TextPosition, source: DottedName | QueryExpression, *, variable: str) -> CopyTo:
+        """Parse `TO adapter PATH (…) [OVER (…)] [TYPE ({…}) | AS type] [formats] WITH {…}`."""
+        self.expect("TO")
+        adapter = self.identifier()
+        self.expect("PATH")
+        self.expect("(")
+        path = self.listed(self.expression)
+        self.expect(")")
+        partition, order = self.copy_order() if self.accept("OVER") else ((), ())
+        type_: TypeExpression | None = None
+        if self.accept("TYPE"):
+            self.expect("(")
+            type_ = self.record()
+            self.expect(")")
+        if self.kind == "AS" and type_ is not None:
+            raise syntax(
+                "Both 'TYPE()' and 'AS()' are provided. Please use either 'TYPE()' or 'AS()'.", self.token.place
+            )
+        if self.accept("AS"):
+            type_ = self.dataset_type(open_=False)
+        formats = []
+        while self.named:
+            began = self.at
+            formats.append(Option(began, self.identifier().lower(), self.string()))
+        if self.kind != "WITH":
+            raise self.error()
+        return CopyTo(
+            at, source, variable, adapter, path, partition, order, type_, tuple(formats), self.setting_options()
+        )
+
+    def copy_order(self) -> tuple[tuple[GroupKey, ...], tuple[OrderItem, ...]]:
+        """Parse `(PARTITION BY key [variable], … ORDER BY …)` after OVER, of which one part is needed."""
+        self.expect("(")
+        partition: tuple[GroupKey, ...] = ()
+        if self.accept_soft("PARTITION"):
+            self.expect("BY")
+            partition = self.listed(self.group_key)
+        order = self.order_by()
+        if not partition and not order:
+            raise syntax("OVER-clause cannot be empty", self.token.place)
+        self.expect(")")
+        return partition, order
+
+    def analyze(self) -> Analyze:
+        """Parse `ANALYZE DATASET dataset [WITH {…}]`, or with `DROP STATISTICS`."""
+        at = self.expect("ANALYZE").place
+        self.dataset_word()
+        dataset = self.name()
+        if self.accept("DROP"):
+            if not self.named or self.token.value.upper() != "STATISTICS":
+                raise self.error()
+            self.advance()
+            return Analyze(at, dataset, True, ())
+        return Analyze(at, dataset, False, self.setting_options())
 
     def setting_options(self) -> tuple[Option, ...]:
         """Parse an optional `WITH {…}` whose values are texts, numbers or booleans."""
@@ -185,10 +259,16 @@ def _setting_text(node: Expression) -> str | None:
     """The text of a literal; None for another expression."""
     if isinstance(node, Boolean):
         return str(node.value).lower()
+    if isinstance(node, UnaryOperation) and node.operator == "-":
+        text = _setting_text(node.operand)
+        return None if text is None or isinstance(node.operand, (Boolean, String)) else f"-{text}"
+    if isinstance(node, Decimal):
+        return node.text
     return str(node.value) if isinstance(node, (String, Integer)) else None
 
 
 _STATEMENTS: dict[str, Callable[[StatementParser], Statement]] = {
+    "ANALYZE": StatementParser.analyze,
     "EXPLAIN": StatementParser.explain,
     "USE": StatementParser.use,
     "SET": StatementParser.set_option,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from limnos.sqlpp import tree
 from limnos.sqlpp.printer.base import Piece, dotted_name, identifier, list_pieces, operand, path, prints, string
+from limnos.sqlpp.printer.expressions import order_by_pieces
 
 
 def _unless(exists: bool, /) -> str:  # noqa: FBT001 - the flag is the only argument
@@ -345,6 +346,49 @@ def _update(node: tree.Update) -> Iterator[Piece]:
 def _copy_from(node: tree.CopyFrom) -> Iterator[Piece]:
     yield f"COPY INTO {dotted_name(node.target)}"
     yield from _adapter(node.adapter, node.options)
+
+
+@prints(tree.Analyze)
+def _analyze(node: tree.Analyze) -> Iterator[Piece]:
+    yield f"ANALYZE DATASET {dotted_name(node.dataset)}"
+    if node.drops:
+        yield " DROP STATISTICS"
+    elif node.options:
+        yield from _setting_pairs(node.options)
+
+
+def _setting_pairs(options: tuple[tree.Option, ...]) -> Iterator[Piece]:
+    yield f" WITH {{{', '.join(f'{string(each.name)}: {string(each.value)}' for each in options)}}}"
+
+
+@prints(tree.CopyTo)
+def _copy_to(node: tree.CopyTo) -> Iterator[Piece]:
+    yield "COPY "
+    if isinstance(node.source, tree.DottedName):
+        yield dotted_name(node.source)
+    else:
+        yield from operand(node.source)
+    yield f" AS {identifier(node.variable)} TO {identifier(node.adapter)} PATH ("
+    yield from list_pieces(node.path)
+    yield ")"
+    if node.partition or node.order:
+        yield " OVER ("
+        if node.partition:
+            yield "PARTITION BY "
+            yield from list_pieces(node.partition)
+        yield from order_by_pieces(node.order)
+        yield ")"
+    if isinstance(node.type, tree.RecordType):
+        yield " TYPE ("
+        yield node.type
+        yield ")"
+    elif node.type is not None:
+        yield " AS ("
+        yield node.type
+        yield ")"
+    for each in node.formats:
+        yield f" {identifier(each.name)} {string(each.value)}"
+    yield from _setting_pairs(node.options)
 
 
 @prints(tree.Load)

@@ -59,8 +59,10 @@ from limnos.sqlpp.tree.queries import (
 )
 from limnos.sqlpp.tree.statements import (
     VARIADIC,
+    Analyze,
     Assignment,
     CopyFrom,
+    CopyTo,
     CreateDataset,
     CreateDataverse,
     CreateExternalDataset,
@@ -95,6 +97,7 @@ from limnos.sqlpp.tree.types import ArrayType, BagType, FieldType, NamedType, Re
 
 __all__ = [
     "VARIADIC",
+    "Analyze",
     "Array",
     "ArrayType",
     "Assignment",
@@ -107,6 +110,7 @@ __all__ = [
     "Case",
     "CaseBranch",
     "CopyFrom",
+    "CopyTo",
     "CreateDataset",
     "CreateDataverse",
     "CreateExternalDataset",

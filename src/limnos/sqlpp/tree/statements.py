@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Literal
 
 from limnos.sqlpp.tree.base import DottedName, Expression, Statement, SyntaxNode, TypeExpression
-from limnos.sqlpp.tree.expressions import Object
-from limnos.sqlpp.tree.queries import QueryExpression
+from limnos.sqlpp.tree.expressions import Object, OrderItem
+from limnos.sqlpp.tree.queries import GroupKey, QueryExpression
 from limnos.sqlpp.tree.types import RecordType
 
 Kind = Literal["dataverse", "type", "dataset", "synonym", "view"]
@@ -144,6 +144,17 @@ class CreatePrimaryIndex(Statement, frozen=True):
     name: str | None
     if_not_exists: bool
     dataset: DottedName
+
+
+class Analyze(Statement, frozen=True):
+    """ANALYZE DATASET, or its DROP STATISTICS.
+
+    The statement that a dataset stores has the options `cardinality`, `average-size` and `number` as well.
+    """
+
+    dataset: DottedName
+    drops: bool
+    options: tuple[Option, ...]
 
 
 class CreateSynonym(Statement, frozen=True):
@@ -292,4 +303,22 @@ class CopyFrom(Statement, frozen=True):
 
     target: DottedName
     adapter: str
+    options: tuple[Option, ...]
+
+
+class CopyTo(Statement, frozen=True):
+    """COPY of a dataset or of a query's results into files.
+
+    `path` has the parts of the files' directory. `partition` and `order` come from OVER, `formats` are the patterns of
+    dates and times.
+    """
+
+    source: DottedName | QueryExpression
+    variable: str
+    adapter: str
+    path: tuple[Expression, ...]
+    partition: tuple[GroupKey, ...]
+    order: tuple[OrderItem, ...]
+    type: TypeExpression | None
+    formats: tuple[Option, ...]
     options: tuple[Option, ...]

@@ -18,6 +18,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import TableRecord
 from limnos.services.catalog.tables import TableCreate, new_table_of, table_insert
 from limnos.services.iceberg.tables import TableRequest, add_metadata_scheme, build_metadata, document_of
+from limnos.services.sqlpp.definitions.dataset_settings import check_settings
 from limnos.services.sqlpp.definitions.dataverse_objects import (
     check_not_builtin,
     dataverse_of,
@@ -29,6 +30,7 @@ from limnos.services.sqlpp.definitions.dataverse_objects import (
 )
 from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
 from limnos.services.sqlpp.definitions.files import check_file_source
+from limnos.services.sqlpp.definitions.index_fields import check_fields
 from limnos.services.sqlpp.definitions.index_rules import check_index
 from limnos.services.sqlpp.definitions.types import inline_type
 from limnos.services.sqlpp.locks.exclusive_access import dataset_exclude_writers
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
 OPEN_PART: Final = "open-part"
 JSON, VARIANT = "json", "variant"
 OUTSIDE_WRITERS: Final = "outside-writers"
-DUPLICATE_KEY, INCOMPATIBLE_KEYS, NO_SUCH_FIELD = 1198, 1199, 1014
+DUPLICATE_KEY, INCOMPATIBLE_KEYS = 1198, 1199
 
 
 class DatasetCreate(msgspec.Struct, frozen=True):
@@ -97,6 +99,7 @@ async def dataset_create(session: StatementSession, statement: tree.CreateDatase
     check_object(statement.name)
     path, at = session.whole(statement.name), statement.name.at
     check_not_builtin(path[:-1], Kind.TABLE, at=at)
+    check_settings(statement.settings)
     _refuse_unserved(statement)
     await default_dataverse_make(ctx, path[:-1])
     try:
@@ -203,7 +206,14 @@ def dataset_type_resolve(
     inlined_type = inline_type(request_view, statement.type, dataverse=dataverse)
     if not isinstance(inlined_type.type, tree.RecordType):
         raise SqlppError(1082, "The type of a dataset's objects must be an object type", statement.type.at)
-    return TypedDataset(inlined_type.type, keys, inlined_type.used)
+    record = inlined_type.type
+    if isinstance(statement.type, tree.RecordType):  # the fields of a type in the statement itself are optional
+        own = {path[0] for path in keys if len(path) == 1}
+        fields = tuple(
+            msgspec.structs.replace(each, optional=each.optional and each.name not in own) for each in record.fields
+        )
+        record = msgspec.structs.replace(record, fields=fields)
+    return TypedDataset(record, keys, inlined_type.used)
 
 
 def _keys_type(at: TextPosition, keys: list[tuple[tree.KeyField, Levels]]) -> tree.RecordType:
@@ -287,11 +297,11 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
     whole = msgspec.structs.replace(statement, name=name)
 
     def decide(request_view: RequestView) -> Permit[DatasetAlter]:
-        node, record, permit = _decide_alter(request_view, path, at=statement.dataset.at)
+        node, record, permit = alter_decide(request_view, path, at=statement.dataset.at)
         if name in index_names(node):
             raise object_exists("index", (*path[:-1], name), at=statement.at)
         if isinstance(statement, tree.CreateIndex):
-            _check_fields(record, statement)
+            check_fields(type_of(record.object_type), statement)
         changed = record_with(record, (*record.statements, render(whole)))
         return permit.about(DatasetAlter(node, changed))
 
@@ -302,22 +312,13 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
             raise
 
 
-def _check_fields(record: TableRecord, statement: tree.CreateIndex) -> None:
-    """Raise SqlppError if a closed type has no field that an index is to cover."""
-    type_ = type_of(record.object_type)
-    for field in statement.fields:
-        path = field.path if isinstance(field, tree.IndexField) else field.arrays[0]
-        if not type_.open and path[0] not in [each.name for each in type_.fields]:
-            raise SqlppError(NO_SUCH_FIELD, f"Field '{'.'.join(path)}' is not found", field.at)
-
-
 async def index_drop(session: StatementSession, statement: tree.DropIndex) -> None:
     """Drop an index. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.dataset)
 
     def decide(request_view: RequestView) -> Permit[DatasetAlter]:
-        node, record, permit = _decide_alter(request_view, path, at=statement.dataset.at)
+        node, record, permit = alter_decide(request_view, path, at=statement.dataset.at)
         if statement.name == node.name:
             text = f"Cannot drop index '{node.name}'. Drop dataset '{node.name}' to remove this index"
             raise compilation(text, statement.at)
@@ -325,8 +326,12 @@ async def index_drop(session: StatementSession, statement: tree.DropIndex) -> No
             raise unknown_object("index", (*path[:-1], statement.name), at=statement.at)
         levels = tuple(
             render(each)
-            for each in (*declarations_of(node, tree.CreateDataset), *indexes_of(node))
-            if isinstance(each, tree.CreateDataset) or each.name != statement.name
+            for each in (
+                *declarations_of(node, tree.CreateDataset),
+                *indexes_of(node),
+                *declarations_of(node, tree.Analyze),
+            )
+            if isinstance(each, (tree.CreateDataset, tree.Analyze)) or each.name != statement.name
         )
         return permit.about(DatasetAlter(node, record_with(record, levels)))
 
@@ -337,7 +342,7 @@ async def index_drop(session: StatementSession, statement: tree.DropIndex) -> No
             raise
 
 
-def _decide_alter(
+def alter_decide(
     request_view: RequestView, path: Levels, *, at: TextPosition
 ) -> tuple[Node, TableRecord, Permit[None]]:
     """Decide on altering a dataset that SQL++ created. Raises SqlppError, PermissionDenied."""

@@ -35,13 +35,13 @@ def check_file_source(
     kind = arguments["format"].lower()
     if kind not in FORMATS:
         raise invalid_operation(f"Unknown format: {arguments['format']}; there are {', '.join(FORMATS)}", at)
-    paths = ",".join(_location(ctx, each.strip(), at=at) for each in arguments["path"].split(","))
+    paths = ",".join(_readable_location(ctx, each.strip(), at=at) for each in arguments["path"].split(","))
     rest = tuple((name, value) for name, value in arguments.items() if name not in ("path", "format"))
     roots = ctx.services.defaults.file_roots
-    return ExternalSource(adapter.lower(), (("path", paths), ("format", kind), *rest), roots, _closed_directories(ctx))
+    return ExternalSource(adapter.lower(), (("path", paths), ("format", kind), *rest), roots, closed_directories(ctx))
 
 
-def _closed_directories(ctx: Context) -> tuple[str, ...]:
+def closed_directories(ctx: Context) -> tuple[str, ...]:
     """Return the directories from which statements may never read, even below an allowed root: the server's own, and
     the warehouse.
     """
@@ -49,18 +49,23 @@ def _closed_directories(ctx: Context) -> tuple[str, ...]:
     return (*defaults.allowed.own_directories, defaults.warehouse)
 
 
-def _location(ctx: Context, text: str, *, at: TextPosition) -> str:
+def local_location(text: str, at: TextPosition) -> str:
     """Return the location of `host:///directory/file`, or of a path. Raises SqlppError."""
     host, result, rest = text.partition("://")
     path = rest if result else text
     if result and host not in (*_HOSTS, "file"):
         raise invalid_operation(f"Files lie on the server's own machine: {text[:200]} names another", at)
     try:
-        location = normalise(f"file://{path}" if path.startswith("/") else f"file:///{path}")
+        return normalise(f"file://{path}" if path.startswith("/") else f"file:///{path}")
     except BadRequest as error:
         raise invalid_operation(error.message, at) from None
+
+
+def _readable_location(ctx: Context, text: str, *, at: TextPosition) -> str:
+    """Return the location of a file that statements may read. Raises SqlppError."""
+    location = local_location(text, at)
     inside = is_within(location, ctx.services.defaults.file_roots)
-    if not inside or is_within(location, _closed_directories(ctx)):
+    if not inside or is_within(location, closed_directories(ctx)):
         raise invalid_operation(
             f"{location} is not below a directory that statements may read: ask whoever runs the server to name one (setting "
             "sqlpp.file_roots)",

@@ -9,12 +9,23 @@ from limnos.sqlpp import tree
 from limnos.sqlpp.errors import SqlppError, compilation
 
 INCOMPATIBLE_INDEX = 1155
-UNENFORCED_INDEX, ENFORCED_INDEX = 1042, 1043
+UNENFORCED_INDEX, ENFORCED_INDEX, REPEATED_FIELD = 1042, 1043, 1052
 
 
 def check_index(statement: tree.CreateIndex) -> None:
     """Check a combination of keys and options. Raises SqlppError (ASX1079, ASX1155) for one that AsterixDB refuses."""
+    if any(
+        field.type is None
+        for field in statement.fields
+        if isinstance(field, tree.IndexField) and statement.cast is not None
+    ):
+        raise compilation("CAST modifier is used without specifying the type of the indexed field", statement.at)
     arrays = [field for field in statement.fields if isinstance(field, tree.UnnestField)]
+    paths = [field.path for field in statement.fields if isinstance(field, tree.IndexField)]
+    repeated = next((path for at, path in enumerate(paths) if path in paths[:at]), None)
+    if repeated is not None:
+        text = f"Cannot create index with the same field '[{', '.join(repeated)}]' specified more than once."
+        raise SqlppError(REPEATED_FIELD, text, statement.at)
     if statement.cast is not None and (arrays or statement.kind != "btree"):
         raise compilation("CAST modifier is only allowed for B-Tree indexes", statement.at)
     if arrays:

@@ -46,7 +46,8 @@ class InlinedType(NamedTuple):
 async def type_create(session: StatementSession, statement: tree.CreateType) -> None:
     """Create a type. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
-    path, dataverse = session.whole(statement.name), session.dataverse
+    path = session.whole(statement.name)
+    dataverse = path[:-1]
     if path[-1].startswith("$"):
         raise compilation(f"Reserved type name {path[-1]}", statement.name.at)
     await default_dataverse_make(ctx, path[:-1])

@@ -28,7 +28,9 @@ from limnos.services.sqlpp.definitions.dataverse_objects import (
     statement_missing_error,
 )
 from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
-from limnos.services.sqlpp.requests.errors import check_object, invalid_operation, object_exists
+from limnos.services.sqlpp.definitions.typed_views import typed_query
+from limnos.services.sqlpp.definitions.types import InlinedType, inline_type
+from limnos.services.sqlpp.requests.errors import check_object, object_exists
 from limnos.services.sqlpp.requests.names import scope_of
 from limnos.sqlpp import render, tree
 from limnos.sqlpp.binder import BoundView
@@ -87,20 +89,32 @@ async def view_create(session: StatementSession, statement: tree.CreateView) -> 
     check_object(statement.name)
     path, at = session.whole(statement.name), statement.name.at
     check_not_builtin(path[:-1], Kind.VIEW, at=at)
+    used: tuple[int, ...] = ()
     if statement.schema is not None:
-        raise invalid_operation("Views with a type are not supported: cast in the view's query", statement.schema.at)
+        inlined = await _schema_type(session, statement.schema, dataverse=path[:-1])
+        body = typed_query(statement.body, statement.schema, type_=inlined.type)
+        statement, used = msgspec.structs.replace(statement, body=body, schema=None), inlined.used
     await default_dataverse_make(ctx, path[:-1])
     needs = await _needs(session, statement, path=path)
     try:
-        await _make(ctx, path, version=_version(statement, path), needs=needs)
+        await _make(ctx, path, version=_version(statement, path), needs=needs, used=used)
     except NotFound as error:
         raise statement_missing_error(error, path[:-1], at=at) from None
     except AlreadyExists as error:
         if statement.or_replace and error.kind == Kind.VIEW.word:
-            await _replace(ctx, path, version=_version(statement, path), needs=needs)
+            await _replace(ctx, path, version=_version(statement, path), needs=needs, used=used)
         elif not statement.if_not_exists:
             kind = "view" if error.kind == Kind.VIEW.word else "dataset"
             raise object_exists(kind, path, at=at) from None
+
+
+async def _schema_type(session: StatementSession, schema: tree.ViewSchema, *, dataverse: Levels) -> InlinedType:
+    """Return the type of a typed view, without names. Raises SqlppError."""
+
+    def read(request_view: RequestView) -> InlinedType:
+        return inline_type(request_view, schema.type, dataverse=dataverse)
+
+    return await session.ctx.read(scope_of(session.ctx), read)
 
 
 async def _needs(session: StatementSession, statement: tree.CreateView, *, path: Levels) -> BodyDependencies:
@@ -123,7 +137,7 @@ def _version(statement: tree.CreateView, path: Levels) -> Json:
     }  # fmt: skip
 
 
-async def _make(ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies) -> None:
+async def _make(ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies, used: tuple[int, ...]) -> None:
     scope = scope_of(ctx)
     version = {**version, "timestamp-ms": ctx.services.store.time.now_ms()}
     request = ViewRequest(path[-1], None, SCHEMA, version, {})
@@ -138,19 +152,24 @@ async def _make(ctx: Context, path: Levels, *, version: Json, needs: BodyDepende
     async with ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True):
         await ctx.write(
             scope,
-            lambda request_view: _create_of(request_view, path, document=document, needs=needs),
+            lambda request_view: _create_of(request_view, path, document=document, needs=needs, used=used),
             sqlpp_view_insert,
         )
 
 
 def _create_of(
-    request_view: RequestView, path: Levels, *, document: MetadataDocument, needs: BodyDependencies
+    request_view: RequestView,
+    path: Levels,
+    *,
+    document: MetadataDocument,
+    needs: BodyDependencies,
+    used: tuple[int, ...],
 ) -> Permit[SqlppViewCreate]:
     dataverse_of(request_view, path[:-1], action=Action.VIEW_CREATE)
     draft = new_view_of(request_view, path[:-1], path[-1])
     record = ViewRecord(None, {MADE_HERE: "true"}, writer_of(request_view))
     view = ViewCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record)
-    return draft.permit.about(SqlppViewCreate(view, ids_of(request_view, needs)))
+    return draft.permit.about(SqlppViewCreate(view, (*ids_of(request_view, needs), *used)))
 
 
 def sqlpp_view_insert(tx: Tx, permit: Permit[SqlppViewCreate]) -> None:
@@ -159,7 +178,9 @@ def sqlpp_view_insert(tx: Tx, permit: Permit[SqlppViewCreate]) -> None:
     tx.dependencies.replace(view_state.node.id, permit.command.used)
 
 
-async def _replace(ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies) -> None:
+async def _replace(
+    ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies, used: tuple[int, ...]
+) -> None:
     """Replace a view's text and its dependencies in one change."""
     scope = scope_of(ctx)
     current = await ctx.read(
@@ -174,7 +195,7 @@ async def _replace(ctx: Context, path: Levels, *, version: Json, needs: BodyDepe
         {"action": "set-current-view-version", "view-version-id": -1},
     ]
     request = ViewReplaceRequest(
-        path[:-1], path[-1], [], updates, needs=lambda request_view: ids_of(request_view, needs)
+        path[:-1], path[-1], [], updates, needs=lambda request_view: (*ids_of(request_view, needs), *used)
     )
     await view_replace(ctx, scope, request)
 

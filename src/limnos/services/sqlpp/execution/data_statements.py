@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from limnos.services.sqlpp.requests.session import StatementSession
     from limnos.sqlpp import BoundQuery, ParsedStatement
     from limnos.sqlpp.errors import TextPosition
+    from limnos.sqlpp.exports import ExportFormat
     from limnos.sqlpp.jobs import ExternalSource, JobKind
     from limnos.sqlpp.plan import Expression
 
@@ -78,11 +79,12 @@ class BoundStatement(NamedTuple):
     source: BoundQuery | None
     returning: BoundQuery | None = None
     files: ExternalSource | None = None
+    export: ExportFormat | None = None
 
 
 async def data_rows(session: StatementSession, bound: ReadyQuery) -> AsyncGenerator[bytes, None]:
     """Yield the results of a query from the engine. Raises SqlppError."""
-    async with aclosing(_run(session, BoundStatement("query", bound.query))) as rows:
+    async with aclosing(job_rows(session, BoundStatement("query", bound.query))) as rows:
         async for row in rows:
             yield row
 
@@ -117,7 +119,7 @@ async def change_rows(session: StatementSession, parsed: ParsedStatement) -> Asy
         locks = await _hold_lock(session, target, stack=stack)
         change = DataChange(target, locks, f"{session.ctx.request_id}-{uuid4().hex}")
         try:
-            async with aclosing(_run(session, work, change=change)) as rows:
+            async with aclosing(job_rows(session, work, change=change)) as rows:
                 async for row in rows:
                     if work.returning is not None:
                         yield row
@@ -182,7 +184,7 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
         return BoundStatement("load" if isinstance(statement, tree.Load) else "copy", None, files=files)
     if isinstance(statement, tree.Delete):
         bound = await query_bind(session, _deletion_query(statement, target))
-        return BoundStatement("delete", _of_data(bound, statement.at))
+        return BoundStatement("delete", require_data(bound, statement.at))
     source = (
         statement.source
         if isinstance(statement, tree.Insert)
@@ -196,10 +198,11 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
     kind: JobKind = "update"
     if isinstance(statement, tree.Insert):
         kind = "upsert" if statement.upsert else "insert"
-    return BoundStatement(kind, _of_data(bound, statement.at), returning)
+    return BoundStatement(kind, require_data(bound, statement.at), returning)
 
 
-def _of_data(bound: ReadyQuery, at: TextPosition) -> BoundQuery:
+def require_data(bound: ReadyQuery, at: TextPosition) -> BoundQuery:
+    """Return the query of a statement that writes. Raises SqlppError if it reads metadata."""
     if bound.metadata:
         raise compilation("A statement that writes can't read the dataverse Metadata", at)
     return bound.query
@@ -221,7 +224,7 @@ async def _returning(session: StatementSession, body: tree.Expression, *, variab
     return query
 
 
-async def _run(
+async def job_rows(
     session: StatementSession, work: BoundStatement, *, change: DataChange | None = None
 ) -> AsyncGenerator[bytes, None]:
     """Run a job in the engine, with a token that is issued for it."""
@@ -238,6 +241,7 @@ async def _run(
         returning_slots=0 if work.returning is None else work.returning.slots, credential=text,
         deadline_ms=max(1, int(seconds * 1000)), asker=token.user, source=work.files,
         lock="" if change is None else change.held.shown, tagged=session.results_tagged,
+        export=work.export,
     )  # fmt: skip
     try:
         rows = ENGINE.of(ctx.services).run(job, warnings=session.warnings)

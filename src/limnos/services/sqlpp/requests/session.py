@@ -37,6 +37,8 @@ class StatementSession:
     plans_as_text: bool = False
     results_tagged: bool = False
     """Whether results keep their types, for a format that `result_text` writes."""
+    sql_compat: bool = False
+    """Whether queries have SQL's meaning (`sqlpp.sql_compat`)."""
     dataverse: Levels = DEFAULT
     options: dict[str, str] = field(default_factory=dict)
     declared: tuple[tree.DeclareFunction, ...] = ()

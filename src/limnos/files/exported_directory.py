@@ -1,0 +1,102 @@
+"""A local directory of exported files, which appears as a whole.
+
+May import `model` and this room. Must not know what the files hold. The files are written below a hidden name beside
+the directory, which is renamed at the end. A process that is killed before leaves the hidden directory only; a later
+export beside it removes it after a day.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from limnos.files import file_errors
+from limnos.files.local import path_of
+from limnos.model.errors import NotEmpty
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import BinaryIO
+
+HIDDEN: Final = ".limnos-export-"
+STALE_S: Final = 86_400
+
+
+class ExportedDirectory:
+    """The files of one export. Calls block. Each may raise NoSpace, ServiceUnavailable and StorageFailed."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._target = Path(path_of(location))
+        self._staging = self._target.parent / f"{HIDDEN}{uuid4().hex}"
+        self._file: BinaryIO | None = None
+
+    def begin(self) -> None:
+        """Create the hidden directory. Raises NotEmpty if the target has files, or is one."""
+        try:
+            if self._target.exists() and (not self._target.is_dir() or any(self._target.iterdir())):
+                raise NotEmpty(f"{self._location} is not empty", kind="directory")
+            self._target.parent.mkdir(parents=True, exist_ok=True)
+            self._remove_stale()
+            self._staging.mkdir()
+        except OSError as error:
+            raise file_errors.storage_error("write", self._location, error) from error
+
+    def open(self, names: Sequence[str]) -> None:
+        """Begin a file; `names` are its directories and its own name."""
+        path = self._staging.joinpath(*names)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("xb")
+        except OSError as error:
+            raise file_errors.storage_error("write", self._location, error) from error
+
+    def write(self, data: bytes) -> None:
+        """Append to the file."""
+        if self._file is None:
+            raise RuntimeError("no file is open")
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise file_errors.storage_error("write", self._location, error) from error
+
+    def close(self) -> None:
+        """End the file, on disk."""
+        if self._file is None:
+            raise RuntimeError("no file is open")
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        except OSError as error:
+            raise file_errors.storage_error("write", self._location, error) from error
+        self._file = None
+
+    def publish(self) -> None:
+        """Give the directory its name. Raises NotEmpty if another one has files there meanwhile."""
+        try:
+            self._staging.rename(self._target)
+        except OSError as error:
+            if self._target.exists():
+                raise NotEmpty(f"{self._location} is not empty", kind="directory") from None
+            raise file_errors.storage_error("write", self._location, error) from error
+
+    def discard(self) -> None:
+        """Delete the files, unless they are published."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+        shutil.rmtree(self._staging, ignore_errors=True)
+
+    def _remove_stale(self) -> None:
+        """Remove hidden directories of killed processes."""
+        before = time.time() - STALE_S
+        for each in self._target.parent.glob(f"{HIDDEN}*"):
+            with contextlib.suppress(OSError):
+                if each.stat().st_mtime < before:
+                    shutil.rmtree(each, ignore_errors=True)

@@ -1,0 +1,89 @@
+"""The WITH clause of CREATE DATASET: which fields it may have, and of which types.
+
+May import `sqlpp`. Must not know datasets. AsterixDB's settings of its storage are checked and have no effect here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.sqlpp import SqlppError, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNKNOWN_FIELD, WRONG_TYPE, NEEDED, UNKNOWN_SUBFIELD = 1059, 1060, 1061, 1097
+Fields = dict[str, "str | Fields"]
+_WHOLE: Final = "bigint"
+KNOWN: Final[Fields] = {
+    "merge-policy": {
+        "name": "string",
+        "parameters": {
+            "max-mergable-component-size": _WHOLE, "max-tolerance-component-count": _WHOLE, "num-components": _WHOLE, "size-ratio": "double",
+            "max-component-count": _WHOLE, "min-merge-component-count": _WHOLE, "max-merge-component-count": _WHOLE,
+        },
+    },
+    "storage-block-compression": {"scheme": "string"},
+    "node-group": {"name": "string"},
+    "storage-format": {
+        "format": "string", "max-tuple-count": _WHOLE, "free-space-tolerance": "double", "max-leaf-node-size": "string",
+    },
+    "open-part": "string",
+    "outside-writers": "string",
+}  # fmt: skip
+_NEEDED: Final = {
+    "merge-policy": "name",
+    "storage-block-compression": "scheme",
+    "node-group": "name",
+    "storage-format": "format",
+}
+
+
+def check_settings(settings: tree.Object | None) -> None:
+    """Check the fields of a WITH clause. Raises SqlppError."""
+    if settings is None:
+        return
+    pairs = _pairs(settings)
+    unknown = [name for name in pairs if name not in KNOWN]
+    if unknown:
+        raise SqlppError(UNKNOWN_FIELD, f"Field(s) [{', '.join(unknown)}] unsupported in the with clause", settings.at)
+    for name, value in pairs.items():
+        _check(value, KNOWN[name], path=name)
+        needed = _NEEDED.get(name)
+        if needed is not None and isinstance(value, tree.Object) and needed not in _pairs(value):
+            text = f"Field '{name}.{needed}' in the with clause cannot be null or missing"
+            raise SqlppError(NEEDED, text, value.at)
+
+
+def _check(value: tree.Expression, known: str | Fields, *, path: str) -> None:
+    word = _type_of(value)
+    if isinstance(known, str):
+        if word not in (known, "null") and (known, word) != ("double", "bigint"):
+            raise _wrong_type(value, path=path, needed=known)
+        return
+    if not isinstance(value, tree.Object):
+        raise _wrong_type(value, path=path, needed="object")
+    pairs = _pairs(value)
+    unknown = [name for name in pairs if name not in known]
+    if unknown:
+        text = f"Subfield(s) [{', '.join(unknown)}] in '{path}' unsupported in the with clause"
+        raise SqlppError(UNKNOWN_SUBFIELD, text, value.at)
+    for name, inner in pairs.items():
+        _check(inner, known[name], path=f"{path}.{name}")
+
+
+def _pairs(value: tree.Object) -> Mapping[str, tree.Expression]:
+    return {pair.name.value: pair.value for pair in value.pairs if isinstance(pair.name, tree.String)}
+
+
+def _wrong_type(value: tree.Expression, *, path: str, needed: str) -> SqlppError:
+    text = f"Field '{path}' in the with clause must be of type {needed}, but found {_type_of(value)}"
+    return SqlppError(WRONG_TYPE, text, value.at)
+
+
+def _type_of(value: tree.Expression) -> str:
+    words: dict[type[tree.Expression], str] = {
+        tree.String: "string", tree.Integer: "bigint", tree.Decimal: "double", tree.Boolean: "boolean", tree.Object: "object",
+        tree.Array: "array", tree.Null: "null",
+    }  # fmt: skip
+    return words.get(type(value), "expression")

@@ -1,0 +1,118 @@
+"""Statistics of datasets: ANALYZE DATASET stores how many objects a dataset has, and of which size.
+
+May import the rooms below. Must not know any wire format. Iceberg counts rows and bytes at each commit, so nothing is
+sampled: the numbers are those of the table's current metadata, and are exact but for files with deleted rows. The
+statement is stored in the record of the dataset, as those of its indexes are.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.services.sqlpp.definitions.datasets import (
+    DatasetAlter,
+    alter_decide,
+    dataset_alter,
+    indexes_of,
+    record_with,
+)
+from limnos.services.sqlpp.requests.names import scope_of
+from limnos.sqlpp import SqlppError, render, tree
+from limnos.sqlpp.declarations import declarations_of
+from limnos.sqlpp.errors import compilation
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.requests.session import StatementSession
+
+NO_ROWS, BAD_SIZE, SIZE_LIMITS, BAD_SEED, BAD_FULL_SCAN, BAD_METHOD = 1174, 1175, 1176, 1177, 1255, 1256
+SIZES: Final = {"low": 1063, "medium": 4252, "high": 17008}
+SIZE_LEAST: Final = 1
+SIZE_MOST: Final = 100_000_000
+OPTIONS: Final = ("sample", "sample-seed", "sample-method", "sample-full-scan")
+
+
+class DatasetCounts(NamedTuple):
+    """The number of a dataset's objects, and their average size in bytes of its files."""
+
+    objects: int
+    average_bytes: int
+
+
+async def dataset_analyze(session: StatementSession, statement: tree.Analyze) -> None:
+    """Store the counts of a dataset, or forget them. Raises SqlppError, PermissionDenied."""
+    path = session.whole(statement.dataset)
+    target = _sample_size(statement)
+
+    def decide(request_view: RequestView) -> Permit[DatasetAlter]:
+        node, record, permit = alter_decide(request_view, path, at=statement.dataset.at)
+        earlier = declarations_of(node, tree.Analyze)
+        texts = [render(each) for each in (*declarations_of(node, tree.CreateDataset), *indexes_of(node))]
+        if not statement.drops:
+            counts = counts_of(request_view.document(node.id).body)
+            if counts.objects == 0:
+                raise SqlppError(NO_ROWS, "Sample has zero rows", statement.at)
+            number = 2 if not earlier or _option(earlier[0], "number") == "1" else 1
+            known = {
+                "cardinality": counts.objects,
+                "average-size": counts.average_bytes,
+                "target": target,
+                "number": number,
+            }
+            options = [tree.Option(statement.at, name, str(value)) for name, value in known.items()]
+            texts.append(render(msgspec.structs.replace(statement, options=(*statement.options, *options))))
+        return permit.about(DatasetAlter(node, record_with(record, tuple(texts))))
+
+    await session.ctx.write(scope_of(session.ctx), decide, dataset_alter)
+
+
+def counts_of(metadata: bytes) -> DatasetCounts:
+    """Return the counts of a table's current snapshot, from its metadata."""
+    document = json.loads(metadata)
+    current = document.get("current-snapshot-id")
+    snapshots = {each["snapshot-id"]: each for each in document.get("snapshots", ())}
+    summary = snapshots.get(current, {}).get("summary", {})
+    rows = int(summary.get("total-records", 0))
+    objects = max(0, rows - int(summary.get("total-position-deletes", 0)))
+    return DatasetCounts(objects, int(summary.get("total-files-size", 0)) // max(1, rows))
+
+
+def _option(statement: tree.Analyze, name: str) -> str | None:
+    return next((each.value for each in statement.options if each.name == name), None)
+
+
+def _sample_size(statement: tree.Analyze) -> int:
+    """Check the options, and return the sample's size that they name. Raises SqlppError."""
+    values = {each.name.lower(): each.value for each in statement.options}
+    unknown = next((name for name in values if name not in OPTIONS), None)
+    if unknown is not None:
+        raise compilation(f"ANALYZE has no option {unknown}; there are {', '.join(OPTIONS)}", statement.at)
+    if _number(values.get("sample-seed", "0")) is None:
+        raise SqlppError(BAD_SEED, "Sample seed has to be a number or a string convertible to a number", statement.at)
+    if values.get("sample-method", "random").lower() not in ("full-scan", "random"):
+        raise SqlppError(BAD_METHOD, 'Sample method option has to be one of "full-scan" or "random"', statement.at)
+    if values.get("sample-full-scan", "true").lower() not in ("true", "false"):
+        text = (
+            "Sample full-scan option has to be a boolean value (true/false) or a string convertible to a boolean value"
+        )
+        raise SqlppError(BAD_FULL_SCAN, text, statement.at)
+    size = values.get("sample", "low")
+    if size in SIZES:
+        return SIZES[size]
+    number = _number(size)
+    if number is None:
+        raise SqlppError(BAD_SIZE, 'Sample size options are "low", "medium", "high", or a number', statement.at)
+    if not SIZE_LEAST <= number <= SIZE_MOST:
+        raise SqlppError(SIZE_LIMITS, f"Sample size has to be between {SIZE_LEAST} and {SIZE_MOST}", statement.at)
+    return int(number)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

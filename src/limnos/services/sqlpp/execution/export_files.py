@@ -1,0 +1,158 @@
+"""Files of COPY TO: writes them below a local directory or a location of a fileset, as a whole or not at all.
+
+May import the rooms below. Must not know statements. A local directory gets its name when all of its files are written.
+In an object store each file appears when it is complete, and `_SUCCESS` after the last one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from limnos.files import ExportedDirectory, is_local
+from limnos.model.errors import NotEmpty
+from limnos.services.request.concurrency.parallel import map_concurrently
+from limnos.sqlpp import SqlppError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from limnos.services.request.context import Context
+
+NOT_EMPTY, BAD_PART, TOO_LONG = 62, 64, 65
+PART_BYTES_MAX: Final = 255
+PATH_BYTES_MAX: Final = 1024
+STORE_FILE_BYTES_MAX: Final = 64 << 20
+"""Size at which a file in an object store ends at the latest: it is held in memory until it is sent."""
+SUCCESS: Final = "_SUCCESS"
+AT_ONCE: Final = 8
+
+
+class ExportTarget(NamedTuple):
+    """The directory of an export, below the location that allows it. `properties` say how its store is reached."""
+
+    location: str
+    properties: Mapping[str, str]
+    roots: tuple[str, ...]
+    about: str
+    """The object by which the caller may write there, for the audit."""
+
+
+class ExportFiles(Protocol):
+    """The files of one export."""
+
+    async def begin(self) -> None:
+        """Check that the directory is empty, and prepare it."""
+
+    def open(self, names: Sequence[str]) -> None:
+        """Begin a file; `names` are its directories and its own name."""
+
+    def write(self, data: bytes) -> None:
+        """Append to the file."""
+
+    async def close(self) -> None:
+        """End the file."""
+
+    async def publish(self) -> None:
+        """Make all files appear, or mark them as complete."""
+
+    def discard(self) -> None:
+        """Delete the files."""
+
+
+def export_files_of(ctx: Context, target: ExportTarget) -> ExportFiles:
+    """Return the files of an export to a target."""
+    return _LocalFiles(target.location) if is_local(target.location) else _StoreFiles(ctx, target)
+
+
+def check_names(names: Sequence[str], location: str) -> None:
+    """Check the names of directories that a statement computed. Raises SqlppError."""
+    for name in names:
+        if name in (".", "..") or not name.isprintable() or "\\" in name:
+            raise SqlppError(BAD_PART, f"Path expression produced '{name[:80]}', which is no name of a directory")
+        if len(name.encode("utf-8", "replace")) > PART_BYTES_MAX:
+            raise _too_long(name, PART_BYTES_MAX)
+    if len("/".join((location, *names)).encode("utf-8", "replace")) > PATH_BYTES_MAX:
+        raise _too_long("/".join(names), PATH_BYTES_MAX)
+
+
+def _too_long(path: str, most: int) -> SqlppError:
+    return SqlppError(
+        TOO_LONG, f"Length of the file path '{path[:200]}' exceeds the maximum length of '{most} bytes' allowed here"
+    )
+
+
+def _not_empty(location: str) -> SqlppError:
+    return SqlppError(NOT_EMPTY, f"Cannot write to a non-empty directory '{location}'")
+
+
+class _LocalFiles:
+    """Files on this machine."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._directory = ExportedDirectory(location)
+
+    async def begin(self) -> None:
+        try:
+            await asyncio.to_thread(self._directory.begin)
+        except NotEmpty:
+            raise _not_empty(self._location) from None
+
+    def open(self, names: Sequence[str]) -> None:
+        self._directory.open(names)
+
+    def write(self, data: bytes) -> None:
+        self._directory.write(data)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._directory.close)
+
+    async def publish(self) -> None:
+        try:
+            self._directory.publish()
+        except NotEmpty:
+            raise _not_empty(self._location) from None
+
+    def discard(self) -> None:
+        self._directory.discard()
+
+
+class _StoreFiles:
+    """Files in an object store."""
+
+    def __init__(self, ctx: Context, target: ExportTarget) -> None:
+        self._files = ctx.services.files
+        self._target = target
+        self._name = ""
+        self._held = bytearray()
+        self._written: list[str] = []
+
+    async def begin(self) -> None:
+        if await self._files.holds(self._target.location, self._target.properties, roots=self._target.roots):
+            raise _not_empty(self._target.location)
+
+    def open(self, names: Sequence[str]) -> None:
+        self._name = "/".join((self._target.location, *names))
+
+    def write(self, data: bytes) -> None:
+        self._held += data
+
+    async def close(self) -> None:
+        data, self._held = bytes(self._held), bytearray()
+        self._written.append(self._name)
+        await self._files.write(self._name, data, self._target.properties)
+
+    async def publish(self) -> None:
+        name = f"{self._target.location}/{SUCCESS}"
+        self._written.append(name)
+        await self._files.write(name, b"", self._target.properties)
+
+    def discard(self) -> None:
+        self._files.beside(self._delete())
+
+    async def _delete(self) -> None:
+        async def delete(name: str) -> None:
+            await self._files.delete(name, self._target.properties)
+
+        await map_concurrently(list(reversed(self._written)), delete, at_once=AT_ONCE)

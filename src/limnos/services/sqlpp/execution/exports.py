@@ -1,0 +1,278 @@
+"""COPY TO: has an engine turn the results of a query into files, and places them where the caller may write.
+
+May import the rooms below. Must not know any wire format. The query runs with the caller's rights, as every query does.
+Files go below a directory of the setting `sqlpp.export_roots`, or into a fileset that the caller may change.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.files import is_local, is_within, leads_within, normalise, refuse_alias
+from limnos.model.audit import AuditedDecision, AuditRecord, rights_text, shorten_text
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.names.display import render as display_name
+from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.sqlpp.definitions.files import closed_directories, local_location
+from limnos.services.sqlpp.definitions.types import inline_type
+from limnos.services.sqlpp.execution.data_statements import BoundStatement, job_rows, require_data
+from limnos.services.sqlpp.execution.export_files import (
+    STORE_FILE_BYTES_MAX,
+    ExportTarget,
+    check_names,
+    export_files_of,
+)
+from limnos.services.sqlpp.execution.queries import query_bind
+from limnos.services.sqlpp.requests.errors import invalid_operation
+from limnos.services.sqlpp.requests.names import scope_of
+from limnos.sqlpp import SqlppError, identifier, parse_body, tree
+from limnos.sqlpp.exports import check_type, export_format
+from limnos.sqlpp.jobs import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.model.records import FilesetRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.execution.export_files import ExportFiles
+    from limnos.services.sqlpp.requests.session import StatementSession
+    from limnos.sqlpp.errors import TextPosition
+    from limnos.sqlpp.exports import ExportFormat
+
+LOCAL, FILESET = "localfs", "fileset"
+DEFAULT_LOCATION: Final = "default-location-name"
+NO_STRING: Final = 64
+TARGET_OPTIONS: Final = ("fileset", "location-name")
+_STORES: Final = ("s3", "gcs", "azureblob", "azuredatalake", "hdfs")
+RECORDS_MAX: Final = 100
+EXPORTED: Final = "export"
+"""The word of an export in the audit."""
+
+
+async def files_export(session: StatementSession, statement: tree.CopyTo) -> None:
+    """Write the results of a query into files. Raises SqlppError, PermissionDenied, StorageFailed."""
+    ctx = session.ctx
+    form = await _format(session, statement)
+    fixed, computed = _split_path(statement)
+    bound = await query_bind(session, export_query(session, statement, computed=computed))
+    source = require_data(bound, statement.at)
+    target = await _target(ctx, statement, fixed=fixed)
+    if session.compiles_only:
+        return
+    if not is_local(target.location):
+        form = msgspec.structs.replace(
+            form, bytes_max=min(form.bytes_max or STORE_FILE_BYTES_MAX, STORE_FILE_BYTES_MAX)
+        )
+    form = msgspec.structs.replace(form, is_partitioned=bool(computed))
+    files = export_files_of(ctx, target)
+    await files.begin()
+    try:
+        counts = await _write(session, BoundStatement("export", source, export=form), files=files, target=target)
+        if counts[0]:
+            await files.publish()
+        else:
+            files.discard()
+    except BaseException:
+        files.discard()
+        raise
+    await _record(ctx, target, reads=source.reads, counts=counts)
+
+
+async def _format(session: StatementSession, statement: tree.CopyTo) -> ExportFormat:
+    """Return the checked format, with its type if one is named."""
+    options = [each for each in statement.options if each.name.lower() not in TARGET_OPTIONS]
+    form = export_format(options, statement.formats, has_type=statement.type is not None)
+    type_ = statement.type
+    if type_ is None:
+        return form
+
+    def read(request_view: RequestView) -> tree.TypeExpression:
+        return inline_type(request_view, type_, dataverse=session.dataverse).type
+
+    inlined = await session.ctx.read(scope_of(session.ctx), read)
+    check_type(form.name, inlined)
+    return msgspec.structs.replace(form, type=text_of(cast("tree.RecordType", inlined)))
+
+
+def _split_path(statement: tree.CopyTo) -> tuple[list[str], tuple[tree.Expression, ...]]:
+    """Return the texts that a path begins with, and its other parts, which are computed for each object.
+
+    Raises SqlppError for MISSING and NULL.
+    """
+    fixed: list[str] = []
+    for number, part in enumerate(statement.path):
+        if isinstance(part, (tree.MissingLiteral, tree.Null)):
+            word = "missing" if isinstance(part, tree.MissingLiteral) else "null"
+            text = f"Path expression produced a value of type '{word}'. Path must be of type string"
+            raise SqlppError(NO_STRING, text, part.at)
+        if not isinstance(part, tree.String):
+            return fixed, statement.path[number:]
+        fixed.append(part.value)
+    return fixed, ()
+
+
+async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> ExportTarget:
+    """Return where the files go, decided for the caller. Raises SqlppError, PermissionDenied, NotFound."""
+    adapter, at = statement.adapter.lower(), statement.at
+    options = {each.name.lower(): each.value for each in statement.options}
+    if adapter == LOCAL:
+        if not fixed:
+            raise invalid_operation(f"The path of {LOCAL} begins with the text of a directory", at)
+        text = "/".join([fixed[0].rstrip("/"), *(each.strip("/") for each in fixed[1:])])
+        return _local_target(ctx, text, at=at)
+    if adapter in _STORES:
+        text = f"COPY TO {adapter} goes through a fileset, which holds the rights and the credentials: COPY … TO {FILESET} PATH (…) WITH "
+        raise invalid_operation(f'{text}{{"{FILESET}": "catalog.schema.name", …}}', at)
+    if adapter != FILESET:
+        raise invalid_operation(f"Unknown adapter: {adapter}; there are {LOCAL} and {FILESET}", at)
+    name = options.get(FILESET)
+    catalog, *levels = (name or "").split(".")
+    if len(levels) < 2 or not name:
+        raise invalid_operation(f'The adapter {FILESET} needs the option "{FILESET}": "catalog.schema.name"', at)
+
+    def read(request_view: RequestView) -> ExportTarget:
+        request_view.require_in_use()
+        node = request_view.look_up(Kind.FILESET, tuple(levels), Action.FILESET_ALTER).entity
+        request_view.defaults.location_conflicts.refuse(node.id, what="fileset")
+        record, place = cast("FilesetRecord", node.record), catalog_storage_of(request_view)
+        usual = record.properties.get(DEFAULT_LOCATION) or next(iter(record.locations), "")
+        word = options.get("location-name") or usual
+        if word not in record.locations:
+            raise invalid_operation(f"The fileset {name} has no location {word}", at)
+        base = record.locations[word]
+        place.check(base)
+        location = _below(base, [part for text in fixed for part in text.split("/") if part])
+        if is_local(location):
+            refuse_alias(base, place.roots)
+            if not leads_within(location, [base], allowed=place.allowed):
+                raise invalid_operation("The path leads out of the fileset by a link", at)
+        return ExportTarget(location, place.catalog.properties, place.roots, f"fileset {name}")
+
+    return await ctx.read(RequestScope(ctx.services.defaults.metalake, catalog), read)
+
+
+def _below(base: str, names: list[str]) -> str:
+    check_names(names, base)
+    return normalise("/".join((base, *names)))
+
+
+def _local_target(ctx: Context, text: str, *, at: TextPosition) -> ExportTarget:
+    """Return a directory on this machine below one that the settings name. Raises SqlppError."""
+    defaults = ctx.services.defaults
+    location = local_location(text, at)
+    roots, closed = defaults.export_roots, closed_directories(ctx)
+    inside = any(is_within(location, [root]) and location != normalise(root) for root in roots)
+    try:
+        inside = inside and leads_within(location, roots, allowed=defaults.allowed)
+    except BadRequest as error:
+        raise invalid_operation(error.message, at) from None
+    if not inside or is_within(location, closed):
+        raise invalid_operation(
+            f"{location} is not below a directory that COPY TO may write to: ask whoever runs the server to name one (setting "
+            "sqlpp.export_roots)",
+            at,
+        )
+    return ExportTarget(location, {}, roots, "")
+
+
+def export_query(
+    session: StatementSession, statement: tree.CopyTo, *, computed: tuple[tree.Expression, ...]
+) -> tree.QueryExpression:
+    """Return the query for the objects to write, in the order of their files.
+
+    With computed parts of the path each result is an object of these (`path`) and the object itself (`of`).
+    """
+    variable = identifier(statement.variable)
+    source = statement.source
+    if isinstance(source, tree.DottedName):
+        query = _query(f"from {'.'.join(map(identifier, session.whole(source)))} as {variable} select value {variable}")
+    else:
+        query = _query(f"from [] as {variable} select value {variable}")
+        term = msgspec.structs.replace(query.block.terms[0], source=source)
+        query = msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, terms=(term,)))
+    if not computed and not statement.order:
+        return query
+    lets = tuple(
+        tree.Let(key.at, key.variable or f"$partition{number}", key.value)
+        for number, key in enumerate(statement.partition)
+    )
+    order = tuple(tree.OrderItem(let.at, tree.Variable(let.at, let.name), descending=False, nulls=None) for let in lets)
+    select = query.block.select
+    if computed:
+        value = parse_body(f'{{"path": [], "of": {variable}}}')
+        if not isinstance(value, tree.Object):
+            raise TypeError("an object is an object")
+        path, item = value.pairs
+        array = tree.Array(statement.at, computed)
+        value = msgspec.structs.replace(value, pairs=(msgspec.structs.replace(path, value=array), item))
+        select = msgspec.structs.replace(select, value=value)
+    block = msgspec.structs.replace(query.block, lets=lets, select=select)
+    return msgspec.structs.replace(query, block=block, order=(*order, *statement.order))
+
+
+def _query(text: str) -> tree.QueryExpression:
+    query = parse_body(text)
+    if not isinstance(query, tree.QueryExpression):
+        raise TypeError("a query is a query")
+    return query
+
+
+async def _write(
+    session: StatementSession, work: BoundStatement, *, files: ExportFiles, target: ExportTarget
+) -> tuple[int, int]:
+    """Write the files that the engine makes; returns the numbers of files and of objects."""
+    count = objects = 0
+    ending = "" if work.export is None else work.export.ending
+    async with aclosing(job_rows(session, work)) as rows:
+        async for row in rows:
+            line = json.loads(row)
+            if "bytes" in line:
+                files.write(base64.b64decode(line["bytes"]))
+            elif "begin" in line:
+                check_names(line["begin"], target.location)
+                files.open([*line["begin"], f"part-{count:05}{ending}"])
+                count += 1
+            else:
+                await files.close()
+                objects += int(line["end"])
+    return count, objects
+
+
+async def _record(
+    ctx: Context, target: ExportTarget, *, reads: Iterable[tuple[Levels, str]], counts: tuple[int, int]
+) -> None:
+    """Add the export to the audit: a record for each dataset that it read, and for each right of its request."""
+    audit, asker = ctx.services.audit, ctx.asker
+    if not audit.rules.changes or asker is None:
+        return
+    user, metalake_id = await ctx.read(
+        scope_of(ctx), lambda request_view: (request_view.user, request_view.metalake.id)
+    )
+    decided = {(each.action, each.target_id): each for each in asker.decided or () if each.allowed}
+    catalog = ctx.services.defaults.sqlpp_catalog
+    datasets = [
+        AuditedDecision("", ROOT_ID, Kind.TABLE.word, display_name((catalog, *where, name))) for where, name in reads
+    ]
+    rights = [*datasets, *(AuditedDecision.of(each) for each in decided.values())]
+    detail = shorten_text(f"COPY TO {target.location}: {counts[0]} files, {counts[1]} objects {target.about}".strip())
+    origin, now_ms = asker.origin(), audit.store.time.now_ms()
+    audit.take(
+        [
+            AuditRecord(
+                0, metalake_id, now_ms, user, asker.user_id, "done", EXPORTED, right.action, right.kind, right.object_id, right.name, "",
+                detail, rights_text((right,) if right.action else ()), origin.protocol, origin.operation, 200, ctx.request_id, origin.client, origin.peer,
+                origin.credential,
+            )
+            for right in rights[:RECORDS_MAX]
+        ]
+    )  # fmt: skip

@@ -1,0 +1,272 @@
+"""Queries as SQL has them, for requests with `sql-compat`: rewrites a tree so that its plain meaning is SQL's.
+
+May import the tree and the parser. Must not know names of objects. As in AsterixDB, a subquery in the place of a value
+is its one value, one after IN is a list of values, `SELECT *` gives the fields of its one variable, UNION ALL matches
+fields by position, and rows without a partner in an outer join are NULL.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar, cast
+
+import msgspec
+
+from limnos.sqlpp import tree
+from limnos.sqlpp.errors import SqlppError, TextPosition, too_deep
+from limnos.sqlpp.parser import parse_body
+from limnos.sqlpp.tree.base import SyntaxNode
+
+AMBIGUOUS_STAR, COERCION, UNION = 1168, 1169, 1171
+COMPARISONS: Final = frozenset(
+    {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from"}
+)
+_PLAIN: Final = frozenset(
+    {
+        (tree.Term, "source"), (tree.Join, "source"), (tree.Unnest, "source"), (tree.QuantifierBinding, "source"), (tree.Call, "arguments"),
+        (tree.Array, "items"), (tree.Bag, "items"), (tree.ObjectPair, "value"), (tree.Let, "value"), (tree.SetArm, "input"), (tree.PathExpression, "base"),
+    }
+)  # fmt: skip
+"""The places in which a subquery stays a collection."""
+_ROW: Final = "$row"
+_ROWS: Final = "$rows"
+N = TypeVar("N", bound=SyntaxNode)
+
+
+def as_sql(body: tree.Expression) -> tree.Expression:
+    """Return the tree of a query with SQL's meaning. Raises SqlppError."""
+    try:
+        return cast("tree.Expression", _rewritten(body))
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _rewritten(node: SyntaxNode) -> SyntaxNode:
+    """Return a node with everything below it rewritten; a query itself stays a collection."""
+    if isinstance(node, tree.QueryExpression):
+        return _query(node)
+    if isinstance(node, tree.OperationChain) and len(node.operators) == 1:
+        operator = node.operators[0]
+        if operator in ("in", "not in"):
+            return _membership(node)
+        if operator in COMPARISONS:
+            return _comparison(node)
+    if isinstance(node, tree.UnaryOperation) and node.operator == "exists":
+        return msgspec.structs.replace(node, operand=_rewritten(node.operand))
+    if isinstance(node, tree.Block):
+        node = _nulls_for_missing_rows(node)
+    changed = {name: _field(node, name) for name in node.__struct_fields__}
+    return msgspec.structs.replace(node, **changed)
+
+
+def _field(node: SyntaxNode, name: str) -> object:
+    value = getattr(node, name)
+    plain = (type(node), name) in _PLAIN
+    if isinstance(value, SyntaxNode):
+        return _rewritten(value) if plain else _value(value)
+    if isinstance(value, tuple) and any(isinstance(item, SyntaxNode) for item in value):
+        change = _rewritten if plain else _value
+        return tuple(change(item) if isinstance(item, SyntaxNode) else item for item in value)
+    return value
+
+
+def _value(node: SyntaxNode) -> SyntaxNode:
+    """Return a node in the place of a value."""
+    if isinstance(node, tree.QueryExpression) and _is_select(node):
+        return _single(_values(node, count=None))
+    return _rewritten(node)
+
+
+# Subqueries.
+
+
+def _blocks(query: tree.QueryExpression) -> list[tree.Block]:
+    """The blocks of a query. Raises SqlppError if an operand of UNION ALL is a query with clauses of its own."""
+    blocks = [query.block]
+    for arm in query.arms:
+        if not isinstance(arm.input, tree.Block):
+            raise SqlppError(COERCION, "Unable to do subquery coercion. ", arm.input.at)
+        blocks.append(arm.input)
+    return blocks
+
+
+def _is_select(query: tree.QueryExpression) -> bool:
+    """Whether a query has SELECT, not SELECT VALUE. Raises SqlppError if its blocks have both."""
+    kinds = {block.select.value is None for block in _blocks(query)}
+    if len(kinds) > 1:
+        raise _refused(COERCION, "Both SELECT and SELECT VALUE are present", at=query.arms[0].at)
+    return True in kinds
+
+
+def _values(query: tree.QueryExpression, *, count: int | None) -> tree.QueryExpression:
+    """Return the query for the values of a subquery's only field, or for arrays of its `count` fields."""
+    for block in _blocks(query):
+        if any(one.value is None or one.every for one in block.select.projections):
+            raise _refused(COERCION, "Unsupported projection kind", at=block.select.at)
+    select = query.block.select
+    if len(select.projections) != (count or 1):
+        raise _refused(COERCION, "Subquery returns more than one field", at=select.at)
+    names = [one.name or f"${number}" for number, one in enumerate(select.projections, start=1)]
+    query = _with_names(query, names)
+    row = tree.Variable(select.at, _ROW)
+    fields = [tree.PathExpression(select.at, row, (tree.FieldStep(select.at, name),)) for name in names]
+    value = fields[0] if count is None else tree.Array(select.at, tuple(fields))
+    return _from(cast("tree.QueryExpression", _rewritten(query)), _ROW, value=value)
+
+
+def _from(source: tree.Expression, variable: str, *, value: tree.Expression) -> tree.QueryExpression:
+    """Return `from source as variable select value …`."""
+    query = cast("tree.QueryExpression", parse_body(f"from [] as `{variable}` select value 0"))
+    term = msgspec.structs.replace(query.block.terms[0], source=source)
+    select = msgspec.structs.replace(query.block.select, value=value)
+    return msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, terms=(term,), select=select))
+
+
+def _single(query: tree.QueryExpression) -> tree.Expression:
+    """Return the only value of a query; MISSING if it has none or several."""
+    rows = f"`{_ROWS}`"
+    value = parse_body(f"case when array_length({rows}) = 1 then {rows}[0] else missing end")
+    path = cast("tree.PathExpression", parse_body("x[0]"))
+    return msgspec.structs.replace(path, base=_from(tree.Array(query.at, (query,)), _ROWS, value=value))
+
+
+def _with_names(query: tree.QueryExpression, names: list[str]) -> tree.QueryExpression:
+    """Return a query all of whose blocks give their fields these names, by position."""
+
+    def named(block: tree.Block) -> tree.Block:
+        pairs = zip(block.select.projections, names, strict=True)
+        projections = tuple(msgspec.structs.replace(one, name=name) for one, name in pairs)
+        return msgspec.structs.replace(block, select=msgspec.structs.replace(block.select, projections=projections))
+
+    if any(len(block.select.projections) != len(names) for block in _blocks(query)):
+        raise _refused(UNION, "Unequal number of input fields", at=query.arms[0].at)
+    arms = tuple(msgspec.structs.replace(arm, input=named(cast("tree.Block", arm.input))) for arm in query.arms)
+    return msgspec.structs.replace(query, block=named(query.block), arms=arms)
+
+
+# Operators.
+
+
+def _membership(node: tree.OperationChain) -> SyntaxNode:
+    """Return IN: after it a subquery is a list of values, and a single value is a list of one."""
+    left, right = node.operands
+    if isinstance(right, tree.QueryExpression):
+        if _is_select(right):
+            right = _values(right, count=_row_length(left))
+        else:
+            right = cast("tree.Expression", _rewritten(right))
+    elif not isinstance(right, (tree.Array, tree.Bag)):
+        wrapped = cast("tree.Call", parse_body("to_array(0)"))
+        right = msgspec.structs.replace(wrapped, arguments=(cast("tree.Expression", _rewritten(right)),))
+    else:
+        right = cast("tree.Expression", _rewritten(right))
+    return msgspec.structs.replace(node, operands=(cast("tree.Expression", _value(left)), right))
+
+
+def _comparison(node: tree.OperationChain) -> SyntaxNode:
+    """Return a comparison: a subquery beside a list of values is a row of as many fields."""
+    left, right = node.operands
+    sides = [_side(left, beside=right), _side(right, beside=left)]
+    return msgspec.structs.replace(node, operands=tuple(sides))
+
+
+def _side(node: tree.Expression, *, beside: tree.Expression) -> tree.Expression:
+    if not isinstance(node, tree.QueryExpression) or not _is_select(node):
+        return cast("tree.Expression", _rewritten(node))
+    rows = _values(node, count=_row_length(beside))
+    if isinstance(beside, tree.Bag):
+        select = rows.block.select
+        bag = tree.Bag(select.at, cast("tree.Array", select.value).items)
+        rows = msgspec.structs.replace(
+            rows, block=msgspec.structs.replace(rows.block, select=msgspec.structs.replace(select, value=bag))
+        )
+    return _single(rows)
+
+
+def _row_length(node: tree.Expression) -> int | None:
+    return len(node.items) if isinstance(node, (tree.Array, tree.Bag)) else None
+
+
+# Blocks.
+
+
+def _query(query: tree.QueryExpression) -> tree.QueryExpression:
+    """Return a query with UNION ALL by position and `SELECT *` as fields."""
+    if query.arms and all(isinstance(arm.input, tree.Block) for arm in query.arms):
+        query = _union(query)
+    changed = {name: _field(query, name) for name in query.__struct_fields__ if name not in ("block", "arms")}
+    block = cast("tree.Block", _rewritten(_with_fields(query.block)))
+    arms = []
+    for arm in query.arms:
+        source = _with_fields(arm.input) if isinstance(arm.input, tree.Block) else arm.input
+        arms.append(msgspec.structs.replace(arm, input=_rewritten(source)))
+    return msgspec.structs.replace(query, **{**changed, "block": block, "arms": tuple(arms)})
+
+
+def _union(query: tree.QueryExpression) -> tree.QueryExpression:
+    blocks = _blocks(query)
+    if len({block.select.value is None for block in blocks}) > 1:
+        raise _refused(UNION, "Both SELECT and SELECT VALUE are present", at=query.arms[0].at)
+    if query.block.select.value is not None:
+        return query
+    for block in blocks:
+        if any(one.value is None or one.every for one in block.select.projections):
+            raise _refused(UNION, "Unsupported projection kind", at=block.select.at)
+    names = [one.name or f"${number}" for number, one in enumerate(query.block.select.projections, start=1)]
+    return _with_names(query, names)
+
+
+def _with_fields(block: tree.Block) -> tree.Block:
+    """Return a block whose `SELECT *` gives the fields of its variable. Raises SqlppError if there are several."""
+    projections = block.select.projections
+    if len(projections) != 1 or projections[0].value is not None:
+        return block
+    if len(block.terms) != 1 or block.terms[0].links or block.lets or block.group is not None:
+        raise SqlppError(AMBIGUOUS_STAR, "Ambiguous projection in SELECT clause", block.select.at)
+    variable = tree.Variable(projections[0].at, block.terms[0].variable)
+    fields = msgspec.structs.replace(projections[0], value=variable, every=True)
+    return msgspec.structs.replace(block, select=msgspec.structs.replace(block.select, projections=(fields,)))
+
+
+def _nulls_for_missing_rows(block: tree.Block) -> tree.Block:
+    """Return a block in which the variable of a left outer join or unnest is NULL where it has no row."""
+    lets: list[tree.Let] = []
+    terms = []
+    for term in block.terms:
+        renamed: dict[str, str] = {}
+        links = []
+        for each in term.links:
+            link = each
+            if (isinstance(link, tree.Join) and link.kind == "left") or (isinstance(link, tree.Unnest) and link.outer):
+                renamed[link.variable] = f"$outer {link.variable}"
+                value = cast("tree.Call", parse_body("if_missing(0, null)"))
+                inner = tree.Variable(link.at, renamed[link.variable])
+                lets.append(
+                    tree.Let(
+                        link.at, link.variable, msgspec.structs.replace(value, arguments=(inner, value.arguments[1]))
+                    )
+                )
+                link = msgspec.structs.replace(link, variable=renamed[link.variable])
+            links.append(_renamed(link, renamed))
+        terms.append(msgspec.structs.replace(term, links=tuple(links)))
+    return msgspec.structs.replace(block, terms=tuple(terms), lets=(*lets, *block.lets)) if lets else block
+
+
+def _renamed(node: N, names: dict[str, str]) -> N:
+    """Return a node whose variables have other names."""
+    if isinstance(node, tree.Variable):
+        return cast("N", msgspec.structs.replace(node, name=names.get(node.name, node.name)))
+
+    def change(value: object) -> object:
+        if isinstance(value, SyntaxNode):
+            return _renamed(value, names)
+        return tuple(map(change, value)) if isinstance(value, tuple) else value
+
+    if not names or isinstance(node, TextPosition):
+        return node
+    changed = {name: change(getattr(node, name)) for name in node.__struct_fields__ if name != "at"}
+    return msgspec.structs.replace(node, **changed)
+
+
+def _refused(number: int, why: str, *, at: TextPosition) -> SqlppError:
+    words = "Unable to do subquery coercion" if number == COERCION else "Unable to process UNION clause"
+    return SqlppError(number, f"{words}. {why}", at)

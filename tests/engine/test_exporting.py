@@ -1,0 +1,171 @@
+"""Results as contents of files: lines of JSON, ADM and delimited text, Parquet; where files begin and end."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from limnos.engine.exporting import export_lines
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.evaluator import Budget
+from limnos.sqlpp.exports import ExportFormat
+from limnos.sqlpp.values.model import Date, DateTime, Time, Value
+
+TYPE = "CLOSED {id: bigint, name: string?, pay: double?}"
+
+
+class ExportedFile:
+    """One file as its lines tell it."""
+
+    def __init__(self, directory: list[str]) -> None:
+        self.directory = directory
+        self.data = b""
+        self.objects = -1
+
+
+def exported(values: list[Value], form: ExportFormat) -> tuple[list[ExportedFile], list[str]]:
+    """The files of some values, and the texts of the warnings."""
+    budget, files = Budget(), []
+    for text in export_lines(values, form, budget=budget):
+        line: dict[str, Any] = json.loads(text)
+        if "begin" in line:
+            assert all(file.objects >= 0 for file in files), "the file before has ended"
+            files.append(ExportedFile(line["begin"]))
+        elif "bytes" in line:
+            files[-1].data += base64.b64decode(line["bytes"])
+        else:
+            files[-1].objects = line["end"]
+    assert all(file.objects > 0 for file in files)
+    return files, [warning.text for warning in budget.warnings.values()]
+
+
+def text_of(values: list[Value], form: ExportFormat) -> str:
+    """The text of the only file."""
+    ((file,), warnings) = exported(values, form)
+    assert warnings == []
+    return file.data.decode()
+
+
+def test_json_and_adm() -> None:
+    """A line for each value; ADM keeps types."""
+    values: list[Value] = [{"id": 1, "at": Date(0)}, "x\ny"]
+
+    assert text_of(values, ExportFormat("json")) == '{"id":1,"at":"1970-01-01"}\n"x\\ny"\n'
+    assert text_of(values, ExportFormat("adm")) == '{ "id": 1, "at": date("1970-01-01") }\n"x\\ny"\n'
+
+
+def test_a_packed_file_is_read_by_gzip() -> None:
+    """Of any size; its bytes come in pieces."""
+    values: list[Value] = [{"id": number, "text": "é" * 40} for number in range(5000)]
+    ((file,), _) = exported(values, ExportFormat("json", compression="gzip", level=1))
+
+    assert gzip.decompress(file.data).decode().splitlines()[4999] == json.dumps(values[4999], ensure_ascii=False).replace(
+        " ", ""
+    )  # fmt: skip
+
+
+def test_files_end_at_a_number_of_objects_and_at_a_size() -> None:
+    """And the last one has the rest; nothing makes no file."""
+    values: list[Value] = [{"id": number} for number in range(25)]
+
+    assert [file.objects for file in exported(values, ExportFormat("json", objects_max=10))[0]] == [10, 10, 5]
+    assert [file.objects for file in exported(values, ExportFormat("json", bytes_max=90))[0]] == [10, 9, 6]
+    assert exported([], ExportFormat("csv", type=TYPE, options={"header": "true"})) == ([], [])
+
+
+def test_directories() -> None:
+    """Another directory begins another file; an object without one is left out with a warning."""
+    values: list[Value] = [
+        {"path": ("car/x", 1), "of": {"id": 1}}, {"path": ("car/x", 1), "of": {"id": 2}}, {"path": ("car", None), "of": {"id": 3}},
+        {"path": (Date(0), True), "of": {"id": 4}},
+    ]  # fmt: skip
+    files, warnings = exported(values, ExportFormat("json", is_partitioned=True))
+
+    assert [(file.directory, file.objects) for file in files] == [(["car", "x", "1"], 2), (["1970-01-01", "true"], 1)]
+    assert warnings == ["ASX0064: Path expression produced a value of type 'null'. Path must be of type string"]
+
+
+def test_delimited_text() -> None:
+    """Quotes where they are needed, an own text for NULL and MISSING, the fields in the order of the type."""
+    values: list[Value] = [
+        {"pay": 1.5, "id": 1, "name": 'a"b,c'}, {"id": 2, "name": None, "pay": 2}, {"id": 3, "name": ""}, {"id": 4, "name": "x\ty"},
+    ]  # fmt: skip
+    form = ExportFormat("csv", type=TYPE, options={"header": "true", "null": "NIL"})
+
+    assert text_of(values, form) == 'id,name,pay\n1,"a""b,c",1.5\n2,NIL,2\n3,"",NIL\n4,x\ty,NIL\n'
+    assert text_of(values[3:], ExportFormat("tsv", type=TYPE)) == '4\t"x\ty"\t\n'
+    options = {"delimiter": "|", "quote": "'", "escape": "\\", "force-quote": "true", "empty-string-as-null": "true"}
+    form = ExportFormat("csv", type=TYPE, options={**options, "null": "-", "record-delimiter": "\\r\\n"})
+    assert text_of([{"id": 1, "name": "it's \\"}, {"id": 2, "name": ""}], form) == "1|'it\\'s \\\\'|-\r\n2|-|-\r\n"
+
+
+def test_objects_of_another_type_are_left_out_of_delimited_text() -> None:
+    """With a warning each: a missing field that is needed, one too many, another type, no object."""
+    values: list[Value] = [
+        {"id": 1},
+        {"name": "x"},
+        {"id": 2, "more": 1},
+        {"id": "3"},
+        {"id": 4, "name": 0},
+        5,
+        {"id": 1 << 62},
+    ]
+    ((file,), warnings) = exported(values, ExportFormat("csv", type=TYPE))
+
+    assert file.data.decode() == f"1,,\n{1 << 62},,\n"
+    assert len(warnings) == 5
+    assert all(text.startswith("ASX1216: Record schema mismatch: ") for text in warnings)
+
+
+def test_dates_by_patterns() -> None:
+    """Without a pattern a date is as in JSON."""
+    form = ExportFormat(
+        "csv", type="CLOSED {d: date, t: time, m: datetime}", dates={"date": "DD/MMM/YYYY", "time": "hh:mm a"}
+    )
+    values: list[Value] = [{"d": Date(1), "t": Time(13 * 3_600_000), "m": DateTime(1)}]
+
+    assert text_of(values, form) == "02/Jan/1970,01:00 pm,1970-01-01T00:00:00.001\n"
+
+
+def test_parquet() -> None:
+    """Columns are those of the objects, or of the type; each file is whole."""
+    values: list[Value] = [{"id": 1, "at": DateTime(1), "tags": ("a",)}, {"id": 2, "of": {"x": 1.5, "t": Time(1)}}]
+    ((file,), _) = exported(values, ExportFormat("parquet"))
+    table = pq.read_table(io.BytesIO(file.data))
+
+    assert table.column("id").to_pylist() == [1, 2]
+    assert table.column("of").to_pylist()[0] is None
+    assert [str(value) for value in table.column("at").to_pylist()] == ["1970-01-01 00:00:00.001000", "None"]
+    ((file,), _) = exported(
+        [{"id": n} for n in range(100)], ExportFormat("parquet", sizes={"row-group-size": 80, "page-size": 64})
+    )
+    assert pq.ParquetFile(io.BytesIO(file.data)).metadata.num_row_groups == 10
+    form = ExportFormat("parquet", type="CLOSED {id: tinyint, pay: float?}", compression="zstd", objects_max=1)
+    files, _ = exported([{"id": 1}, {"id": 2, "pay": 1.5}], form)
+    assert [pq.read_table(io.BytesIO(file.data)).to_pylist() for file in files] == [
+        [{"id": 1, "pay": None}], [{"id": 2, "pay": 1.5}],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "values,form",
+    [
+        ([{"a": 1}, {"a": "x"}], ExportFormat("parquet")),
+        ([{"a": (1, "x")}], ExportFormat("parquet")),
+        ([{}], ExportFormat("parquet")),
+        ([1], ExportFormat("parquet")),
+        ([{"a": Date(10_000_000)}], ExportFormat("parquet")),
+        ([{"id": 1, "b": 1}], ExportFormat("parquet", type="CLOSED {id: bigint}")),
+        ([{"id": 300}], ExportFormat("parquet", type="CLOSED {id: tinyint}")),
+    ],
+)
+def test_what_parquet_cannot_have(values: list[Value], form: ExportFormat) -> None:
+    """Fields of several types, no fields, other fields than the type's, values beyond a column."""
+    with pytest.raises(SqlppError, match="Parquet writer error"):
+        exported(values, form)

@@ -1,0 +1,64 @@
+"""Objects of JSON files as a type has them."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.engine.json_objects import json_converter
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.jobs import type_of
+from limnos.sqlpp.stored import storage_form_of_record
+from limnos.sqlpp.values.model import Line, Point, Polygon, Value
+
+
+def converted(type_: str, value: Value) -> Value:
+    """A value as a type has it."""
+    return json_converter(storage_form_of_record(type_of(type_)).type)(value)
+
+
+def test_geometries_become_shapes() -> None:
+    """Of declared fields, also within arrays; others stay objects."""
+    point: Value = {"type": "Point", "coordinates": (10, 1.5)}
+    line: Value = {"type": "LineString", "coordinates": ((0, 0), (1, 1))}
+    polygon: Value = {"type": "Polygon", "coordinates": (((0, 0), (1, 1), (0, 0)),)}
+
+    assert converted("{p: point, l: [line], g: polygon?}", {"p": point, "l": (line,), "g": polygon, "o": point}) == {
+        "p": Point((10.0, 1.5)), "l": (Line((0.0, 0.0, 1.0, 1.0)),), "g": Polygon((0.0, 0.0, 1.0, 1.0, 0.0, 0.0)), "o": point,
+    }  # fmt: skip
+
+
+def test_doubles_become_integers() -> None:
+    """Without their fraction, as in AsterixDB; NULL and texts are left as they are."""
+    given: Value = {"n": 150.11, "m": None, "at_": "2020-01-01", "of": {"n": -1.9}, "b": ("x",)}
+    assert converted("{n: bigint, m: tinyint?, at_: date, of: {n: integer}, b: {{string}} }", given) == {
+        "n": 150, "m": None, "at_": "2020-01-01", "of": {"n": -1}, "b": ("x",),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["circle", "rectangle", "point3d", "interval", "duration", "day_time_duration"])
+def test_types_without_values_in_json(name: str) -> None:
+    """They are refused before anything is read."""
+    with pytest.raises(SqlppError, match="ASX0004: Unsupported type"):
+        json_converter(storage_form_of_record(type_of(f"{{a: [{{b: {name}?}}]}}")).type)
+
+
+@pytest.mark.parametrize(
+    "type_,value,says",
+    [
+        ("{a: string}", {"a": 1}, "ASX3054: Mismatch Type, expecting a value of type string"),
+        ("{a: int}", {"a": (1,)}, "value of type bigint"),
+        ("{a: [int]}", {"a": {}}, "value of type array"),
+        ("{a: {b: int}}", {"a": 1}, "value of type object"),
+        ("{a: point}", {"a": {"type": "Point", "coordinates": (1,)}}, "value of type point"),
+        ("{a: point}", {"a": {"type": "Point"}}, "value of type point"),
+        ("{a: point}", {"a": {"type": "LineString", "coordinates": ()}}, "value of type point"),
+        ("{a: line}", {"a": {"type": "LineString", "coordinates": ((0, 0),)}}, "Line must have 4 coordinates"),
+        ("{a: polygon}", {"a": {"type": "Polygon", "coordinates": (((0, 0), (1, 1), (2, 2)),)}}, "Unclosed polygon"),
+        ("{a: polygon}", {"a": {"type": "Polygon", "coordinates": ((), ())}}, "Only simple geometries"),
+        ("{a: point}", {"a": {"type": "MultiPoint"}}, "Only simple geometries"),
+    ],
+)
+def test_values_of_another_type(type_: str, value: Value, says: str) -> None:
+    """Each is refused with what is expected."""
+    with pytest.raises(SqlppError, match=says):
+        converted(type_, value)

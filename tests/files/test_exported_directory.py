@@ -1,0 +1,91 @@
+"""Exported directories: they appear as a whole, in an empty place, and leave nothing when they are given up."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from limnos.files import ExportedDirectory
+from limnos.files.exported_directory import HIDDEN, STALE_S
+from limnos.model.errors import NotEmpty, StorageFailed
+
+
+def _files(base: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(base)): path.read_bytes() for path in base.rglob("*") if path.is_file()}
+
+
+def _write(exported: ExportedDirectory, *names: str) -> None:
+    exported.open(names)
+    exported.write(b"a")
+    exported.write(b"b")
+    exported.close()
+
+
+def test_files_appear_with_the_directory(tmp_path: Path) -> None:
+    """Before that there is no directory of its name, also with missing parents; afterwards nothing else is left."""
+    exported = ExportedDirectory(f"file://{tmp_path}/x/out")
+    exported.begin()
+    _write(exported, "a", "b", "part-0")
+    _write(exported, "part-1")
+
+    assert not (tmp_path / "x" / "out").exists()
+    exported.publish()
+    exported.discard()
+    assert _files(tmp_path) == {"x/out/a/b/part-0": b"ab", "x/out/part-1": b"ab"}
+
+
+def test_an_empty_directory_may_be_there(tmp_path: Path) -> None:
+    """It is replaced."""
+    (tmp_path / "out").mkdir()
+    exported = ExportedDirectory(f"file://{tmp_path}/out")
+    exported.begin()
+    _write(exported, "part-0")
+    exported.publish()
+
+    assert _files(tmp_path) == {"out/part-0": b"ab"}
+
+
+def test_files_are_not_mixed(tmp_path: Path) -> None:
+    """A directory with files is refused, at once and when they come meanwhile; a file of that name as well."""
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(NotEmpty):
+        ExportedDirectory(f"file://{tmp_path}/file").begin()
+    exported = ExportedDirectory(f"file://{tmp_path}/out")
+    exported.begin()
+    _write(exported, "part-0")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "theirs").write_bytes(b"x")
+    with pytest.raises(NotEmpty):
+        ExportedDirectory(f"file://{tmp_path}/out").begin()
+    with pytest.raises(NotEmpty):
+        exported.publish()
+    exported.discard()
+
+    assert _files(tmp_path) == {"file": b"x", "out/theirs": b"x"}
+    assert not list(tmp_path.glob(f"{HIDDEN}*"))
+
+
+def test_a_killed_export_leaves_no_directory(tmp_path: Path) -> None:
+    """Its hidden files are removed by an export a day later, and not before."""
+    killed = ExportedDirectory(f"file://{tmp_path}/out")
+    killed.begin()
+    _write(killed, "part-0")
+    (hidden,) = tmp_path.glob(f"{HIDDEN}*")
+    other = ExportedDirectory(f"file://{tmp_path}/other")
+    other.begin()
+    assert hidden.exists()
+    at = hidden.stat().st_mtime - STALE_S - 60
+    os.utime(hidden, (at, at))
+    ExportedDirectory(f"file://{tmp_path}/third").begin()
+
+    assert not hidden.exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    """The reason is told."""
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(StorageFailed):
+        ExportedDirectory(f"file://{tmp_path}/file/out").begin()

@@ -1,0 +1,249 @@
+"""COPY TO over the query service: where files may go, that they appear as a whole, and what the audit tells of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.access.authentication import Credential
+from limnos.config.audit import AuditSection
+from limnos.services.activity.audit import audit_read
+from limnos.services.request.context import Context
+from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.jobs import EngineJob
+from limnos.store.activity.audit import AuditFilter
+from tests.http.asterix.test_datasets import SEED, Heard
+from tests.http.asterix.wire import refusal, rows
+from tests.http.driver import API, DriverNode, grant
+from tests.http.iceberg import wire as iceberg
+
+FILESETS = f"{API}/lake/catalogs/files/schemas/raw/filesets"
+AS_JSON = "'format': 'json'"
+
+
+def _line(**fields: object) -> bytes:
+    return json.dumps(fields).encode()
+
+
+FILES = (
+    _line(begin=[]), _line(bytes=base64.b64encode(b"a" * 9).decode()), _line(bytes=base64.b64encode(b"b").decode()), _line(end=2),
+    _line(begin=["x=1", "y"]), _line(bytes=base64.b64encode(b"c").decode()), _line(end=1),
+)  # fmt: skip
+
+
+class Failing(Heard):
+    """An engine whose answer ends in the middle of a file."""
+
+    async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
+        """Begin, then fail."""
+        self.jobs.append(job)
+        for row in FILES[:2]:
+            yield row
+        raise SqlppError(1245, "Parquet writer error: no")
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
+    """A node with datasets, a fileset, a directory for exports, and three users with some of the rights."""
+    base = tmp_path_factory.mktemp("exports")
+    with iceberg.node_over(base / "data", audit=AuditSection(refusals="whole")) as found:
+        rows(found, SEED)
+        found.done("POST", f"{API}/lake/catalogs", {"name": "files", "type": "fileset"})
+        found.done("POST", f"{API}/lake/catalogs/files/schemas", {"name": "raw"})
+        for name in ("out", "other"):
+            found.done("POST", FILESETS, {"name": name})
+        (base / "exports").mkdir()
+        services = found.built.services
+        services.defaults = services.defaults._replace(export_roots=(f"file://{base}/exports",))
+        for user in ("reader", "writer", "both"):
+            if user != "writer":
+                grant(found, user, "use_catalog use_schema select_table", kind="CATALOG", on="main")
+            grant(found, user, "use_catalog use_schema read_fileset", kind="CATALOG", on="files")
+            if user != "reader":
+                grant(found, user, "write_fileset", kind="FILESET", on="files.raw.out")
+        yield found
+
+
+@pytest.fixture
+def engine(node: DriverNode) -> Heard:
+    """An engine that gives two files."""
+    engine = Heard(*FILES)
+    ENGINE.put(node.built.services, engine)
+    return engine
+
+
+@pytest.fixture
+def exports(node: DriverNode) -> Path:
+    """The directory for exports."""
+    return Path(node.built.services.defaults.export_roots[0].removeprefix("file://"))
+
+
+def _copy(
+    path: str, *, to: str = "localfs", what: str = "sales.east.orders", more: str = "", settings: str = AS_JSON
+) -> str:
+    return f"copy {what} to {to} path ({path}) {more} with {{{settings}}}"
+
+
+def _below(base: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(base)): path.read_bytes() for path in base.rglob("*") if path.is_file()}
+
+
+def test_files_of_a_dataset(node: DriverNode, engine: Heard, exports: Path) -> None:
+    """They lie in the directories that the engine computed, with the ending of their format."""
+    settings = f"{AS_JSON}, 'compression': 'gzip', 'max-objects-per-file': 2000"
+    assert rows(node, _copy(f"'localhost://{exports}/a', 'b/c'", settings=settings)) == []
+
+    assert _below(exports / "a") == {"b/c/part-00000.json.gz": b"a" * 9 + b"b", "b/c/x=1/y/part-00001.json.gz": b"c"}
+    (job,) = engine.jobs
+    assert job.export is not None
+    assert (job.kind, job.export.name, job.export.objects_max, job.export.is_partitioned) == (
+        "export",
+        "json",
+        2000,
+        False,
+    )
+    assert [ref.path for ref in job.reads] == [("main", "sales", "east", "orders")]
+
+
+def test_parts_of_the_path_are_computed(node: DriverNode, engine: Heard, exports: Path) -> None:
+    """From variables of OVER; the type's names are replaced by what they mean."""
+    what, more = "(select value o from sales.east.orders o) as x", "over (partition by x.oid p order by x.oid desc)"
+    rows(node, _copy(f"'{exports}/parts', 'k', to_string(p)", what=what, more=more))
+    copy = _copy(f"'{exports}/typed'", more="type ({a: orderType})", settings="'format': 'parquet'")
+    rows(node, f"use sales.east; {copy}")
+
+    by_parts, typed = (job.export for job in engine.jobs)
+    assert by_parts is not None
+    assert typed is not None
+    assert (by_parts.is_partitioned, typed.is_partitioned) == (True, False)
+    assert typed.type == "OPEN { a: OPEN { oid: bigint } }"
+    assert set(_below(exports / "parts")) == {"k/part-00000.json", "k/x=1/y/part-00001.json"}
+
+
+def test_a_directory_with_files_is_left_alone(node: DriverNode, engine: Heard, exports: Path) -> None:
+    """AsterixDB's error."""
+    (exports / "full").mkdir()
+    (exports / "full" / "mine").write_bytes(b"x")
+
+    status, text = refusal(node, _copy(f"'{exports}/full'"))
+    assert (status, text) == (400, f"ASX0062: Cannot write to a non-empty directory 'file://{exports}/full'")
+    assert (_below(exports / "full"), engine.jobs) == ({"mine": b"x"}, [])
+
+
+def test_files_go_below_a_directory_that_was_named(node: DriverNode, engine: Heard, exports: Path) -> None:
+    """Never elsewhere, never by a way around; the refusal names the setting."""
+    (exports / "link").symlink_to(exports.parent)
+    (exports / "data").symlink_to(node.data)
+    for path in (
+        f"{exports.parent}/x", f"{exports}", f"{exports}/link/x", f"{exports}/data/x", "/etc/x", f"elsewhere://{exports}/x",
+        str(node.data / "x"),
+    ):  # fmt: skip
+        status, text = refusal(node, _copy(f"'{path}'"))
+        assert (status, "sqlpp.export_roots" in text or "own machine" in text) == (400, True), (path, text)
+    for path in (f"'{exports}/x', '..', 'y'", f"'{exports}/../x'"):
+        assert "'.' or '..' segment" in refusal(node, _copy(path))[1]
+    assert engine.jobs == []
+
+
+def test_without_the_setting_nothing_is_written(node: DriverNode, engine: Heard, exports: Path) -> None:
+    """Which is how a server starts."""
+    services = node.built.services
+    before, services.defaults = services.defaults, services.defaults._replace(export_roots=())
+    try:
+        assert "sqlpp.export_roots" in refusal(node, _copy(f"'{exports}/none'"))[1]
+    finally:
+        services.defaults = before
+
+
+def test_a_fileset_takes_files_from_who_may_write_it(node: DriverNode, engine: Heard) -> None:
+    """And may read the dataset; a directory of the fileset outside of it is none."""
+    fileset = f"{AS_JSON}, 'fileset': 'files.raw.out'"
+    copy = _copy("'day', '1'", to="fileset", settings=fileset)
+    for user in ("reader", "writer"):
+        assert refusal(node, copy, user=user)[0] == 403, user
+    other = _copy("'day'", to="fileset", settings=f"{AS_JSON}, 'fileset': 'files.raw.other'")
+    assert refusal(node, other, user="both")[0] == 403
+    assert refusal(node, _copy("'..', 'x'", to="fileset", settings=fileset), user="both")[0] == 400
+    assert engine.jobs == []
+    rows(node, copy, user="both")
+
+    base = Path(node.done("GET", f"{FILESETS}/out")["fileset"]["storageLocation"].removeprefix("file://"))
+    assert set(_below(base)) == {"day/1/part-00000.json", "day/1/x=1/y/part-00001.json"}
+    assert refusal(node, copy, user="both")[1].startswith("ASX0062")
+
+
+def test_a_failed_export_leaves_nothing(node: DriverNode, exports: Path) -> None:
+    """Neither a directory nor hidden files."""
+    ENGINE.put(node.built.services, Failing())
+    before = _below(exports)
+
+    assert refusal(node, _copy(f"'{exports}/failed'"))[1].startswith("ASX1245")
+    assert _below(exports) == before
+    assert not (exports / "failed").exists()
+    assert not list(exports.glob(".limnos-*"))
+
+
+@pytest.mark.parametrize("names", [["..", "x"], ["."], ["a\x00b"], ["a\\b"], ["x" * 256], ["ab" * 50] * 11])
+def test_a_computed_directory_that_is_none(node: DriverNode, exports: Path, names: list[str]) -> None:
+    """Values of data do not lead elsewhere; nothing is left."""
+    ENGINE.put(node.built.services, Heard(_line(begin=names), _line(end=1)))
+
+    status, text = refusal(node, _copy(f"'{exports}/odd', to_string(oid)", more="over (partition by orders.oid oid)"))
+    assert (status, text[:9] in ("ASX0064: ", "ASX0065: ")) == (400, True), text
+    assert not (exports / "odd").exists()
+
+
+@pytest.mark.parametrize(
+    "statement,says",
+    [
+        (_copy("missing"), "ASX0064: Path expression produced a value of type 'missing'. Path must be of type string"),
+        (_copy("null"), "type 'null'"),
+        (_copy("'x'", to="s3"), '"fileset": "catalog.schema.name"'),
+        (_copy("'x'", to="ftp"), "Unknown adapter: ftp"),
+        (_copy("'x'", to="fileset"), 'needs the option "fileset"'),
+        (_copy("oid"), "begins with the text of a directory"),
+        (_copy("'x'", settings="'format': 'avro'"), "Supported formats"),
+        (_copy("'x'", more="as (id wrongType)"), "ASX1082: Cannot find datatype with name wrongType"),
+    ],
+)
+def test_wrong_statements(node: DriverNode, engine: Heard, statement: str, says: str) -> None:
+    """Refused with what is wrong, before the engine is asked."""
+    status, text = refusal(node, statement)
+
+    assert (status, says in text) == (400, True), text
+    assert engine.jobs == []
+
+
+def test_nothing_is_written_in_a_request_that_only_reads(node: DriverNode, engine: Heard, exports: Path) -> None:
+    """Neither in one that only compiles; what cannot be written is not found there."""
+    assert refusal(node, _copy(f"'{exports}/ro'"), readonly=True)[1].startswith("ASX0044: COPY_TO")
+    rows(node, _copy(f"'{exports}/ro'"), compile_only=True)
+
+    assert (engine.jobs, (exports / "ro").exists()) == ([], False)
+
+
+def test_no_objects_no_directory(node: DriverNode, exports: Path) -> None:
+    """As in AsterixDB."""
+    ENGINE.put(node.built.services, Heard())
+    rows(node, _copy(f"'{exports}/empty'"))
+
+    assert not (exports / "empty").exists()
+    assert not list(exports.glob(".limnos-*"))
+
+
+def test_the_audit_tells_of_an_export(node: DriverNode, engine: Heard) -> None:
+    """Who wrote how much of which dataset where, by which rights; a refusal as any other."""
+    settings = f"{AS_JSON}, 'fileset': 'files.raw.out'"
+    rows(node, _copy("'audited'", to="fileset", settings=settings), user="both")
+    node.runner.run(node.built.services.audit.flush())
+    ctx = Context(node.built.services, Credential("admin"), "audit")
+    lines = node.runner.run(audit_read(ctx, None, filters=AuditFilter(action="export"), limit=1000)).lines
+
+    told = [line for line in lines if "/audited: 2 files, 3 objects fileset files.raw.out" in line.detail]
+    assert {line.kind for line in told} >= {"table", "fileset"}
+    assert {(line.user, line.outcome, line.operation) for line in told} == {("both", "done", told[0].operation)}
