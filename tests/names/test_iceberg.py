@@ -162,12 +162,6 @@ def test_parent_of_pyiceberg(name: tuple[str, ...]) -> None:
     assert name == (first if second is None else second)
 
 
-@given(levels())
-def test_body_round_trip(name: tuple[str, ...]) -> None:
-    """In bodies a name is an array of its levels."""
-    assert iceberg.decode_body(iceberg.encode_body(name)) == name
-
-
 @pytest.mark.parametrize(
     "value,reason",
     [

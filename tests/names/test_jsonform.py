@@ -63,25 +63,3 @@ def test_where_an_array_is_needed_text_is_refused() -> None:
 def test_round_trip(name: tuple[str, ...]) -> None:
     """Every name comes back through JSON text."""
     assert jsonform.decode(json.loads(json.dumps(jsonform.encode(name)))) == name
-
-
-@given(levels())
-def test_parameters_round_trip(name: tuple[str, ...]) -> None:
-    """The parameter is repeated once per part, in order."""
-    pairs = jsonform.encode_parameters("dataverseName", name)
-
-    assert {key for key, _ in pairs} == {"dataverseName"}
-    assert jsonform.decode_parameters("dataverseName", [value for _, value in pairs]) == name
-
-
-def test_a_missing_parameter_is_named() -> None:
-    """No value at all is refused, and the message names the parameter."""
-    error = refusal(jsonform.decode_parameters, "dataverseName", [])
-
-    assert error.reason == "empty-name"
-    assert "'dataverseName'" in error.message
-
-
-def test_an_empty_parameter_is_refused() -> None:
-    """One empty value is an empty part."""
-    assert refusal(jsonform.decode_parameters, "dataverseName", [""]).reason == "empty-part"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limnos.pipeline.declaration import Parts, Pipeline, SourcePosition, Sql, StepDeclaration
-from limnos.pipeline.graph import downstream, order_steps
+from limnos.pipeline.graph import order_steps
 from limnos.pipeline.problems import InvalidPipeline
 
 
@@ -93,15 +93,6 @@ def test_after_that_names_no_step_tells_the_nearest() -> None:
 
     with pytest.raises(InvalidPipeline, match=r"names a\.flight, which no step makes; did you mean 'a\.flights'\?"):
         order_steps(_pipeline(*steps), {})
-
-
-def test_downstream_is_the_step_and_all_that_need_it() -> None:
-    """What `--from` runs."""
-    pipeline = _pipeline(*(_step(f"a.{name}") for name in "xyzw"))
-
-    assert downstream(pipeline, _reads(y="x", z="y", w="z"), start=("main", "a", "y")) == {
-        ("main", "a", name) for name in "yzw"
-    }
 
 
 def test_ten_thousand_steps_in_a_row_are_ordered() -> None:

@@ -91,11 +91,6 @@ def decode_body(value: object) -> Levels:
     return decode_array(value)
 
 
-def encode_body(levels: Levels) -> list[str]:
-    """Return the JSON array for levels; empty for the catalog itself."""
-    return list(check_levels(levels))
-
-
 def render(levels: Iterable[str]) -> str:
     """Return levels for an error message, joined by `.` as Iceberg's clients print them; some clients look for such
     texts.

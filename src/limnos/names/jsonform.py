@@ -6,10 +6,8 @@ May import `errors` and `parts`. Must not split text: a string is always one par
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from limnos.names.errors import InvalidName
-from limnos.names.parts import Levels, check_some_levels, quote_for_message
+from limnos.names.parts import Levels, check_some_levels
 
 _WORDS = {
     "NoneType": "null",
@@ -44,21 +42,6 @@ def decode_array(value: object) -> Levels:
         if not isinstance(item, str):
             raise InvalidName("bad-type", f"Each part of a name must be text, not {_json_word(item)}.")
         texts.append(item)
-    return check_some_levels(texts)
-
-
-def encode_parameters(parameter: str, levels: Levels) -> list[tuple[str, str]]:
-    """Return the HTTP parameters: one (parameter, part) pair per part, in order, not URL-encoded yet."""
-    return [(parameter, part) for part in check_some_levels(levels)]
-
-
-def decode_parameters(parameter: str, values: Iterable[str]) -> Levels:
-    """Return the levels from all values of one HTTP parameter, in order. Raises InvalidName if there is none."""
-    texts = tuple(values)
-    if not texts:
-        raise InvalidName(
-            "empty-name", f"The parameter {quote_for_message(parameter)} is missing. Give it once per name part."
-        )
     return check_some_levels(texts)
 
 

@@ -38,21 +38,6 @@ def needs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> Needs:
     }
 
 
-def downstream(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]], *, start: Parts) -> frozenset[Parts]:
-    """Return the step that creates `start` and all steps that need it, directly or indirectly."""
-    users: dict[Parts, list[Parts]] = {}
-    for table, before in needs(pipeline, reads).items():
-        for other in before:
-            users.setdefault(other, []).append(table)
-    results, todo = {start}, [start]
-    while todo:
-        for table in users.get(todo.pop(), ()):
-            if table not in results:
-                results.add(table)
-                todo.append(table)
-    return frozenset(results)
-
-
 def _duplicate_tables(pipeline: Pipeline) -> list[Problem]:
     """Find steps that create the same table, or whose names are ambiguous: a part with a dot looks like two parts."""
     first: dict[str, StepDeclaration] = {}

@@ -19,7 +19,7 @@ from limnos.model.model_versions import ModelVersion
 from limnos.store.identity.principals import _COLUMNS as _PRINCIPAL
 from limnos.store.identity.roles import _COLUMNS as _ROLE
 from limnos.store.objects.documents import document_of
-from limnos.store.objects.nodes import _COLUMNS, _WIDTH, BY_ID, node_of
+from limnos.store.objects.nodes import _COLUMNS, _WIDTH, node_of
 from limnos.store.snapshots import StoreSnapshot
 from limnos.store.sql import Query, Row, Sql
 
@@ -112,11 +112,6 @@ class ExportNode(NamedTuple):
     node: Node
     owner_id: int | None
     document: MetadataDocument | None
-
-
-def node_query(node_id: int) -> Query:
-    """Return the query for one node, without its owner."""
-    return BY_ID, {"id": node_id}
 
 
 def nodes_query(ids: Sequence[int]) -> Query:
