@@ -12,19 +12,9 @@ from itertools import compress
 from operator import or_
 from typing import Final
 
+from limnos.access import rules
 from limnos.access.actions import Action
 from limnos.access.policy import ITEMS, POLICY
-from limnos.access.rules import (
-    AnyOf,
-    DecisionCase,
-    HoldsRoleRule,
-    MemberRule,
-    OwnerOf,
-    OwnerRule,
-    PrivilegeRule,
-    Rule,
-    SelfRule,
-)
 from limnos.model.decisions import SecurableChain
 from limnos.model.kinds import Kind
 from limnos.model.principals import Subject
@@ -74,7 +64,9 @@ EVERYTHING: Final = ListFilter(everything=True, nothing=False)
 NOTHING: Final = ListFilter(everything=False, nothing=True)
 
 
-def list_filter(subject: Subject, action: Action, chain_of_parent: SecurableChain, owner_of: OwnerOf) -> ListFilter:
+def list_filter(
+    subject: Subject, action: Action, chain_of_parent: SecurableChain, owner_of: rules.OwnerOf
+) -> ListFilter:
     """Return the filter for a list action (`TABLE_LIST`, `CATALOG_LIST`, …) on the children of the chain's first
     object.
 
@@ -85,9 +77,11 @@ def list_filter(subject: Subject, action: Action, chain_of_parent: SecurableChai
         return NOTHING
     item = ITEMS[action]
     (kind,) = item.kinds
-    case = DecisionCase(subject, chain_of_parent, owner_of)
+    case = rules.DecisionCase(subject, chain_of_parent, owner_of)
     rule = POLICY[item]
-    return _union_of_filters([_part(leaf, case, kind) for leaf in (rule.parts if isinstance(rule, AnyOf) else (rule,))])
+    return _union_of_filters(
+        [_part(leaf, case, kind) for leaf in (rule.parts if isinstance(rule, rules.AnyOf) else (rule,))]
+    )
 
 
 def widen_filter(output: ListFilter, ids: frozenset[int]) -> ListFilter:
@@ -95,27 +89,27 @@ def widen_filter(output: ListFilter, ids: frozenset[int]) -> ListFilter:
     return _union_of_filters([output, _partial_filter(visible_ids=ids)])
 
 
-def _part(rule: Rule, case: DecisionCase, kind: Kind) -> ListFilter:
+def _part(rule: rules.Rule, case: rules.DecisionCase, kind: Kind) -> ListFilter:
     """Return the filter for one simple condition of an item's rule."""
     match rule:
-        case PrivilegeRule(privilege):
+        case rules.PrivilegeRule(privilege):
             return _privilege_filter(rule, case, case.allow_ids.get(privilege), case.deny_ids.get(privilege, _NOBODY))
-        case OwnerRule(kinds):
+        case rules.OwnerRule(kinds):
             if rule.evaluate(case) is not None:
                 return EVERYTHING
             return _partial_filter(principals=case.principal_ids) if kind in kinds else NOTHING
-        case SelfRule():
+        case rules.SelfRule():
             return _partial_filter(visible_ids=case.principal_ids)
-        case HoldsRoleRule():
+        case rules.HoldsRoleRule():
             return _partial_filter(visible_ids=case.subject.role_ids)
-        case MemberRule():
+        case rules.MemberRule():
             return EVERYTHING
         case _:
             raise TypeError(f"{type(rule).__name__} cannot be an item's rule: it depends on more than the item itself")
 
 
 def _privilege_filter(
-    rule: PrivilegeRule, case: DecisionCase, allow: frozenset[int] | None, deny: frozenset[int]
+    rule: rules.PrivilegeRule, case: rules.DecisionCase, allow: frozenset[int] | None, deny: frozenset[int]
 ) -> ListFilter:
     if allow is None or any(link.id in deny for link in case.chain):
         return NOTHING

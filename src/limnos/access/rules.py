@@ -12,27 +12,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from limnos.model.decisions import (
-    KIND_WORDS,
-    OWNER,
-    SERVICE_ADMIN,
-    ChainLink,
-    DecisionFactor,
-    FactorKind,
-    SecurableChain,
-    display_names,
-)
+from limnos.model import decisions
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import HeldRole, Subject
 from limnos.model.privileges import BINDS, Privilege
 
-OwnerOf = Callable[[ChainLink], int | None]
+OwnerOf = Callable[[decisions.ChainLink], int | None]
 """A function that returns the principal (user or group id) that owns a link's object, or None. May raise if the fact is
 not cached.
 """
 
-Proof = tuple[DecisionFactor, ...]
-Clauses = tuple[tuple[DecisionFactor, ...], ...]
+Proof = tuple[decisions.DecisionFactor, ...]
+Clauses = tuple[tuple[decisions.DecisionFactor, ...], ...]
 """The missing factors. One alternative of every clause is needed."""
 
 
@@ -41,10 +32,10 @@ class DecisionCase:
 
     __slots__ = ("allow_ids", "chain", "deny_ids", "names", "owner_of", "principal_ids", "subject")
 
-    def __init__(self, subject: Subject, chain: SecurableChain, owner_of: OwnerOf) -> None:
+    def __init__(self, subject: Subject, chain: decisions.SecurableChain, owner_of: OwnerOf) -> None:
         self.subject = subject
         self.chain = chain
-        self.names = display_names(chain)
+        self.names = decisions.display_names(chain)
         self.owner_of = owner_of
         self.allow_ids = subject.allow_ids
         self.deny_ids = subject.deny_ids
@@ -57,20 +48,22 @@ class DecisionCase:
 
     def factor(
         self,
-        kind: FactorKind,
+        kind: decisions.FactorKind,
         at: int,
         privilege: str | None = None,
         held_role: HeldRole | None = None,
         group: str | None = None,
-    ) -> DecisionFactor:
+    ) -> decisions.DecisionFactor:
         """Return a factor about the chain's object at position `at`, or about the server if the chain is empty."""
         role = None
         if held_role is not None:
             role, group = held_role.rules.name, held_role.via
         if not self.chain:
-            return DecisionFactor(kind, privilege, ROOT_ID, "server", "server", role, group)
+            return decisions.DecisionFactor(kind, privilege, ROOT_ID, "server", "server", role, group)
         link = self.chain[at]
-        return DecisionFactor(kind, privilege, link.id, KIND_WORDS[link.kind], self.names[at], role, group)
+        return decisions.DecisionFactor(
+            kind, privilege, link.id, decisions.KIND_WORDS[link.kind], self.names[at], role, group
+        )
 
     def holder(self, privilege: Privilege, object_id: int, *, denied: bool = False) -> HeldRole | None:
         """Return the first role that allows (or denies) a privilege on an object."""
@@ -174,7 +167,7 @@ class OwnerRule(Rule):
 
     def wants(self, case: DecisionCase) -> Clauses | None:
         at = case.deepest(self.kinds)
-        return None if at is None else ((case.factor("missing", at, OWNER),),)
+        return None if at is None else ((case.factor("missing", at, decisions.OWNER),),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +184,7 @@ class OwnerAboveRule(Rule):
 
     def wants(self, case: DecisionCase) -> Clauses | None:
         results = [i for i, link in enumerate(case.chain) if i and link.kind in self.kinds]
-        return ((case.factor("missing", results[0], OWNER),),) if results else None
+        return ((case.factor("missing", results[0], decisions.OWNER),),) if results else None
 
 
 def _group(subject: Subject, owner: int | None) -> str | None:
@@ -208,10 +201,12 @@ class ServiceAdminRule(Rule):
     """The caller is an administrator of the server."""
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
-        return (DecisionFactor("service-admin"),) if case.subject.service_admin else None
+        return (decisions.DecisionFactor("service-admin"),) if case.subject.service_admin else None
 
     def wants(self, case: DecisionCase) -> Clauses | None:
-        return ((DecisionFactor("missing", SERVICE_ADMIN, object_name="server", object_kind="server"),),)
+        return (
+            (decisions.DecisionFactor("missing", decisions.SERVICE_ADMIN, object_name="server", object_kind="server"),),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,7 @@ from collections.abc import Callable, Mapping
 
 from limnos.app.fair_queue import FairQueue
 from limnos.app.worker_process import WorkerProcess
-from limnos.model.errors import (
-    BadRequest,
-    CommitConflict,
-    InvalidTable,
-    LimnosError,
-    NoSpace,
-    ServiceUnavailable,
-    StorageFailed,
-    StorageMisconfigured,
-    UnsupportedOperation,
-)
+from limnos.model import errors
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
@@ -33,15 +23,15 @@ WAITING_BYTES_MAX = 256 << 20
 DONE = Counter(
     "limnos_chores_total", "Heavy work done in processes of its own, by kind and outcome.", ("kind", "outcome")
 )
-REFUSALS: Mapping[str, Callable[[str], LimnosError]] = {
-    BadRequest.code: BadRequest,
-    CommitConflict.code: CommitConflict,
-    InvalidTable.code: InvalidTable,
-    UnsupportedOperation.code: UnsupportedOperation,
-    StorageFailed.code: StorageFailed,
-    StorageMisconfigured.code: StorageMisconfigured,
-    ServiceUnavailable.code: ServiceUnavailable,
-    NoSpace.code: NoSpace,
+REFUSALS: Mapping[str, Callable[[str], errors.LimnosError]] = {
+    errors.BadRequest.code: errors.BadRequest,
+    errors.CommitConflict.code: errors.CommitConflict,
+    errors.InvalidTable.code: errors.InvalidTable,
+    errors.UnsupportedOperation.code: errors.UnsupportedOperation,
+    errors.StorageFailed.code: errors.StorageFailed,
+    errors.StorageMisconfigured.code: errors.StorageMisconfigured,
+    errors.ServiceUnavailable.code: errors.ServiceUnavailable,
+    errors.NoSpace.code: errors.NoSpace,
 }
 WORKER_MODULE = "limnos.app.offload_worker"
 CLOSING = "The server is stopping, and nothing was changed: try again"
@@ -74,7 +64,9 @@ class OffloadProcesses:
         size = sum(map(len, parts))
         if self._waiting >= WAITING_MAX or self._bytes + size > WAITING_BYTES_MAX:
             DONE[name, "no room"] += 1
-            raise ServiceUnavailable("Too much heavy work at once; nothing was changed: try again", retry_after_s=1)
+            raise errors.ServiceUnavailable(
+                "Too much heavy work at once; nothing was changed: try again", retry_after_s=1
+            )
         self._waiting += 1
         self._bytes += size
         try:
@@ -93,13 +85,15 @@ class OffloadProcesses:
             except ConnectionError:
                 continue
         if self._is_closed:
-            raise ServiceUnavailable(CLOSING)
+            raise errors.ServiceUnavailable(CLOSING)
         try:
             return await self._ask_one(WorkerProcess(WORKER_MODULE, self._environment), parts)
         except (ConnectionError, OSError) as error:
             DONE[parts[0].decode(), "died"] += 1
             log.warning("a process that did a chore has died", chore=parts[0].decode(), error=str(error))
-            raise ServiceUnavailable("This was too much work, and nothing was changed: make it smaller") from error
+            raise errors.ServiceUnavailable(
+                "This was too much work, and nothing was changed: make it smaller"
+            ) from error
 
     async def _ask_one(self, worker: WorkerProcess, parts: list[bytes]) -> list[bytes]:
         self._busy.add(worker)
@@ -125,7 +119,7 @@ class OffloadProcesses:
             cause = b"".join(parts[2:]).decode()
             if cause:  # only for the log: the caller must not see it
                 log.info("a chore was refused", chore=name, why=parts[1].decode(), cause=cause)
-            raise REFUSALS.get(parts[0].decode(), BadRequest)(parts[1].decode())
+            raise REFUSALS.get(parts[0].decode(), errors.BadRequest)(parts[1].decode())
         raise RuntimeError(f"Offloaded work {name} failed: {parts[0].decode()}")
 
     def _rest(self, worker: WorkerProcess) -> None:

@@ -29,14 +29,7 @@ from limnos.services.iceberg.restricted_files import PRUNE_RESTRICTED, PRUNE_RES
 from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload, lance_purge_run
 from limnos.services.maintenance.assessing import ASSESS_EVERY_S, ASSESS_TABLES, AssessmentPosition, assess_run
 from limnos.services.maintenance.operations import EXPIRE_SNAPSHOTS, OperationPayload, operation_run
-from limnos.services.maintenance.orphans.task import (
-    CHECK_ORPHANS,
-    REMOVE_ORPHANS,
-    REMOVE_ORPHANS_EVERY_S,
-    OrphanPosition,
-    orphans_run,
-    remove_run,
-)
+from limnos.services.maintenance.orphans import task
 from limnos.services.maintenance.task import LEASE_MS as MAINTAIN_LEASE_MS
 from limnos.services.maintenance.task import MAINTAIN_EVERY_S, MAINTAIN_TABLES, MaintenancePosition, maintain_run
 from limnos.services.request.task_context import TaskContext
@@ -215,12 +208,12 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
                 every_s=MAINTAIN_EVERY_S,
                 takes_long=True,
             ),
-            TaskKind(CHECK_ORPHANS, result_runner(OperationPayload, orphans_run), tries=5, takes_long=True),
+            TaskKind(task.CHECK_ORPHANS, result_runner(OperationPayload, task.orphans_run), tries=5, takes_long=True),
             TaskKind(
-                REMOVE_ORPHANS,
-                periodic_runner(OrphanPosition, remove_run),
+                task.REMOVE_ORPHANS,
+                periodic_runner(task.OrphanPosition, task.remove_run),
                 tries=5,
-                every_s=REMOVE_ORPHANS_EVERY_S,
+                every_s=task.REMOVE_ORPHANS_EVERY_S,
                 takes_long=True,
             ),
             TaskKind(

@@ -13,21 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from limnos.engine.names import quote_name
-from limnos.sqlpp.relations.nodes import (
-    DatasetRead,
-    Extension,
-    Filter,
-    Join,
-    OrderTerm,
-    Relation,
-    RowGrouping,
-    RowLimit,
-    Sort,
-    Union,
-    Unnest,
-    Window,
-    WindowColumn,
-)
+from limnos.sqlpp.relations import nodes
 from limnos.sqlpp.relations.results import ResultLayout
 from limnos.sqlpp.relations.terms import CallTerm, ColumnTerm, LambdaTerm, LiteralTerm, Term
 from limnos.sqlpp.stored import time_texts
@@ -56,7 +42,11 @@ class SparkStatement(NamedTuple):
 
 
 def statement_of(
-    relation: Relation, layout: ResultLayout, *, sources: Callable[[DatasetRead], str], parts: int | None = None
+    relation: nodes.Relation,
+    layout: ResultLayout,
+    *,
+    sources: Callable[[nodes.DatasetRead], str],
+    parts: int | None = None,
 ) -> SparkStatement:
     """Write the query that returns a relation's rows in a layout.
 
@@ -74,13 +64,13 @@ def statement_of(
 class _StatementWriter:
     """Writes one statement and collects its parameters."""
 
-    def __init__(self, sources: Callable[[DatasetRead], str], hint: str) -> None:
+    def __init__(self, sources: Callable[[nodes.DatasetRead], str], hint: str) -> None:
         self.parameters: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._sources = sources
         self._hint = hint
 
-    def within(self, relation: Relation) -> str:
+    def within(self, relation: nodes.Relation) -> str:
         return f"({_RELATIONS[type(relation)](self, relation)})"
 
     def parameter(self, value: str) -> str:
@@ -91,27 +81,27 @@ class _StatementWriter:
 
     # Relations.
 
-    def read(self, node: DatasetRead) -> str:
+    def read(self, node: nodes.DatasetRead) -> str:
         columns = ", ".join(f"{quote_name(name)} AS c{number}" for number, name in node.columns) or "1 AS c0"
         return f"SELECT {self._hint}{columns} FROM {self._sources(node)}"
 
-    def filter(self, node: Filter) -> str:
+    def filter(self, node: nodes.Filter) -> str:
         conditions = []
-        source: Relation = node
-        while isinstance(source, Filter):
+        source: nodes.Relation = node
+        while isinstance(source, nodes.Filter):
             conditions.append(self.term(source.condition))
             source = source.source
         return f"SELECT * FROM {self.within(source)} WHERE {' AND '.join(reversed(conditions))}"
 
-    def extend(self, node: Extension) -> str:
+    def extend(self, node: nodes.Extension) -> str:
         columns = ", ".join(f"{self.term(term)} AS c{number}" for number, term in node.columns)
         return f"SELECT *, {columns} FROM {self.within(node.source)}"
 
-    def join(self, node: Join) -> str:
+    def join(self, node: nodes.Join) -> str:
         on = "" if node.condition is None else f" ON {self.term(node.condition)}"
         return f"SELECT * FROM {self.within(node.left)} {_JOINS[node.kind]} JOIN {self.within(node.right)}{on}"
 
-    def gather(self, node: RowGrouping) -> str:
+    def gather(self, node: nodes.RowGrouping) -> str:
         keys = [f"{self.term(term)} AS c{number}" for number, term in node.keys]
         measures = []
         for one in node.measures:
@@ -121,7 +111,7 @@ class _StatementWriter:
         columns = ", ".join([*keys, *measures]) or "count(1) AS c0"
         return f"SELECT {columns} FROM {self.within(node.source)}{by}"
 
-    def unnest(self, node: Unnest) -> str:
+    def unnest(self, node: nodes.Unnest) -> str:
         outer = "OUTER " if node.outer else ""
         array = self.term(node.array)
         return (
@@ -129,11 +119,11 @@ class _StatementWriter:
             f"LATERAL VIEW {outer}posexplode({array}) u{node.item} AS c{node.place}, c{node.item}"
         )
 
-    def window(self, node: Window) -> str:
+    def window(self, node: nodes.Window) -> str:
         calls = ", ".join(self._windowed(one) for one in node.calls)
         return f"SELECT *, {calls} FROM {self.within(node.source)}"
 
-    def _windowed(self, one: WindowColumn) -> str:
+    def _windowed(self, one: nodes.WindowColumn) -> str:
         arguments = ", ".join(map(self.term, one.arguments)) or ("1" if one.function == "count" else "")
         parts = []
         if one.partition:
@@ -146,23 +136,23 @@ class _StatementWriter:
         counted = one.function in ("row_number", "rank", "dense_rank")
         return f"{f'CAST({number} AS BIGINT)' if counted else number} AS c{one.id}"
 
-    def _place(self, place: OrderTerm) -> str:
+    def _place(self, place: nodes.OrderTerm) -> str:
         way = "DESC" if place.descending else "ASC"
         return f"{self.term(place.term)} {way} NULLS {'FIRST' if place.nulls_first else 'LAST'}"
 
-    def sort(self, node: Sort) -> str:
+    def sort(self, node: nodes.Sort) -> str:
         if not node.places:
             return f"SELECT * FROM {self.within(node.source)}"
         return f"SELECT * FROM {self.within(node.source)} ORDER BY {', '.join(map(self._place, node.places))}"
 
-    def cut(self, node: RowLimit) -> str:
+    def cut(self, node: nodes.RowLimit) -> str:
         limit = "" if node.limit is None else f" LIMIT {node.limit}"
         offset = f" OFFSET {node.offset}" if node.offset else ""
-        if isinstance(node.source, Sort):
+        if isinstance(node.source, nodes.Sort):
             return f"{self.sort(node.source)}{limit}{offset}"
         return f"SELECT * FROM {self.within(node.source)}{limit}{offset}"
 
-    def union(self, node: Union) -> str:
+    def union(self, node: nodes.Union) -> str:
         arms = []
         for relation, columns in node.arms:
             named = ", ".join(f"c{own} AS c{number}" for own, number in zip(columns, node.columns, strict=True))
@@ -227,16 +217,16 @@ _JOINS: Mapping[str, str] = {
     "anti": "LEFT ANTI",
 }
 _RELATIONS: Mapping[type, Callable[..., str]] = {
-    DatasetRead: _StatementWriter.read,
-    Filter: _StatementWriter.filter,
-    Extension: _StatementWriter.extend,
-    Join: _StatementWriter.join,
-    RowGrouping: _StatementWriter.gather,
-    Unnest: _StatementWriter.unnest,
-    Window: _StatementWriter.window,
-    Sort: _StatementWriter.sort,
-    RowLimit: _StatementWriter.cut,
-    Union: _StatementWriter.union,
+    nodes.DatasetRead: _StatementWriter.read,
+    nodes.Filter: _StatementWriter.filter,
+    nodes.Extension: _StatementWriter.extend,
+    nodes.Join: _StatementWriter.join,
+    nodes.RowGrouping: _StatementWriter.gather,
+    nodes.Unnest: _StatementWriter.unnest,
+    nodes.Window: _StatementWriter.window,
+    nodes.Sort: _StatementWriter.sort,
+    nodes.RowLimit: _StatementWriter.cut,
+    nodes.Union: _StatementWriter.union,
 }
 
 

@@ -8,16 +8,7 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-from limnos.model.errors import (
-    AlreadyExists,
-    BadRequest,
-    LimnosError,
-    MissingFile,
-    NoSpace,
-    ServiceUnavailable,
-    StorageFailed,
-    TooLarge,
-)
+from limnos.model import errors
 
 TRIES_MAX: Final = 8
 """The maximum number of attempts to link a file while others create and delete files under its name."""
@@ -27,26 +18,26 @@ _CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError", "ServiceReque
 _NO_SUCH_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
-def missing_error(location: str, reason: str = "there is no such file") -> MissingFile:
+def missing_error(location: str, reason: str = "there is no such file") -> errors.MissingFile:
     """Build the error for a missing file. Iceberg's clients recognise its first words."""
-    return MissingFile(f"Failed to open input stream for file: {location}: {reason}", location=location)
+    return errors.MissingFile(f"Failed to open input stream for file: {location}: {reason}", location=location)
 
 
-def taken_error(location: str) -> AlreadyExists:
+def taken_error(location: str) -> errors.AlreadyExists:
     """Build the error for a name that is taken by a file with other bytes."""
-    return AlreadyExists(
+    return errors.AlreadyExists(
         f"File already exists: {location}. Files are never overwritten: write under a fresh name.",
         kind="file",
         location=location,
     )
 
 
-def too_large_error(location: str, bytes_max: int) -> TooLarge:
+def too_large_error(location: str, bytes_max: int) -> errors.TooLarge:
     """Build the error for a file that is longer than its reader allows."""
-    return TooLarge(f"File {location} is larger than {bytes_max} bytes and is not read.", location=location)
+    return errors.TooLarge(f"File {location} is larger than {bytes_max} bytes and is not read.", location=location)
 
 
-def storage_error(verb: str, location: str, error: Exception, *, remote: bool = False) -> LimnosError:
+def storage_error(verb: str, location: str, error: Exception, *, remote: bool = False) -> errors.LimnosError:
     """Map an error of the operating system or an object store.
 
     Returns BadRequest for a name that is too long, NoSpace for a full disk, ServiceUnavailable if a retry may help,
@@ -54,16 +45,16 @@ def storage_error(verb: str, location: str, error: Exception, *, remote: bool = 
     who must not read others' answers.
     """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return BadRequest(
+        return errors.BadRequest(
             f"Location {location[:200]!r} has a part that is longer than its file system takes: shorten it"
         )
     reason = "the object store refused, or did not answer; the server's log has its words" if remote else _reason(error)
     text = f"Could not {verb} file {location}: {reason}."
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
-        return NoSpace(f"{text} Free space there, then try again.", location=location, cause=_reason(error))
+        return errors.NoSpace(f"{text} Free space there, then try again.", location=location, cause=_reason(error))
     if _passes(error):
-        return ServiceUnavailable(f"{text} Try again.", location=location, cause=_reason(error))
-    return StorageFailed(
+        return errors.ServiceUnavailable(f"{text} Try again.", location=location, cause=_reason(error))
+    return errors.StorageFailed(
         f"{text} Check that the location exists and that the server may use it: the rights of its user for local "
         "paths, the catalog's storage properties or the environment's credentials for object stores.",
         location=location,

@@ -29,17 +29,9 @@ from limnos.model.errors import (
     TooManyAttempts,
 )
 from limnos.names.errors import InvalidName
+from limnos.services.request import idempotency_replay
 from limnos.services.request.context import Context
 from limnos.services.request.idempotency import IdempotentRequest, RepeatedRequest
-from limnos.services.request.idempotency_replay import (
-    GRACE_MS,
-    KEY_QUEUE,
-    entry_decide,
-    is_decided,
-    key_find,
-    outcome_find,
-    refusal_keep,
-)
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import ExternalCatalogError
 from limnos.store.idempotency import RequestOutcome
@@ -137,16 +129,16 @@ class _IdempotentHandler:
         """Execute a request, or answer a repetition."""
         text = key_of(sent)
         data = await request.body()
-        key = await key_find(ctx, self.terms.scope_of(request, ctx), text)
+        key = await idempotency_replay.key_find(ctx, self.terms.scope_of(request, ctx), text)
         if key is None:  # no such catalog, or no access: the handler refuses it as without a key
             return await self.route.handler(request, ctx)
-        lifetime_ms = ctx.services.defaults.idempotency_s * 1000 + GRACE_MS
+        lifetime_ms = ctx.services.defaults.idempotency_s * 1000 + idempotency_replay.GRACE_MS
         once = IdempotentRequest(
             key, await fingerprint_of(request, data), operation=self.route.operation, status=self.keyed.status, lifetime_ms=lifetime_ms
         )  # fmt: skip
         ctx.submitted = True  # an earlier one may be running: after a timeout the outcome is unknown
-        async with KEY_QUEUE.of(ctx.services).turn(hash(key)):
-            outcome = await outcome_find(ctx, once)
+        async with idempotency_replay.KEY_QUEUE.of(ctx.services).turn(hash(key)):
+            outcome = await idempotency_replay.outcome_find(ctx, once)
             if outcome is None:
                 ctx.submitted = False
                 try:
@@ -180,13 +172,13 @@ class _IdempotentHandler:
         stored before, if any.
         """
         if isinstance(error, _PASSING):
-            return await outcome_find(ctx, once)
+            return await idempotency_replay.outcome_find(ctx, once)
         refusal = self.terms.error(error, request, self.route.operation)
         if not 400 <= refusal.status < 500:
             return None
-        if not await is_decided(ctx, lambda probe: self.route.handler(request, probe)):
+        if not await idempotency_replay.is_decided(ctx, lambda probe: self.route.handler(request, probe)):
             return None
-        return await refusal_keep(ctx, once, status=refusal.status, body=refusal.body)
+        return await idempotency_replay.refusal_keep(ctx, once, status=refusal.status, body=refusal.body)
 
     def _require_same(self, once: IdempotentRequest, outcome: RequestOutcome) -> None:
         if outcome.fingerprint != once.fingerprint:
@@ -204,9 +196,9 @@ class _IdempotentHandler:
         """
         try:
             if outcome.status == 204 or self.keyed.ends_rights:
-                await entry_decide(ctx, self.terms.scope_of(request, ctx))
+                await idempotency_replay.entry_decide(ctx, self.terms.scope_of(request, ctx))
             else:
-                await is_decided(ctx, lambda probe: self.route.handler(request, probe))
+                await idempotency_replay.is_decided(ctx, lambda probe: self.route.handler(request, probe))
         except _PASSING as error:
             REPEATS[self.route.operation, "forbidden"] += 1
             raise self._kept_secret(outcome, error) from error

@@ -12,18 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from limnos.names import parts
 from limnos.names.display import render_part
 from limnos.names.errors import InvalidName
 from limnos.names.jsonform import decode_array
-from limnos.names.parts import (
-    Levels,
-    check_catalog_name,
-    check_levels,
-    check_metalake_name,
-    check_part,
-    check_some_levels,
-    quote_for_message,
-)
 from limnos.names.percent import quote, unquote_form, unquote_strict
 
 SEPARATOR = "\x1f"
@@ -34,7 +26,7 @@ _PLAIN = re.compile(r"[^.`'\"\\\s]+")
 _PREFIX = re.compile(rb"(\w{1,64})\.(\w[\w-]{0,63})")
 
 
-def decode_path(raw: bytes) -> Levels:
+def decode_path(raw: bytes) -> parts.Levels:
     """Return the levels of one raw path segment.
 
     Raises InvalidName for an empty level, a bad escape, bytes that are not UTF-8, or a part the tree refuses.
@@ -43,13 +35,13 @@ def decode_path(raw: bytes) -> Levels:
         raw = raw.replace(b"%1F", b"\x1f").replace(b"%1f", b"\x1f")
         raw = _plus_kept(raw)
     if b"%" not in raw and b"+" not in raw and raw.isascii():
-        return check_levels(raw.decode("ascii").split(SEPARATOR))
-    return check_levels(map(_decode_level, raw.split(b"\x1f")))
+        return parts.check_levels(raw.decode("ascii").split(SEPARATOR))
+    return parts.check_levels(map(_decode_level, raw.split(b"\x1f")))
 
 
 def decode_name(raw: bytes) -> str:
     """Return one part, such as a table name, from a raw path segment. Raises InvalidName, also for U+001F."""
-    return check_part(_decode_level(_plus_kept(raw)))
+    return parts.check_part(_decode_level(_plus_kept(raw)))
 
 
 def keep_plus(raw: bytes) -> bytes:
@@ -61,20 +53,20 @@ def _plus_kept(raw: bytes) -> bytes:
     return keep_plus(raw) if b"+" in raw and b"%20" in raw else raw
 
 
-def encode_path(levels: Levels) -> str:
+def encode_path(levels: parts.Levels) -> str:
     """Return the path segment for levels, joined by `%1F`.
 
     Everything but letters, digits, `-`, `.`, `_` and `~` is escaped.
     """
-    return SEPARATOR_ADVERTISED.join(map(quote, check_some_levels(levels)))
+    return SEPARATOR_ADVERTISED.join(map(quote, parts.check_some_levels(levels)))
 
 
 def encode_name(part: str) -> str:
     """Return the path segment for one part."""
-    return quote(check_part(part))
+    return quote(parts.check_part(part))
 
 
-def decode_parent(value: bytes) -> tuple[Levels, Levels | None]:
+def decode_parent(value: bytes) -> tuple[parts.Levels, parts.Levels | None]:
     """Return the levels of a raw `parent` query value, and a second reading with each level decoded once more.
 
     PyIceberg quotes levels before it encodes the query, so a caller tries the second reading if the first names no
@@ -86,7 +78,7 @@ def decode_parent(value: bytes) -> tuple[Levels, Levels | None]:
     return first, _decode_again(first)
 
 
-def decode_body(value: object) -> Levels:
+def decode_body(value: object) -> parts.Levels:
     """Return the levels of a JSON array of strings. Raises InvalidName for anything else, and for an empty array."""
     return decode_array(value)
 
@@ -106,7 +98,7 @@ def encode_prefix(metalake: str, catalog: str) -> str:
 
     Neither name has a dot.
     """
-    return f"{check_metalake_name(metalake)}.{check_catalog_name(catalog)}"
+    return f"{parts.check_metalake_name(metalake)}.{parts.check_catalog_name(catalog)}"
 
 
 def decode_prefix(raw: bytes) -> tuple[str, str]:
@@ -120,7 +112,7 @@ def decode_prefix(raw: bytes) -> tuple[str, str]:
     if match is None:
         raise InvalidName(
             "name-pattern",
-            f"The prefix {quote_for_message(raw.decode('ascii', 'backslashreplace'))} is not '<metalake>.<catalog>'. "
+            f"The prefix {parts.quote_for_message(raw.decode('ascii', 'backslashreplace'))} is not '<metalake>.<catalog>'. "
             "Use the prefix that /v1/config returns.",
         )
     return match[1].decode("ascii"), match[2].decode("ascii")
@@ -133,19 +125,19 @@ def decode_warehouse(text: str) -> tuple[str | None, str]:
     """
     metalake, slash, catalog = text.rpartition("/")
     if not slash:
-        return None, check_catalog_name(text)
-    return check_metalake_name(metalake), check_catalog_name(catalog)
+        return None, parts.check_catalog_name(text)
+    return parts.check_metalake_name(metalake), parts.check_catalog_name(catalog)
 
 
 def _decode_level(raw: bytes) -> str:
     return unquote_form(raw) if b"%" in raw or b"+" in raw else unquote_strict(raw)
 
 
-def _decode_again(levels: Levels) -> Levels | None:
+def _decode_again(levels: parts.Levels) -> parts.Levels | None:
     if not any("%" in level for level in levels):
         return None
     try:
-        second = check_levels([unquote_strict(level) for level in levels])
+        second = parts.check_levels([unquote_strict(level) for level in levels])
     except InvalidName:
         return None
     return None if second == levels else second

@@ -10,38 +10,27 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from limnos.pipeline.declaration import (
-    DeclaredSource,
-    ExpectationAction,
-    Files,
-    Load,
-    MalformedRowPolicy,
-    Parts,
-    Pipeline,
-    Sql,
-    StepDeclaration,
-    Stream,
-)
+from limnos.pipeline import declaration
 
 QUARANTINE: Final = "__quarantine"
 MALFORMED: Final = "__malformed"
 
 
-def side_table(table: Parts, suffix: str) -> Parts:
+def side_table(table: declaration.Parts, suffix: str) -> declaration.Parts:
     """Return the name of a side table: the table's name with a suffix."""
     return (*table[:-1], f"{table[-1]}{suffix}")
 
 
 def tables_of(
-    pipeline: Pipeline, step: StepDeclaration, *, sources: Collection[str] | None = None
-) -> tuple[Parts, ...]:
+    pipeline: declaration.Pipeline, step: declaration.StepDeclaration, *, sources: Collection[str] | None = None
+) -> tuple[declaration.Parts, ...]:
     """Return the tables that a step may write: its own, its quarantine table, its table of malformed rows.
 
     `sources` are the sources that the step reads. If None, they are guessed from the query's text, which may return a
     table too many.
     """
     results = [step.table]
-    if any(rule.action is ExpectationAction.QUARANTINE for rule in step.expectations):
+    if any(rule.action is declaration.ExpectationAction.QUARANTINE for rule in step.expectations):
         results.append(side_table(step.table, QUARANTINE))
     names = [source.name for source in pipeline.sources if _keeps_rows_aside(source)]
     if any(_may_keep_texts(step, name) if sources is None else name in sources for name in names):
@@ -49,14 +38,14 @@ def tables_of(
     return tuple(results)
 
 
-def _keeps_rows_aside(source: DeclaredSource) -> bool:
-    files = source.kind.files if isinstance(source.kind, Stream) else source.kind
-    return isinstance(files, Files) and files.malformed is MalformedRowPolicy.KEEP
+def _keeps_rows_aside(source: declaration.DeclaredSource) -> bool:
+    files = source.kind.files if isinstance(source.kind, declaration.Stream) else source.kind
+    return isinstance(files, declaration.Files) and files.malformed is declaration.MalformedRowPolicy.KEEP
 
 
-def _may_keep_texts(step: StepDeclaration, source: str) -> bool:
-    if isinstance(step.body, Load):
+def _may_keep_texts(step: declaration.StepDeclaration, source: str) -> bool:
+    if isinstance(step.body, declaration.Load):
         return step.body.source == source
-    if isinstance(step.body, Sql):
+    if isinstance(step.body, declaration.Sql):
         return re.search(rf"(?<!\w){re.escape(source)}(?!\w)", step.body.text, re.IGNORECASE) is not None
     return source in step.body.inputs.values()

@@ -5,16 +5,9 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
+from limnos.formats.iceberg import sorting
 from limnos.formats.iceberg.draft import MetadataDraft, added_or
 from limnos.formats.iceberg.json_types import Json, integer_at, object_at
-from limnos.formats.iceberg.sorting import (
-    FIRST_SORTED_ID,
-    UNSORTED_ID,
-    check_binding,
-    content_of,
-    order_fields,
-    stored_fields,
-)
 from limnos.model.errors import BadRequest
 
 
@@ -24,14 +17,14 @@ def add_sort_order(draft: MetadataDraft, update: Json) -> None:
     The unsorted order always has id 0; others count from 1.
     """
     order = object_at(update, "sort-order", where="add-sort-order")
-    fields = order_fields(order)
-    orders, content = draft.rows("sort-orders"), content_of(fields)
-    known = orders.same(content, lambda row: content_of(stored_fields(row)))
+    fields = sorting.order_fields(order)
+    orders, content = draft.rows("sort-orders"), sorting.content_of(fields)
+    known = orders.same(content, lambda row: sorting.content_of(sorting.stored_fields(row)))
     if known is not None:
         draft.added_order_id = integer_at(known, "order-id", where="add-sort-order")
         return
-    check_binding(fields, draft.current_columns("sort order"))
-    order_id = orders.next_id(FIRST_SORTED_ID) if fields else UNSORTED_ID
+    sorting.check_binding(fields, draft.current_columns("sort order"))
+    order_id = orders.next_id(sorting.FIRST_SORTED_ID) if fields else sorting.UNSORTED_ID
     orders.append({**order, "order-id": order_id, "fields": fields}, content=content)
     draft.added_order_id = order_id
 

@@ -5,33 +5,23 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
+from limnos.formats.iceberg import json_types
 from limnos.formats.iceberg.client_times import check_time
 from limnos.formats.iceberg.draft import MetadataDraft
-from limnos.formats.iceberg.json_types import (
-    Json,
-    as_list,
-    integer_at,
-    integers_at,
-    object_at,
-    optional_integer_at,
-    optional_string_at,
-    string_map_at,
-    text_at,
-)
 from limnos.formats.iceberg.update_refs import drop_ref
 from limnos.model.errors import BadRequest, CommitConflict
 
 _SNAPSHOT = "add-snapshot"
 
 
-def add_snapshot(draft: MetadataDraft, update: Json) -> None:
+def add_snapshot(draft: MetadataDraft, update: json_types.Json) -> None:
     """Add a snapshot to the table; another update sets the reference.
 
     Raises CommitConflict if its sequence number or first row id is behind the table's: another client has committed, so
     this one must rebuild its commit. Raises BadRequest for errors that a retry cannot fix.
     """
-    snapshot = object_at(update, "snapshot", where=_SNAPSHOT)
-    snapshot_id = integer_at(snapshot, "snapshot-id", where=_SNAPSHOT, low=0)
+    snapshot = json_types.object_at(update, "snapshot", where=_SNAPSHOT)
+    snapshot_id = json_types.integer_at(snapshot, "snapshot-id", where=_SNAPSHOT, low=0)
     _check_layout(draft)
     _check_shape(snapshot, draft.version)
     if draft.rows("snapshots").find(snapshot_id) is not None:
@@ -43,9 +33,9 @@ def add_snapshot(draft: MetadataDraft, update: Json) -> None:
     draft.updated_ms = draft.added_snapshots[snapshot_id] = _time_of(draft, snapshot)
 
 
-def _time_of(draft: MetadataDraft, snapshot: Json) -> int:
+def _time_of(draft: MetadataDraft, snapshot: json_types.Json) -> int:
     """Return a snapshot's time in ms. Raises BadRequest if it is in the future."""
-    at = integer_at(snapshot, "timestamp-ms", where=_SNAPSHOT, low=0)
+    at = json_types.integer_at(snapshot, "timestamp-ms", where=_SNAPSHOT, low=0)
     check_time(at, latest_ms=draft.latest_ms, what="snapshot timestamp")
     return at
 
@@ -56,25 +46,27 @@ def _check_layout(draft: MetadataDraft) -> None:
             raise BadRequest(f"Attempting to add a snapshot before a {what} is added; send its updates first")
 
 
-def _check_shape(snapshot: Json, version: int) -> None:
-    optional_integer_at(snapshot, "parent-snapshot-id", where=_SNAPSHOT)
-    optional_integer_at(snapshot, "schema-id", where=_SNAPSHOT)
+def _check_shape(snapshot: json_types.Json, version: int) -> None:
+    json_types.optional_integer_at(snapshot, "parent-snapshot-id", where=_SNAPSHOT)
+    json_types.optional_integer_at(snapshot, "schema-id", where=_SNAPSHOT)
     if version > 1 or snapshot.get("manifests") is None:
-        text_at(snapshot, "manifest-list", where=_SNAPSHOT)
+        json_types.text_at(snapshot, "manifest-list", where=_SNAPSHOT)
     else:
-        as_list(snapshot["manifests"], f"{_SNAPSHOT}: field 'manifests'")
+        json_types.as_list(snapshot["manifests"], f"{_SNAPSHOT}: field 'manifests'")
     if snapshot.get("summary") is not None:
-        string_map_at(snapshot, "summary", where=_SNAPSHOT)
-        text_at(object_at(snapshot, "summary", where=_SNAPSHOT), "operation", where=f"{_SNAPSHOT}, summary")
-    optional_string_at(snapshot, "key-id", where=_SNAPSHOT)
+        json_types.string_map_at(snapshot, "summary", where=_SNAPSHOT)
+        json_types.text_at(
+            json_types.object_at(snapshot, "summary", where=_SNAPSHOT), "operation", where=f"{_SNAPSHOT}, summary"
+        )
+    json_types.optional_string_at(snapshot, "key-id", where=_SNAPSHOT)
 
 
-def _take_sequence_number(draft: MetadataDraft, snapshot: Json) -> None:
+def _take_sequence_number(draft: MetadataDraft, snapshot: json_types.Json) -> None:
     if draft.version == 1:
-        if optional_integer_at(snapshot, "sequence-number", where=_SNAPSHOT):
+        if json_types.optional_integer_at(snapshot, "sequence-number", where=_SNAPSHOT):
             raise BadRequest("add-snapshot: a v1 table has no sequence numbers; send 0 or none")
         return
-    number = integer_at(snapshot, "sequence-number", where=_SNAPSHOT, low=0)
+    number = json_types.integer_at(snapshot, "sequence-number", where=_SNAPSHOT, low=0)
     last = draft.integer("last-sequence-number")
     if number <= last and snapshot.get("parent-snapshot-id") is not None:
         raise CommitConflict(
@@ -84,11 +76,11 @@ def _take_sequence_number(draft: MetadataDraft, snapshot: Json) -> None:
     draft.doc["last-sequence-number"] = max(number, last)
 
 
-def _take_row_ids(draft: MetadataDraft, snapshot: Json) -> None:
-    first = optional_integer_at(snapshot, "first-row-id", where=_SNAPSHOT, low=0)
+def _take_row_ids(draft: MetadataDraft, snapshot: json_types.Json) -> None:
+    first = json_types.optional_integer_at(snapshot, "first-row-id", where=_SNAPSHOT, low=0)
     if first is None:
         raise BadRequest("Cannot add a snapshot: first-row-id is null; v3 tables need it")
-    added = integer_at(snapshot, "added-rows", where=_SNAPSHOT, low=0)
+    added = json_types.integer_at(snapshot, "added-rows", where=_SNAPSHOT, low=0)
     following = draft.integer("next-row-id")
     if first < following:
         raise CommitConflict(
@@ -98,9 +90,9 @@ def _take_row_ids(draft: MetadataDraft, snapshot: Json) -> None:
     draft.doc["next-row-id"] = following + added
 
 
-def remove_snapshots(draft: MetadataDraft, update: Json) -> None:
+def remove_snapshots(draft: MetadataDraft, update: json_types.Json) -> None:
     """Remove snapshots by id, with their statistics and the references to them. Unknown ids are ignored."""
-    integers = integers_at(update, "snapshot-ids", where="remove-snapshots")
+    integers = json_types.integers_at(update, "snapshot-ids", where="remove-snapshots")
     snapshots = draft.rows("snapshots")
     removed = [one for one in integers if snapshots.remove([one])]
     if not removed:

@@ -7,38 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from limnos.formats.iceberg import partitioning
 from limnos.formats.iceberg.draft import MetadataDraft, added_or
 from limnos.formats.iceberg.json_types import Json, integer_at, integers_at, object_at
-from limnos.formats.iceberg.partitioning import (
-    FIRST_FIELD_ID,
-    check_binding,
-    content_of,
-    highest_field_id,
-    is_sequential,
-    key_of,
-    spec_fields,
-    stored_fields,
-    with_field_ids,
-)
 from limnos.model.errors import BadRequest
 
 
 def add_spec(draft: MetadataDraft, update: Json) -> None:
     """Add a partition spec, or find an existing one with the same fields. After that, -1 refers to it."""
     spec = object_at(update, "spec", where="add-spec")
-    fields = spec_fields(spec)
-    specs, content = draft.rows("partition-specs"), content_of(fields)
-    known = specs.same(content, lambda row: content_of(stored_fields(row)))
+    fields = partitioning.spec_fields(spec)
+    specs, content = draft.rows("partition-specs"), partitioning.content_of(fields)
+    known = specs.same(content, lambda row: partitioning.content_of(partitioning.stored_fields(row)))
     if known is not None:
         draft.added_spec_id = integer_at(known, "spec-id", where="add-spec")
         return
-    check_binding(fields, draft.current_columns("partition spec"), named=True)
-    fields = with_field_ids(fields, _field_ids(draft, fields))
+    partitioning.check_binding(fields, draft.current_columns("partition spec"), named=True)
+    fields = partitioning.with_field_ids(fields, _field_ids(draft, fields))
     _check_numbers(draft, fields)
-    draft.field_ids().update((key_of(one), one["field-id"]) for one in fields)
+    draft.field_ids().update((partitioning.key_of(one), one["field-id"]) for one in fields)
     draft.added_spec_id = specs.next_id(0)
     specs.append({**spec, "fields": fields, "spec-id": draft.added_spec_id}, content=content)
-    draft.doc["last-partition-id"] = max(draft.integer("last-partition-id"), highest_field_id(fields))
+    draft.doc["last-partition-id"] = max(draft.integer("last-partition-id"), partitioning.highest_field_id(fields))
 
 
 def _field_ids(draft: MetadataDraft, fields: list[Json]) -> Callable[[Json], int]:
@@ -48,15 +38,19 @@ def _field_ids(draft: MetadataDraft, fields: list[Json]) -> Callable[[Json], int
     In version 1 ids count from 1000 within each spec instead.
     """
     if draft.version == 1:
-        places = {id(one): FIRST_FIELD_ID + place for place, one in enumerate(fields)}
+        places = {id(one): partitioning.FIRST_FIELD_ID + place for place, one in enumerate(fields)}
         return lambda one: places[id(one)]
     older = draft.field_ids()
     used_names = {one.get("field-id") for one in fields}
-    last = max(draft.integer("last-partition-id"), FIRST_FIELD_ID - 1, *(i for i in used_names if isinstance(i, int)))
+    last = max(
+        draft.integer("last-partition-id"),
+        partitioning.FIRST_FIELD_ID - 1,
+        *(i for i in used_names if isinstance(i, int)),
+    )
 
     def next_id(one: Json) -> int:
         nonlocal last
-        reused = older.get(key_of(one))
+        reused = older.get(partitioning.key_of(one))
         if isinstance(reused, int) and reused not in used_names:
             used_names.add(reused)
             return reused
@@ -67,7 +61,7 @@ def _field_ids(draft: MetadataDraft, fields: list[Json]) -> Callable[[Json], int
 
 
 def _check_numbers(draft: MetadataDraft, fields: list[Json]) -> None:
-    if draft.version == 1 and not is_sequential(fields):
+    if draft.version == 1 and not partitioning.is_sequential(fields):
         raise BadRequest("Spec does not use sequential IDs that are required in v1: count field-id from 1000")
 
 

@@ -13,18 +13,10 @@ from typing import Final, NamedTuple
 import msgspec
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 
+from limnos.formats.scans import manifests
 from limnos.formats.scans.deletes import DeleteIndex
 from limnos.formats.scans.filters import filter_json
 from limnos.formats.scans.manifest_batches import TOLD_BYTES_MAX, TOLD_TOO_MUCH
-from limnos.formats.scans.manifests import (
-    CONTENT_OFFSET,
-    CONTENT_SIZE,
-    FIRST_ROW_ID,
-    REFERENCED,
-    entries_read,
-    list_read,
-    manifest_summary,
-)
 from limnos.formats.scans.request import ScanManifests, ScanRequest, ScanScope
 from limnos.formats.scans.table import ScannedTable
 from limnos.model.errors import UnsupportedOperation
@@ -52,10 +44,10 @@ def manifests_of(aim: ScanScope, request: ScanRequest, *, lists: Sequence[bytes]
     table = ScannedTable(aim, request)
     files: dict[str, ManifestFile] = {}
     for raw in lists:
-        files |= {each.manifest_path: each for each in list_read(raw)}
+        files |= {each.manifest_path: each for each in manifests.list_read(raw)}
     if table.filter is False:
         return ScanManifests([], [])
-    summaries = [manifest_summary(each) for each in files.values() if table.may_hold(each)]
+    summaries = [manifests.manifest_summary(each) for each in files.values() if table.may_hold(each)]
     data = [each for each in summaries if not each.is_deletes and each.files]
     if aim.appended is not None:
         steps = frozenset(aim.appended)
@@ -77,11 +69,11 @@ def tasks_of(aim: ScanScope, request: ScanRequest, *, needed: ScanManifests, fil
     entries = [
         entry
         for manifest, raw in data
-        for entry in entries_read(raw, manifest)
+        for entry in manifests.entries_read(raw, manifest)
         if _is_asked(entry, aim) and table.may_match(entry.data_file)
     ]
     raw_deletes = zip(needed.deletes, files[len(needed.data) :], strict=True)
-    deletes = [each for manifest, raw in raw_deletes for each in entries_read(raw, manifest)]
+    deletes = [each for manifest, raw in raw_deletes for each in manifests.entries_read(raw, manifest)]
     return _TaskWriter(table, DeleteIndex(deletes, whole=table.whole)).tell(
         entries, least_rows=request.min_rows_requested
     )
@@ -128,8 +120,8 @@ class _TaskWriter:
     def _data_file(self, entry: ManifestEntry) -> Iterator[tuple[str, object]]:
         file = entry.data_file
         yield from self._content(file)
-        if file[FIRST_ROW_ID] is not None:
-            yield "first-row-id", file[FIRST_ROW_ID]
+        if file[manifests.FIRST_ROW_ID] is not None:
+            yield "first-row-id", file[manifests.FIRST_ROW_ID]
             yield "data-sequence-number", entry.sequence_number
         for name, place in (*_COUNTS, *_BOUNDS) if self._table.statistics else ():
             values = {key: value for key, value in (file[place] or {}).items() if key in self._table.statistics}
@@ -140,8 +132,8 @@ class _TaskWriter:
     def _delete_file(self, file: DataFile) -> Iterator[tuple[str, object]]:
         yield from self._content(file)
         told_if_there = (
-            ("equality-ids", file.equality_ids), ("referenced-data-file", file[REFERENCED]), ("content-offset", file[CONTENT_OFFSET]),
-            ("content-size-in-bytes", file[CONTENT_SIZE]),
+            ("equality-ids", file.equality_ids), ("referenced-data-file", file[manifests.REFERENCED]), ("content-offset", file[manifests.CONTENT_OFFSET]),
+            ("content-size-in-bytes", file[manifests.CONTENT_SIZE]),
         )  # fmt: skip
         yield from ((name, value) for name, value in told_if_there if value is not None)
 

@@ -5,15 +5,8 @@ May import `model`, `services` and this package. Has no business rules.
 
 from __future__ import annotations
 
-from limnos.http.gravitino import dto
+from limnos.http.gravitino import dto, handler_wrappers
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.handler_wrappers import (
-    GravitinoRequestBody,
-    catalog_not_found_as_object,
-    names_of,
-    wrap_body_handler,
-    wrap_handler,
-)
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.http.route_targets import Handler
@@ -27,7 +20,7 @@ from limnos.services.request.context import Context
 _KINDS = {"user": Kind.USER, "group": Kind.GROUP}
 
 
-class OwnerSet(GravitinoRequestBody, frozen=True):
+class OwnerSet(handler_wrappers.GravitinoRequestBody, frozen=True):
     """The new owner: a user or group; the type in any case."""
 
     name: str
@@ -36,19 +29,19 @@ class OwnerSet(GravitinoRequestBody, frozen=True):
 
 async def owner_load(request: Request, ctx: Context) -> Response:
     """Return the owner of an object; none if it has no owner."""
-    metalake, kind, full_name = names_of(request)
-    with catalog_not_found_as_object():
+    metalake, kind, full_name = handler_wrappers.names_of(request)
+    with handler_wrappers.catalog_not_found_as_object():
         principal = await owners.owner_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
     return ok() if principal is None else ok(owner=dto.owner(principal))
 
 
 async def owner_set(request: Request, ctx: Context, body: OwnerSet) -> Response:
     """Set the owner of an object."""
-    metalake, kind, full_name = names_of(request)
+    metalake, kind, full_name = handler_wrappers.names_of(request)
     owner_kind = _KINDS.get(body.type.lower())
     if owner_kind is None:
         raise BadRequest(f"An owner is a USER or a GROUP, not a {body.type}")
-    with catalog_not_found_as_object():
+    with handler_wrappers.catalog_not_found_as_object():
         await owners.owner_set(
             ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name, owner_kind=owner_kind, owner=body.name
         )
@@ -60,13 +53,13 @@ ROUTES: tuple[Route[Handler], ...] = (
     Route(
         "GET",
         "/metalakes/{m}/owners/{type}/{fullName}",
-        wrap_handler(_ONE % "GET", owner_load, access=True),
+        handler_wrappers.wrap_handler(_ONE % "GET", owner_load, access=True),
         "load-owner",
     ),
     Route(
         "PUT",
         "/metalakes/{m}/owners/{type}/{fullName}",
-        wrap_body_handler(_ONE % "SET", OwnerSet, owner_set, access=True),
+        handler_wrappers.wrap_body_handler(_ONE % "SET", OwnerSet, owner_set, access=True),
         "set-owner",
     ),
 )

@@ -11,27 +11,7 @@ from typing import Final
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.http.iceberg.federated_bodies import (
-    COMMIT,
-    CREDENTIALS,
-    SourceCredentialsResponse,
-    commit_of,
-    entries_of,
-    mark_etag,
-    mark_of,
-    passed_fields_of,
-    read_reply,
-    source_commit_response,
-    source_etag_headers,
-    source_load_response,
-)
-from limnos.http.iceberg.federated_objects import (
-    federated_object_exists,
-    federated_object_of,
-    federated_object_rename,
-    federated_objects_list,
-    path_of,
-)
+from limnos.http.iceberg import federated_bodies, federated_objects
 from limnos.http.iceberg.paths import levels_of, split_path
 from limnos.http.iceberg.tables import NewTableName, RegisterTable
 from limnos.http.iceberg.transactions import LargeTransaction, TableChangeIdentifier
@@ -59,41 +39,43 @@ class _StageCreateFlag(msgspec.Struct, rename="kebab"):
 
 async def tables_list(request: Request, ctx: Context) -> Response:
     """List the tables of a namespace."""
-    return await federated_objects_list(request, ctx, kind=Kind.TABLE, endpoint=f"GET {TABLES}")
+    return await federated_objects.federated_objects_list(request, ctx, kind=Kind.TABLE, endpoint=f"GET {TABLES}")
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
     """Load a table. The response is 304 if the source reports that the caller has this version."""
-    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
+    leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope = leaf.scope
     mode = request.query("snapshots") or "all"
     if mode not in ("all", "refs"):
         raise BadRequest(f"snapshots is all or refs, not {mode}")
     sent = request.headers.get(b"if-none-match", b"")
     plain, with_keys = (
-        source_etag_headers(sent, mark_of(scope, mode)),
-        source_etag_headers(sent, mark_of(scope, mode, vends=True)),
+        federated_bodies.source_etag_headers(sent, federated_bodies.mark_of(scope, mode)),
+        federated_bodies.source_etag_headers(sent, federated_bodies.mark_of(scope, mode, vends=True)),
     )
     call = leaf.call(f"GET {TABLE}", query=(("snapshots", mode),))._replace(headers=plain)
     vending = call._replace(headers=(*with_keys, *DELEGATING)) if delegates_of(request) else None
     reply, vending_decision = await federation.forward_load(ctx, scope, thing=leaf.thing, call=call, vending=vending)
-    mark = mark_of(scope, mode, vends=vending_decision.vends)
+    mark = federated_bodies.mark_of(scope, mode, vends=vending_decision.vends)
     if reply.status == 304:
-        return Response(304, b"", ((b"etag", mark_etag(reply.etag or "", mark)),) if reply.etag else ())
-    return source_load_response(call, reply, scope=scope, vending_decision=vending_decision, mark=mark)
+        return Response(
+            304, b"", ((b"etag", federated_bodies.mark_etag(reply.etag or "", mark)),) if reply.etag else ()
+        )
+    return federated_bodies.source_load_response(call, reply, scope=scope, vending_decision=vending_decision, mark=mark)
 
 
 async def table_exists(request: Request, ctx: Context) -> Response:
     """Check whether a table exists: 204 or 404."""
-    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_EXISTS)
-    return await federated_object_exists(ctx, leaf, endpoint=f"HEAD {TABLE}")
+    leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_EXISTS)
+    return await federated_objects.federated_object_exists(ctx, leaf, endpoint=f"HEAD {TABLE}")
 
 
 async def table_create(request: Request, ctx: Context) -> Response:
     """Create a table, or only stage its creation."""
     data = await request.body()
     name, stages = request.glance(data, NewTableName).name, request.glance(data, _StageCreateFlag).stage_create
-    sent = {**passed_fields_of(request, data, names=_NEW_TABLE), "name": name, "stage-create": stages}
+    sent = {**federated_bodies.passed_fields_of(request, data, names=_NEW_TABLE), "name": name, "stage-create": stages}
     return await _make_table(
         request, ctx, action=Action.TABLE_CREATE, sent=sent, endpoint=f"POST {TABLES}", stages=stages
     )
@@ -122,31 +104,31 @@ async def _make_table(request: Request, ctx: Context, *, action: Action, sent: d
     vending = call._replace(headers=DELEGATING) if delegates_of(request) else None
     reply, vending_decision = await federation.forward_create(ctx, scope, thing=SourceObjectRequest(Kind.TABLE, call.path, action), call=call, vending=vending, stages=stages, overwrites=overwrites
     )  # fmt: skip
-    return source_load_response(
+    return federated_bodies.source_load_response(
         call,
         reply,
         scope=scope,
         vending_decision=vending_decision,
-        mark=mark_of(scope, "all", vends=vending_decision.vends),
+        mark=federated_bodies.mark_of(scope, "all", vends=vending_decision.vends),
     )
 
 
 async def table_commit(request: Request, ctx: Context) -> Response:
     """Commit updates to a table, or finish a staged creation."""
-    scope, path = path_of(request, ctx)
-    passed_fields = passed_fields_of(request, await request.body(), names=COMMIT)
-    sent, makes = commit_of(
+    scope, path = federated_objects.path_of(request, ctx)
+    passed_fields = federated_bodies.passed_fields_of(request, await request.body(), names=federated_bodies.COMMIT)
+    sent, makes = federated_bodies.commit_of(
         request, requirements=passed_fields.get("requirements"), updates=passed_fields.get("updates"), path=path
     )
     missing = "namespace" if makes else "table"
     call = RestCall(f"POST {TABLE}", path[:-1], path[-1], body=msgspec.json.encode(sent), missing=missing)
     reply = await federation.forward_commit(ctx, scope, changes=(SourceTableCommit(path, makes),), call=call)
-    return source_commit_response(call, reply, mark=mark_of(scope, "all"))
+    return federated_bodies.source_commit_response(call, reply, mark=federated_bodies.mark_of(scope, "all"))
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
     """Drop a table. The flag to delete its files is forwarded."""
-    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
+    leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     query = (("purgeRequested", "true"),) if request.query_flag("purgeRequested") else ()
     await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {TABLE}", query=query))
     return no_content()
@@ -154,21 +136,23 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
     """Remove a table from the source's catalog; its files are kept."""
-    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
+    leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     call = leaf.call(f"POST {TABLE}/unregister")
-    return source_commit_response(
+    return federated_bodies.source_commit_response(
         call, await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=call), mark=""
     )
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
     """Rename a table in the source; its grants and tags move along."""
-    return await federated_object_rename(request, ctx, kind=Kind.TABLE, endpoint="POST /tables/rename")
+    return await federated_objects.federated_object_rename(
+        request, ctx, kind=Kind.TABLE, endpoint="POST /tables/rename"
+    )
 
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
     """Forward a metrics report to the source of the table."""
-    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
+    leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     report = request.decode(await request.body(), dict[str, object])
     call = leaf.call(f"POST {TABLE}/metrics", body=msgspec.json.encode(report))
     await federation.forward_request(ctx, leaf.scope, thing=leaf.thing, call=call)
@@ -177,15 +161,17 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
 
 async def credentials_load(request: Request, ctx: Context) -> Response:
     """Return a table's renewed credentials, for a caller with access to its files."""
-    leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
+    leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope, thing, exists = leaf.scope, leaf.thing, leaf.call(f"HEAD {TABLE}")
-    offered = CREDENTIALS in await federation.endpoints_of_source(ctx, scope)
-    vending = exists._replace(endpoint=CREDENTIALS) if offered else None
+    offered = federated_bodies.CREDENTIALS in await federation.endpoints_of_source(ctx, scope)
+    vending = exists._replace(endpoint=federated_bodies.CREDENTIALS) if offered else None
     reply, vending_decision = await federation.forward_load(ctx, scope, thing=thing, call=exists, vending=vending)
     entries = (
-        read_reply(exists, reply, shape=SourceCredentialsResponse).storage_credentials if vending_decision.vends else []
+        federated_bodies.read_reply(exists, reply, shape=federated_bodies.SourceCredentialsResponse).storage_credentials
+        if vending_decision.vends
+        else []
     )
-    results = {"storage-credentials": entries_of(entries, scope=scope, path=thing.path)}
+    results = {"storage-credentials": federated_bodies.entries_of(entries, scope=scope, path=thing.path)}
     return json_response(results, 200, (NO_STORE,))
 
 
@@ -196,7 +182,9 @@ async def transaction_commit(request: Request, ctx: Context) -> Response:
     for each in request.glance(await request.body(), LargeTransaction).table_changes:
         identifier = request.decode(bytes(each.identifier), TableChangeIdentifier)
         path = (*iceberg.decode_body(identifier.namespace), identifier.name)
-        commit, makes = commit_of(request, requirements=each.requirements, updates=each.updates, path=path)
+        commit, makes = federated_bodies.commit_of(
+            request, requirements=each.requirements, updates=each.updates, path=path
+        )
         changes.append(SourceTableCommit(path, makes))
         sent.append(commit)
     call = RestCall("POST /transactions/commit", body=msgspec.json.encode({"table-changes": sent}), missing="table")

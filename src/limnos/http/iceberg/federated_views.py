@@ -11,18 +11,13 @@ from typing import Final
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.http.iceberg import federated_objects
 from limnos.http.iceberg.federated_bodies import (
     COMMIT,
     SourceLoadResponse,
     passed_fields_of,
     read_reply,
     source_load_response,
-)
-from limnos.http.iceberg.federated_objects import (
-    federated_object_exists,
-    federated_object_of,
-    federated_object_rename,
-    federated_objects_list,
 )
 from limnos.http.iceberg.paths import levels_of, split_path
 from limnos.http.iceberg.tables import NewTableName
@@ -41,7 +36,7 @@ _NEW_VIEW: Final = ("schema", "view-version", "location", "properties")
 
 async def views_list(request: Request, ctx: Context) -> Response:
     """List the views of a namespace."""
-    return await federated_objects_list(request, ctx, kind=Kind.VIEW, endpoint=f"GET {VIEWS}")
+    return await federated_objects.federated_objects_list(request, ctx, kind=Kind.VIEW, endpoint=f"GET {VIEWS}")
 
 
 async def view_create(request: Request, ctx: Context) -> Response:
@@ -75,7 +70,7 @@ async def _make_view(request: Request, ctx: Context, *, name: str, sent: dict[st
 
 async def view_load(request: Request, ctx: Context) -> Response:
     """Load a view from the source."""
-    leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_LOAD)
+    leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_LOAD)
     call = leaf.call(f"GET {VIEW}")
     return _view(call, await federation.forward_request(ctx, leaf.scope, thing=leaf.thing, call=call))
 
@@ -88,13 +83,13 @@ def _view(call: RestCall, reply: RestReply) -> Response:
 
 async def view_exists(request: Request, ctx: Context) -> Response:
     """Check whether a view exists: 204 or 404."""
-    leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_EXISTS)
-    return await federated_object_exists(ctx, leaf, endpoint=f"HEAD {VIEW}")
+    leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_EXISTS)
+    return await federated_objects.federated_object_exists(ctx, leaf, endpoint=f"HEAD {VIEW}")
 
 
 async def view_replace(request: Request, ctx: Context) -> Response:
     """Replace the metadata of a view in the source."""
-    leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_ALTER)
+    leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_ALTER)
     passed_fields, path = passed_fields_of(request, await request.body(), names=COMMIT), leaf.thing.path
     sent = {**passed_fields, "identifier": {"namespace": path[:-1], "name": path[-1]}}
     call = leaf.call(f"POST {VIEW}", body=msgspec.json.encode(sent))
@@ -103,11 +98,11 @@ async def view_replace(request: Request, ctx: Context) -> Response:
 
 async def view_drop(request: Request, ctx: Context) -> Response:
     """Drop a view in the source."""
-    leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_DROP)
+    leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_DROP)
     await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {VIEW}"))
     return no_content()
 
 
 async def view_rename(request: Request, ctx: Context) -> Response:
     """Rename a view in the source; its grants and tags move along."""
-    return await federated_object_rename(request, ctx, kind=Kind.VIEW, endpoint="POST /views/rename")
+    return await federated_objects.federated_object_rename(request, ctx, kind=Kind.VIEW, endpoint="POST /views/rename")

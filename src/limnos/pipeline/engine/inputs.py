@@ -16,16 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from limnos.model.errors import BadRequest
 from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import Load, Parts, Pipeline, PythonStep, Sql, StepDeclaration
+from limnos.pipeline.engine import pinned_reads
 from limnos.pipeline.engine.incremental import ReadChoice, choose, not_incremental, read_whole
-from limnos.pipeline.engine.pinned_reads import (
-    PinnedRead,
-    branch_pin,
-    frame_of,
-    full_name,
-    pin_tables,
-    reads,
-    with_reads,
-)
 from limnos.pipeline.engine.relations import QueryNames, query_names
 from limnos.pipeline.engine.source_opening import OpenedSource, SourceOpener
 from limnos.pipeline.engine.sources import MalformedRows
@@ -63,7 +55,7 @@ def reads_of(spark: SparkSession, pipeline: Pipeline) -> dict[str, frozenset[Par
     results = tables(all_reads(pipeline, queries=lambda sql: query_names(spark, sql), catalogs=catalogs_of(spark)))
     entries = {step.table for step in pipeline.steps}
     outside = {table for each in results.values() for table in each} - entries
-    below = {table: frozenset(pin_tables(spark, [table])) for table in outside}
+    below = {table: frozenset(pinned_reads.pin_tables(spark, [table])) for table in outside}
     return {
         name: frozenset(one for table in each for one in (table, *below.get(table, ())))
         for name, each in results.items()
@@ -93,8 +85,8 @@ def table_texts(spark: SparkSession, context: StepContext) -> Callable[[Parts], 
     """Return a function from a table's name to the SQL text that reads it at this run's snapshot."""
 
     def text(parts: Parts) -> str:
-        table = full_name(spark, parts, catalog=context.pipeline.catalog)
-        return reads(spark, _pins([table], context))[table].text
+        table = pinned_reads.full_name(spark, parts, catalog=context.pipeline.catalog)
+        return pinned_reads.reads(spark, _pins([table], context))[table].text
 
     return text
 
@@ -116,7 +108,7 @@ class _InputReader:
     def inputs(self) -> StepInputs:
         """Return all rows; for an incremental step only new rows, if they can be determined."""
         if not self.step.incremental:
-            return self._made(reads(self.spark, self.pins), self.opening.opened(self.names, new=False))
+            return self._made(pinned_reads.reads(self.spark, self.pins), self.opening.opened(self.names, new=False))
         chosen = choose(self.spark, self.step, pins=self.pins, full=self.context.full)
         reason = chosen.whole_because
         if reason is None:
@@ -137,7 +129,7 @@ class _InputReader:
 
     def _made(
         self,
-        results: Mapping[Parts, PinnedRead],
+        results: Mapping[Parts, pinned_reads.PinnedRead],
         sources: tuple[OpenedSource, ...],
         *,
         chosen: ReadChoice | None = None,
@@ -154,13 +146,13 @@ class _InputReader:
             opened=sources,
         )
 
-    def _frame(self, results: Mapping[Parts, PinnedRead], sources: tuple[OpenedSource, ...]) -> DataFrame:
+    def _frame(self, results: Mapping[Parts, pinned_reads.PinnedRead], sources: tuple[OpenedSource, ...]) -> DataFrame:
         body = self.step.body
         if isinstance(body, Load):
             return sources[0].read.frame
         if isinstance(body, Sql):
             used = {name: value for name, value in self.values.items() if name in self.query.parameters}
-            text = with_reads(
+            text = pinned_reads.with_reads(
                 self.spark,
                 body.text,
                 pinned_reads=results,
@@ -170,7 +162,7 @@ class _InputReader:
             return self.spark.sql(text, args=used) if used else self.spark.sql(text)
         opened = {each.name: each.read.frame for each in sources}
         frames: dict[str, object] = {
-            name: frame_of(self.spark, results[self._full(argument)])
+            name: pinned_reads.frame_of(self.spark, results[self._full(argument)])
             if isinstance(argument, tuple)
             else opened[argument]
             for name, argument in body.inputs.items()
@@ -194,7 +186,7 @@ class _InputReader:
         return [self._full(parts) for parts in self._mentioned() if len(parts) > 1]
 
     def _full(self, parts: Parts) -> Parts:
-        return full_name(self.spark, parts, catalog=self.context.pipeline.catalog)
+        return pinned_reads.full_name(self.spark, parts, catalog=self.context.pipeline.catalog)
 
 
 def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, ReadPin]:
@@ -202,7 +194,7 @@ def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, ReadPin]:
 
     If one of them is a view, return all pins, because the view reads further tables.
     """
-    pins = {table: branch_pin(branch) for table, branch in context.done_branches.items()}
+    pins = {table: pinned_reads.branch_pin(branch) for table, branch in context.done_branches.items()}
     known = {**context.pins, **pins}
     results = {table: known[table] for table in named if table in known}
     return known if any(pin.fingerprint is not None for pin in results.values()) else results

@@ -15,19 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from limnos.names import display, engine
-from limnos.pipeline.declaration import (
-    Files,
-    Load,
-    ParameterType,
-    Parts,
-    Pipeline,
-    PythonSource,
-    PythonStep,
-    Sql,
-    StepDeclaration,
-    Stream,
-    TableSource,
-)
+from limnos.pipeline import declaration
 from limnos.pipeline.engine.relations import query_names, splice_names
 from limnos.pipeline.engine.tables import preparation
 from limnos.pipeline.reads import table_of
@@ -35,13 +23,13 @@ from limnos.pipeline.reads import table_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SAMPLES: Mapping[ParameterType, object] = {
-    ParameterType.STRING: "",
-    ParameterType.INT: 1,
-    ParameterType.DOUBLE: 1.0,
-    ParameterType.BOOLEAN: True,
-    ParameterType.DATE: dt.date(2000, 1, 1),
-    ParameterType.TIMESTAMP: dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
+_SAMPLES: Mapping[declaration.ParameterType, object] = {
+    declaration.ParameterType.STRING: "",
+    declaration.ParameterType.INT: 1,
+    declaration.ParameterType.DOUBLE: 1.0,
+    declaration.ParameterType.BOOLEAN: True,
+    declaration.ParameterType.DATE: dt.date(2000, 1, 1),
+    declaration.ParameterType.TIMESTAMP: dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
 }
 """A value of each type for the analysis. In general the value does not affect the columns."""
 
@@ -63,7 +51,11 @@ class _UnknownColumns(Exception):
 
 
 def preview(
-    spark: SparkSession, pipeline: Pipeline, *, levels: Sequence[Sequence[StepDeclaration]], catalogs: frozenset[str]
+    spark: SparkSession,
+    pipeline: declaration.Pipeline,
+    *,
+    levels: Sequence[Sequence[declaration.StepDeclaration]],
+    catalogs: frozenset[str],
 ) -> dict[str, StepPreview]:
     """Preview the changes of each step's table, by the step's name.
 
@@ -80,19 +72,19 @@ def preview(
 class _Previewer:
     """Registers frames of steps and sources as temporary views with unique names, and analyses the steps."""
 
-    def __init__(self, spark: SparkSession, pipeline: Pipeline, *, catalogs: frozenset[str]) -> None:
+    def __init__(self, spark: SparkSession, pipeline: declaration.Pipeline, *, catalogs: frozenset[str]) -> None:
         self._spark = spark
         self._pipeline = pipeline
-        self._full: Callable[[Parts], Parts] = lambda parts: table_of(
+        self._full: Callable[[declaration.Parts], declaration.Parts] = lambda parts: table_of(
             parts, catalog=pipeline.catalog, catalogs=catalogs
         )
         own = {one.name: _SAMPLES[one.type] for one in pipeline.parameters}
-        self._values = {**own, "run_id": "", "run_at": _SAMPLES[ParameterType.TIMESTAMP]}
+        self._values = {**own, "run_id": "", "run_at": _SAMPLES[declaration.ParameterType.TIMESTAMP]}
         self._prefix = f"limnos_plan_{uuid.uuid4().hex[:12]}"
-        self._views: dict[Parts, str] = {}
-        self._why: dict[Parts, str] = {}
+        self._views: dict[declaration.Parts, str] = {}
+        self._why: dict[declaration.Parts, str] = {}
 
-    def preview(self, step: StepDeclaration) -> StepPreview:
+    def preview(self, step: declaration.StepDeclaration) -> StepPreview:
         try:
             frame = self._frame(step)
         except _UnknownColumns as error:
@@ -113,27 +105,27 @@ class _Previewer:
         for view in self._views.values():
             self._spark.catalog.dropTempView(view)
 
-    def _keep(self, name: Parts, frame: DataFrame) -> str:
+    def _keep(self, name: declaration.Parts, frame: DataFrame) -> str:
         view = f"{self._prefix}_{len(self._views)}"
         frame.limit(0).createOrReplaceTempView(view)
         self._views[name] = view
         return view
 
-    def _frame(self, step: StepDeclaration) -> DataFrame:
+    def _frame(self, step: declaration.StepDeclaration) -> DataFrame:
         body = step.body
-        if isinstance(body, Load):
+        if isinstance(body, declaration.Load):
             return self._spark.table(self._text((body.source,)))
-        if isinstance(body, PythonStep):
+        if isinstance(body, declaration.PythonStep):
             return self._of_function(body)
         return self._of_query(body)
 
-    def _of_query(self, body: Sql) -> DataFrame:
+    def _of_query(self, body: declaration.Sql) -> DataFrame:
         query = query_names(self._spark, body.text)
         texts = {one.parts: self._text(one.parts) for one in query.relations if not one.travels}
         args = {name: value for name, value in self._values.items() if name in query.parameters}
         return self._spark.sql(splice_names(body.text, query.relations, texts=texts), args=args or None)
 
-    def _of_function(self, body: PythonStep) -> DataFrame:
+    def _of_function(self, body: declaration.PythonStep) -> DataFrame:
         if body.callable is None:
             raise _UnknownColumns(f"{body.function} was not imported")
         frames: dict[str, Any] = {
@@ -146,7 +138,7 @@ class _Previewer:
             frames["spark"] = self._spark
         return cast("DataFrame", body.callable(**frames))
 
-    def _text(self, parts: Parts) -> str:
+    def _text(self, parts: declaration.Parts) -> str:
         """Return the text that replaces a name in a query: a view of an empty frame, or the table itself."""
         name = parts if len(parts) == 1 else self._full(parts)
         if name in self._why:
@@ -159,12 +151,12 @@ class _Previewer:
 
     def _of_source(self, name: str) -> str:
         kind = next(one.kind for one in self._pipeline.sources if one.name == name)
-        if isinstance(kind, TableSource):
+        if isinstance(kind, declaration.TableSource):
             return self._text(kind.table)
-        if isinstance(kind, Stream) and kind.table is not None:
+        if isinstance(kind, declaration.Stream) and kind.table is not None:
             return self._text(kind.table)
-        files = kind.files if isinstance(kind, Stream) else kind
-        schema = files.schema if isinstance(files, (Files, PythonSource)) else None
+        files = kind.files if isinstance(kind, declaration.Stream) else kind
+        schema = files.schema if isinstance(files, (declaration.Files, declaration.PythonSource)) else None
         if schema is None:
             self._why[(name,)] = f"the columns of source {display.render((name,))}, which has no 'schema'"
             raise _UnknownColumns(f"it reads what is not known: {self._why[(name,)]}")

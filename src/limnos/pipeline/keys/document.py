@@ -7,18 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from limnos.pipeline import declaration
 from limnos.pipeline.compound_shapes import ListOf, MapOf, Record, RecordKey
-from limnos.pipeline.declaration import (
-    AllowedChanges,
-    DeclaredSource,
-    Parameter,
-    Parts,
-    Pipeline,
-    PythonSource,
-    PythonStep,
-    SourcePosition,
-    StepDeclaration,
-)
 from limnos.pipeline.keys.parameters import PARAMETER
 from limnos.pipeline.keys.shared import PIPELINE_NAME, TEXT, WORD, pairs
 from limnos.pipeline.keys.sources import SOURCE
@@ -31,16 +21,16 @@ SESSION = "spark"
 """The name of a function's argument that receives the session."""
 
 
-def build_pipeline(values: Values, site: NodeSite) -> Pipeline:
+def build_pipeline(values: Values, site: NodeSite) -> declaration.Pipeline:
     """Build the declaration from the values of the file's keys."""
     parameters = _parameters(values, site.notes)
-    return Pipeline(
+    return declaration.Pipeline(
         name=values["pipeline"],
         catalog=values["catalog"],
         comment=values.get("comment"),
         parameters=parameters,
         sources=tuple(
-            DeclaredSource(name=name, kind=kind, comment=comment, at=at)
+            declaration.DeclaredSource(name=name, kind=kind, comment=comment, at=at)
             for name, (kind, comment), at in values.get("sources", ())
         ),
         steps=_steps(values, parameters=parameters, notes=site.notes),
@@ -49,7 +39,7 @@ def build_pipeline(values: Values, site: NodeSite) -> Pipeline:
     )
 
 
-def _parameters(values: Values, notes: ProblemNotes) -> tuple[Parameter, ...]:
+def _parameters(values: Values, notes: ProblemNotes) -> tuple[declaration.Parameter, ...]:
     result = values.get("parameters", ())
     for name, _, at in result:
         if name in RUN_PARAMETERS:
@@ -57,7 +47,9 @@ def _parameters(values: Values, notes: ProblemNotes) -> tuple[Parameter, ...]:
     return tuple(dataclasses.replace(parameter, name=name, at=at) for name, parameter, at in result)
 
 
-def _steps(values: Values, *, parameters: tuple[Parameter, ...], notes: ProblemNotes) -> tuple[StepDeclaration, ...]:
+def _steps(
+    values: Values, *, parameters: tuple[declaration.Parameter, ...], notes: ProblemNotes
+) -> tuple[declaration.StepDeclaration, ...]:
     names = frozenset((*(one.name for one in parameters), *RUN_PARAMETERS, SESSION))
     return tuple(
         _build_step(
@@ -67,10 +59,12 @@ def _steps(values: Values, *, parameters: tuple[Parameter, ...], notes: ProblemN
     )
 
 
-def _with_inputs(draft: StepDraft, entries: frozenset[str], *, at: SourcePosition, notes: ProblemNotes) -> StepDraft:
+def _with_inputs(
+    draft: StepDraft, entries: frozenset[str], *, at: declaration.SourcePosition, notes: ProblemNotes
+) -> StepDraft:
     """Derive a function's inputs from its arguments, or compare declared inputs with the arguments."""
     body = draft.body
-    if not isinstance(body, PythonStep) or draft.arguments is None:
+    if not isinstance(body, declaration.PythonStep) or draft.arguments is None:
         return draft
     names = [one.name for one in draft.arguments]
     if "inputs" not in draft.values:
@@ -86,18 +80,18 @@ def _with_inputs(draft: StepDraft, entries: frozenset[str], *, at: SourcePositio
 
 
 def _build_step(
-    draft: StepDraft, parts: Parts, *, at: SourcePosition, catalog: str, notes: ProblemNotes
-) -> StepDeclaration:
+    draft: StepDraft, parts: declaration.Parts, *, at: declaration.SourcePosition, catalog: str, notes: ProblemNotes
+) -> declaration.StepDeclaration:
     values = draft.values
     if parts[0] == catalog and len(parts) > 2:
         notes.add(f"leave the catalog out: write {'.'.join(parts[1:])}", at)
     same = {name: values[name] for name in ("write", "incremental", "partition", "sort", "comment") if name in values}
-    return StepDeclaration(
+    return declaration.StepDeclaration(
         table=(catalog, *parts),
         body=draft.body,
         properties=dict(pairs(values.get("properties", ()))),
         columns=tuple(dataclasses.replace(column, name=name) for name, column, _ in values.get("columns", ())),
-        allowed=values.get("allow", AllowedChanges()),
+        allowed=values.get("allow", declaration.AllowedChanges()),
         expectations=values.get("expect", ()),
         after=tuple((catalog, *name) for name in values.get("after", ())),
         at=at,
@@ -116,7 +110,7 @@ def _python_files(values: Values, site: NodeSite) -> tuple[str, ...]:
         results[written] = None
     bodies = [draft.body for _, draft, _ in values["steps"]] + [kind for _, (kind, _), _ in values.get("sources", ())]
     for body in bodies:
-        if isinstance(body, (PythonStep, PythonSource)):
+        if isinstance(body, (declaration.PythonStep, declaration.PythonSource)):
             shipped = site.beside.shipped(body.function.partition(":")[0])
             results.update({shipped: None} if shipped else {})
     return tuple(results)

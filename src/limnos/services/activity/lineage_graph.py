@@ -16,26 +16,11 @@ from limnos.formats.iceberg.field_names import NOTHING, FieldNames, field_names
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names import display
-from limnos.services.lookup.visibility import (
-    VisibleObject,
-    VisibleObjects,
-    body_of,
-    usable_catalogs_of,
-    visible_objects_of,
-)
+from limnos.services.lookup import visibility
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.store.activity.lineage import (
-    EVERY_FIELD,
-    UNKNOWN_FIELD,
-    ExternalDataset,
-    LineageEdgeRow,
-    LineageField,
-    columns_read,
-    edges_read,
-    external_datasets_read,
-)
+from limnos.store.activity import lineage
 
 DEPTH_MAX: Final = 50
 EDGES_MAX: Final = 10_000
@@ -50,7 +35,7 @@ GraphPlace = tuple[int, int, str]
 
 A table has 0 and "".
 """
-WHOLE: Final = (EVERY_FIELD, "")
+WHOLE: Final = (lineage.EVERY_FIELD, "")
 """The column part of a graph position that stands for the whole table."""
 
 
@@ -75,7 +60,7 @@ class LineageVertex(NamedTuple):
     id: str
     kind: str
     path: tuple[str, ...] | None = None
-    outside: ExternalDataset | None = None
+    outside: lineage.ExternalDataset | None = None
     column: str | None = None
 
 
@@ -112,14 +97,14 @@ class _GraphStep(NamedTuple):
 
     here: GraphPlace
     neighbour: GraphPlace
-    edge: LineageEdgeRow
+    edge: lineage.LineageEdgeRow
     is_direct: bool
     subtype: str
 
 
 async def graph_require_user(ctx: Context, metalake: str) -> None:
     """Refuse a caller who may use no catalog, and therefore sees no node of the graph. Raises PermissionDenied."""
-    if not (await ctx.read(RequestScope(metalake), usable_catalogs_of)).catalogs:
+    if not (await ctx.read(RequestScope(metalake), visibility.usable_catalogs_of)).catalogs:
         raise PermissionDenied(
             f"You may use no catalog of metalake {metalake}: lineage is told to who may load what it is about"
         )
@@ -153,7 +138,7 @@ def _root(request_view: RequestView, question: GraphQuery) -> tuple[int, bytes |
     )
     result = request_view.look_up(kind, levels, action, probe=probe)
     wants_fields = question.column is not None and kind is Kind.TABLE
-    return result.entity.id, body_of(request_view, result.entity.id) if wants_fields else None
+    return result.entity.id, visibility.body_of(request_view, result.entity.id) if wants_fields else None
 
 
 def _column_of(node_id: int, question: GraphQuery, *, body: bytes | None) -> GraphPlace:
@@ -165,7 +150,7 @@ def _column_of(node_id: int, question: GraphQuery, *, body: bytes | None) -> Gra
             f"{display.render(question.path)} has no column {column}: it has {', '.join(sorted(known.current)[:20])}",
             kind="column",
         )
-    return (node_id, UNKNOWN_FIELD, column) if field_id is None else (node_id, field_id, "")
+    return (node_id, lineage.UNKNOWN_FIELD, column) if field_id is None else (node_id, field_id, "")
 
 
 class _GraphWalk:
@@ -175,7 +160,7 @@ class _GraphWalk:
         self.ctx = ctx
         self.question = question
         self.by_column = question.column is not None
-        self.outside: dict[int, ExternalDataset] = {}
+        self.outside: dict[int, lineage.ExternalDataset] = {}
         self.names: dict[int, FieldNames] = {}
         self.steps: dict[GraphPlace, list[_GraphStep]] = {}
         self.known: set[int] = set()
@@ -201,16 +186,18 @@ class _GraphWalk:
             raise NotFound(f"{display.render(self.question.path)} has gone, or you may not load it", kind="table")
         return _GraphPicture(self, visible_objects).draw(root)
 
-    async def _read(self, at: Iterable[GraphPlace], visible_objects: VisibleObjects) -> list[_GraphStep]:
+    async def _read(self, at: Iterable[GraphPlace], visible_objects: visibility.VisibleObjects) -> list[_GraphStep]:
         """Read the stored edges that begin or end at the given objects and columns."""
         up = self.question.up
         if not self.by_column:
-            edges = await self.ctx.look_up(partial(edges_read, {place[0] for place in at}, up=up, limit=ROWS_MAX))
+            edges = await self.ctx.look_up(
+                partial(lineage.edges_read, {place[0] for place in at}, up=up, limit=ROWS_MAX)
+            )
             self.is_whole = self.is_whole and len(edges) < ROWS_MAX
             return [_table_step(edge, up=up) for edge in edges]
         names = self._column_names(visible_objects)
-        fields = [(place[0], LineageField(place[1], place[2] or names(place))) for place in at]
-        column_edge = await self.ctx.look_up(partial(columns_read, fields, up=up, limit=ROWS_MAX))
+        fields = [(place[0], lineage.LineageField(place[1], place[2] or names(place))) for place in at]
+        column_edge = await self.ctx.look_up(partial(lineage.columns_read, fields, up=up, limit=ROWS_MAX))
         self.is_whole = self.is_whole and len(column_edge) < ROWS_MAX
         steps = []
         for edge, pair in column_edge:
@@ -221,44 +208,44 @@ class _GraphWalk:
             steps += [_GraphStep(place, existing, edge, pair.direct, pair.subtype) for place in here]
         return steps
 
-    def _column_names(self, visible_objects: VisibleObjects) -> Callable[[GraphPlace], str]:
+    def _column_names(self, visible_objects: visibility.VisibleObjects) -> Callable[[GraphPlace], str]:
         def name_of(place: GraphPlace) -> str:
             return self._fields(place[0], visible_objects).names.get(place[1], "")
 
         return name_of
 
-    def _fields(self, node_id: int, visible_objects: VisibleObjects) -> FieldNames:
+    def _fields(self, node_id: int, visible_objects: visibility.VisibleObjects) -> FieldNames:
         names = self.names.get(node_id)
         visible_object = visible_objects.get(node_id)
         if names is None and visible_object is not None and visible_object.body is not None:
             names = self.names[node_id] = field_names(visible_object.body)
         return NOTHING if names is None else names
 
-    async def _look(self, ids: set[int]) -> VisibleObjects:
+    async def _look(self, ids: set[int]) -> visibility.VisibleObjects:
         """Read the visible objects among the given ids, and the ids of external datasets."""
         self.known |= ids
         unknown = ids - self.outside.keys()
-        self.outside |= await self.ctx.look_up(partial(external_datasets_read, unknown))
-        return await visible_objects_of(
+        self.outside |= await self.ctx.look_up(partial(lineage.external_datasets_read, unknown))
+        return await visibility.visible_objects_of(
             self.ctx, self.question.metalake, ids=unknown - self.outside.keys(), with_documents=lambda _: self.by_column
         )
 
-    def _named(self, step: _GraphStep, visible_objects: VisibleObjects) -> _GraphStep:
+    def _named(self, step: _GraphStep, visible_objects: visibility.VisibleObjects) -> _GraphStep:
         """Replace a column that was reported by name by its current field id, if it has one."""
         node_id, field_id, name = step.neighbour
-        if field_id == UNKNOWN_FIELD:
+        if field_id == lineage.UNKNOWN_FIELD:
             number = self._fields(node_id, visible_objects).current.get(name)
             if number is not None:
                 return step._replace(neighbour=(node_id, number, ""))
         return step
 
-    def _add(self, steps: Sequence[_GraphStep], visible_objects: VisibleObjects) -> set[GraphPlace]:
+    def _add(self, steps: Sequence[_GraphStep], visible_objects: visibility.VisibleObjects) -> set[GraphPlace]:
         """Add steps. Returns the positions from which the walk continues: visible, directly reached and new."""
         onward: set[GraphPlace] = set()
         for step in steps:
             self.steps.setdefault(step.here, []).append(step)
             seen = step.neighbour[0] in self.outside or visible_objects.get(step.neighbour[0]) is not None
-            is_column = not self.by_column or step.neighbour[1] != EVERY_FIELD
+            is_column = not self.by_column or step.neighbour[1] != lineage.EVERY_FIELD
             if seen and step.is_direct and is_column and step.neighbour not in self.steps:
                 onward.add(step.neighbour)
         for place in onward:
@@ -269,13 +256,13 @@ class _GraphWalk:
         return onward
 
 
-def _table_step(edge: LineageEdgeRow, *, up: bool) -> _GraphStep:
+def _table_step(edge: lineage.LineageEdgeRow, *, up: bool) -> _GraphStep:
     target, source = (edge.target_id, *WHOLE), (edge.source_id, *WHOLE)
     return _GraphStep(target, source, edge, True, "") if up else _GraphStep(source, target, edge, True, "")
 
 
-def _place(node_id: int, field: LineageField) -> GraphPlace:
-    return (node_id, field.id, field.name if field.id == UNKNOWN_FIELD else "")
+def _place(node_id: int, field: lineage.LineageField) -> GraphPlace:
+    return (node_id, field.id, field.name if field.id == lineage.UNKNOWN_FIELD else "")
 
 
 def _queried_place(
@@ -287,9 +274,9 @@ def _queried_place(
         for place in at
         if place[0] == end[0]
         and (
-            end[1] == EVERY_FIELD
-            or (end[1] == place[1] and end[1] != UNKNOWN_FIELD)
-            or (end[1] == UNKNOWN_FIELD and end[2] == (place[2] or names(place)))
+            end[1] == lineage.EVERY_FIELD
+            or (end[1] == place[1] and end[1] != lineage.UNKNOWN_FIELD)
+            or (end[1] == lineage.UNKNOWN_FIELD and end[2] == (place[2] or names(place)))
         )
     ]
 
@@ -297,7 +284,7 @@ def _queried_place(
 class _GraphPicture:
     """The graph for the response: vertices in the order in which they are reached."""
 
-    def __init__(self, walk: _GraphWalk, visible_objects: VisibleObjects) -> None:
+    def __init__(self, walk: _GraphWalk, visible_objects: visibility.VisibleObjects) -> None:
         self.walk = walk
         self.visible_objects = visible_objects
         self.vertices: dict[GraphPlace, LineageVertex] = {}
@@ -363,13 +350,13 @@ class _GraphPicture:
         self.vertices[spot] = vertex
         return vertex
 
-    def _made(self, spot: GraphPlace, outside: ExternalDataset | None) -> LineageVertex:
-        visible_object: VisibleObject | None = self.visible_objects.get(spot[0])
+    def _made(self, spot: GraphPlace, outside: lineage.ExternalDataset | None) -> LineageVertex:
+        visible_object: visibility.VisibleObject | None = self.visible_objects.get(spot[0])
         if outside is None and visible_object is None:
             self.hidden += 1
             return LineageVertex(f"hidden-{self.hidden}", "hidden")
         column = None
-        if self.walk.by_column and spot[1] != EVERY_FIELD:
+        if self.walk.by_column and spot[1] != lineage.EVERY_FIELD:
             column = spot[2] or self.walk._fields(spot[0], self.visible_objects).names.get(spot[1]) or spot[2]
         number = f"{spot[0]}" if column is None else f"{spot[0]}:{spot[1] if spot[1] > 0 else column}"
         if visible_object is None:

@@ -10,15 +10,8 @@ from dataclasses import replace
 from uuid import uuid4
 
 from limnos.access.actions import Action
+from limnos.model import kinds
 from limnos.model.errors import AlreadyExists, BadRequest
-from limnos.model.kinds import (
-    FILESET_PROVIDER,
-    GENERIC_PROVIDER,
-    ICEBERG_PROVIDER,
-    MESSAGING_PROVIDER,
-    MODEL_PROVIDER,
-    SOURCE_PROVIDERS,
-)
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalog_backends import check_backend, check_edited_backend
@@ -37,17 +30,17 @@ from limnos.view.cache_miss import require_fact
 from limnos.view.keys import name_key
 
 PROVIDERS = {
-    ICEBERG_PROVIDER: "RELATIONAL",
-    GENERIC_PROVIDER: "RELATIONAL",
-    FILESET_PROVIDER: "FILE",
-    MODEL_PROVIDER: "ML",
-    MESSAGING_PROVIDER: "STREAM",
-    **SOURCE_PROVIDERS,
+    kinds.ICEBERG_PROVIDER: "RELATIONAL",
+    kinds.GENERIC_PROVIDER: "RELATIONAL",
+    kinds.FILESET_PROVIDER: "FILE",
+    kinds.MODEL_PROVIDER: "ML",
+    kinds.MESSAGING_PROVIDER: "STREAM",
+    **kinds.SOURCE_PROVIDERS,
 }
 """The supported providers, with the catalog type of each."""
 _TYPES = {"FILESET": "FILE", "MODEL": "ML", "MESSAGING": "STREAM"}
 """Gravitino's names of catalog types, where they differ from ours."""
-_BUILT_IN = {"FILE": FILESET_PROVIDER, "ML": MODEL_PROVIDER, "STREAM": MESSAGING_PROVIDER}
+_BUILT_IN = {"FILE": kinds.FILESET_PROVIDER, "ML": kinds.MODEL_PROVIDER, "STREAM": kinds.MESSAGING_PROVIDER}
 """The default provider of a catalog type."""
 _ADDRESSES = ("bootstrap.servers", "jdbc-url", "oauth2-server-uri", "uri")
 """Properties with the address of an external system, to which the server sends a catalog's secrets."""
@@ -141,7 +134,7 @@ async def catalog_test(
         defaults=ctx.services.defaults, metalake=metalake,
     )  # fmt: skip
     check_backend(record.provider, record.properties)
-    if record.provider in SOURCE_PROVIDERS:
+    if record.provider in kinds.SOURCE_PROVIDERS:
         SOURCES.of(ctx.services).check(record.provider, record.properties)
         await SOURCES.of(ctx.services).check_connection(record.provider, record.properties)
     else:
@@ -166,7 +159,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
     record, catalog_id = await ctx.read(RequestScope(metalake, name), read)
     record = replace(record, properties=ctx.services.defaults.storages.keys.opened(record.properties))
     properties = edits.over(record.properties)
-    if record.provider in SOURCE_PROVIDERS:
+    if record.provider in kinds.SOURCE_PROVIDERS:
         _refuse_other_address(record, properties, edits=edits)
         SOURCES.of(ctx.services).check(record.provider, properties)
         await SOURCES.of(ctx.services).check_connection(record.provider, properties)

@@ -22,15 +22,7 @@ from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
 from limnos.names.iceberg import render
 from limnos.names.path import Levels
-from limnos.services.lookup.namespace_objects import (
-    NamespaceObjectCreate,
-    NamespaceObjectDrop,
-    namespace_object_create,
-    namespace_object_drop,
-    namespace_object_exists_error,
-    namespace_object_insert,
-    namespace_object_load,
-)
+from limnos.services.lookup import namespace_objects
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -86,7 +78,7 @@ async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, req
             return _record(request_view, path, request=request, uuid=uuid), catalog_storage_of(request_view)
         except BadRequest:
             if request_view.find(path, Kind.FILESET)[0] is not None:
-                raise namespace_object_exists_error(
+                raise namespace_objects.namespace_object_exists_error(
                     path, Kind.FILESET
                 ) from None  # clients test for existence by creating
             raise
@@ -95,12 +87,12 @@ async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, req
     if not record.external:
         for location in record.locations.values():
             ctx.services.files.make_directory(location, roots=place.roots)
-    return await namespace_object_create(
+    return await namespace_objects.namespace_object_create(
         ctx, scope, path=path, kind=Kind.FILESET, record=lambda _: record, insert=fileset_insert
     )
 
 
-def fileset_insert(tx: Tx, permit: Permit[NamespaceObjectCreate]) -> Node:
+def fileset_insert(tx: Tx, permit: Permit[namespace_objects.NamespaceObjectCreate]) -> Node:
     """Insert the fileset with its locations.
 
     Raises BadRequest if it would share files with another object, ServiceUnavailable while files there are being
@@ -108,7 +100,7 @@ def fileset_insert(tx: Tx, permit: Permit[NamespaceObjectCreate]) -> Node:
     """
     record = cast("FilesetRecord", permit.command.record)
     locations = tuple(dict.fromkeys(record.locations.values()))
-    node = namespace_object_insert(tx, permit)
+    node = namespace_objects.namespace_object_insert(tx, permit)
     kind = LocationKind.EXTERNAL_FILESET if record.external else LocationKind.FILESET
     locations_claim(tx, kind, owner_id=node.id, catalog_id=permit.zone, locations=locations)
     tx.fileset_places.create(node.id, locations, managed=not record.external)
@@ -120,12 +112,12 @@ async def fileset_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> No
 
     Raises NotFound, PermissionDenied, ProtectedObject.
     """
-    await namespace_object_drop(ctx, scope, path=path, kind=Kind.FILESET, delete=fileset_delete)
+    await namespace_objects.namespace_object_drop(ctx, scope, path=path, kind=Kind.FILESET, delete=fileset_delete)
     if not ctx.services.defaults.keep_dropped_ms:
         ctx.services.wake_worker()
 
 
-def fileset_delete(tx: Tx, permit: Permit[NamespaceObjectDrop]) -> None:
+def fileset_delete(tx: Tx, permit: Permit[namespace_objects.NamespaceObjectDrop]) -> None:
     """Drop the fileset. Without a trash, a managed fileset's files are deleted at once."""
     fileset_bury(tx, tx.nodes.confirm(permit.command.node), keep_ms=permit.command.keep_ms)
 
@@ -243,7 +235,7 @@ def fileset_path(
 
     Raises NotFound (the fileset, or no location of that name), PermissionDenied, BadRequest, OutsideRoots.
     """
-    node = namespace_object_load(request_view, path, kind=Kind.FILESET)
+    node = namespace_objects.namespace_object_load(request_view, path, kind=Kind.FILESET)
     record = cast("FilesetRecord", node.record)
     request_view.defaults.location_conflicts.refuse(node.id, what="fileset")
     if sub_path is None:

@@ -21,20 +21,7 @@ from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.names.logical import SEPARATORS_ALLOWED, check_separator
 from limnos.names.parts import Levels, check_part, quote_for_message
-from limnos.services.catalog.nesting_steps import (
-    GOALS,
-    SWITCHES,
-    NestingBegin,
-    NestingEnd,
-    NestingProgress,
-    NestingStep,
-    nesting_batch,
-    nesting_begin,
-    nesting_end,
-    nesting_switch,
-    no_plan,
-    progress_of,
-)
+from limnos.services.catalog import nesting_steps
 from limnos.services.request.catalog_traits import is_nested
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -93,7 +80,7 @@ async def nesting_check(
 
 async def nesting_load(
     ctx: Context, scope: RequestScope, *, after: int = 0, limit: int = SHOWN_MAX
-) -> tuple[NestingProgress, list[PlannedRename]]:
+) -> tuple[nesting_steps.NestingProgress, list[PlannedRename]]:
     """Return the progress of a catalog's migration, and a page of its renames. Raises NotFound if there is none."""
     catalog = await ctx.read(scope, _catalog)
     progress = await _progress(ctx, catalog)
@@ -105,7 +92,7 @@ async def nesting_load(
 
 async def nesting_plan(
     ctx: Context, scope: RequestScope, *, separator: str | None = None, replacement: str = "_", nested: bool = True
-) -> NestingProgress:
+) -> nesting_steps.NestingProgress:
     """Plan the renames of names that contain the separator; replaces an older plan and renames nothing yet.
 
     A long plan has to be continued.
@@ -125,26 +112,28 @@ async def nesting_plan(
     requested = _separator(ctx, separator)
     _check_replacement(replacement, requested)
 
-    def decide(request_view: RequestView) -> Permit[NestingBegin]:
+    def decide(request_view: RequestView) -> Permit[nesting_steps.NestingBegin]:
         step, decision = _step(request_view, "planned")
         flat = not is_nested(request_view.catalog_record)
-        return request_view.permit(NestingBegin(step, requested, replacement, nested and flat), decision)
+        return request_view.permit(nesting_steps.NestingBegin(step, requested, replacement, nested and flat), decision)
 
-    return await ctx.write(scope, decide, nesting_begin)
+    return await ctx.write(scope, decide, nesting_steps.nesting_begin)
 
 
-async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> NestingProgress:
+async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> nesting_steps.NestingProgress:
     """Do the next batch towards a goal: `planned`, `migrated` or `undone`. Call it until the goal is reached.
 
     Raises NotFound without a plan, BadRequest if the goal cannot be reached from the present state.
     """
-    if to not in GOALS:
-        raise BadRequest(f"{quote_for_message(to)} is nothing that names can come to: use one of {', '.join(GOALS)}")
+    if to not in nesting_steps.GOALS:
+        raise BadRequest(
+            f"{quote_for_message(to)} is nothing that names can come to: use one of {', '.join(nesting_steps.GOALS)}"
+        )
     catalog = await ctx.read(scope, _catalog)
     migration = (await _progress(ctx, catalog)).migration
-    switches = migration.state in SWITCHES
+    switches = migration.state in nesting_steps.SWITCHES
 
-    def decide(request_view: RequestView) -> Permit[NestingStep]:
+    def decide(request_view: RequestView) -> Permit[nesting_steps.NestingStep]:
         step, decision = _step(request_view, to)
         return (
             request_view.permit(step, decision, zone=request_view.metalake.id)
@@ -152,33 +141,33 @@ async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> Nes
             else request_view.permit(step, decision)
         )
 
-    return await ctx.write(scope, decide, nesting_switch if switches else nesting_batch)
+    return await ctx.write(scope, decide, nesting_steps.nesting_switch if switches else nesting_steps.nesting_batch)
 
 
 async def nesting_confirm(ctx: Context, scope: RequestScope) -> None:
     """Delete a plan, or the record by which a migration could be undone. Raises NotFound, BadRequest while one runs."""
 
-    def decide(request_view: RequestView) -> Permit[NestingEnd]:
-        command = NestingEnd(_catalog(request_view))
+    def decide(request_view: RequestView) -> Permit[nesting_steps.NestingEnd]:
+        command = nesting_steps.NestingEnd(_catalog(request_view))
         return request_view.permit(command, request_view.require(Action.CATALOG_ALTER, request_view.settled.outer))
 
-    await ctx.write(scope, decide, nesting_end)
+    await ctx.write(scope, decide, nesting_steps.nesting_end)
 
 
-def _step(request_view: RequestView, to: str) -> tuple[NestingStep, Decision]:
+def _step(request_view: RequestView, to: str) -> tuple[nesting_steps.NestingStep, Decision]:
     """Decide on a step, for a caller who may alter the catalog."""
     catalog = _catalog(request_view)
     decision = request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
-    return NestingStep(
+    return nesting_steps.NestingStep(
         catalog, to, request_view.space(Kind.NAMESPACE), request_view.maker_id, request_view.defaults.separator
     ), decision
 
 
-async def _progress(ctx: Context, catalog: Node) -> NestingProgress:
+async def _progress(ctx: Context, catalog: Node) -> nesting_steps.NestingProgress:
     result = await ctx.look_up(lambda: migration_read(catalog.id))
     if result is None:
-        raise no_plan(catalog)
-    return progress_of(*result)
+        raise nesting_steps.no_plan(catalog)
+    return nesting_steps.progress_of(*result)
 
 
 def _separator(ctx: Context, separator: str | None) -> str:

@@ -22,21 +22,13 @@ from limnos.model.storage_locations import LocationKind
 from limnos.names.parts import check_levels
 from limnos.names.path import Levels
 from limnos.services.lookup.definer_rights import LoadTarget, ViewChain, look_up_through
+from limnos.services.request import table_formats
 from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, NamePage, PageRequest, page_of
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import (
-    ICEBERG,
-    format_of,
-    least_levels,
-    other_format_error,
-    refuse_federated,
-    refuse_sourced,
-    require_format,
-)
 from limnos.services.storage.location_claims import (
     location_claim,
     locations_claim,
@@ -89,7 +81,7 @@ class TableMove(msgspec.Struct, frozen=True):
 
 
 def table_find(
-    request_view: RequestView, namespace: Levels, name: str, action: Action, *, required_format: str | None = ICEBERG
+    request_view: RequestView, namespace: Levels, name: str, action: Action, *, required_format: str | None = table_formats.ICEBERG
 ) -> AuthorizedObject[Node]:  # fmt: skip
     """Find a table for a caller who may do the action on it.
 
@@ -109,11 +101,11 @@ def table_find(
     try:
         result = request_view.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
     except NotFound:
-        refuse_federated(request_view)
+        table_formats.refuse_federated(request_view)
         raise
     if required_format is not None and result.entity.format != required_format:
-        refuse_federated(request_view)
-        raise other_format_error((*namespace, name), result.entity.format)
+        table_formats.refuse_federated(request_view)
+        raise table_formats.other_format_error((*namespace, name), result.entity.format)
     return result
 
 
@@ -143,11 +135,11 @@ def table_find_through_views(request_view: RequestView, path: Levels, *, action:
     try:
         node = look_up_through(request_view, thing, through).entity
     except NotFound:
-        refuse_federated(request_view)
+        table_formats.refuse_federated(request_view)
         raise
-    if node.format != ICEBERG:
-        refuse_federated(request_view)
-        raise other_format_error(path, node.format)
+    if node.format != table_formats.ICEBERG:
+        table_formats.refuse_federated(request_view)
+        raise table_formats.other_format_error(path, node.format)
     return node
 
 
@@ -157,10 +149,10 @@ def tables_list(request_view: RequestView, namespace: Levels, page_request: Page
     try:
         result = request_view.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
     except NotFound:
-        refuse_federated(request_view)
+        table_formats.refuse_federated(request_view)
         raise
-    refuse_federated(request_view)
-    if format_of(request_view) != ICEBERG:
+    table_formats.refuse_federated(request_view)
+    if table_formats.format_of(request_view) != table_formats.ICEBERG:
         return EMPTY_PAGE
     return page_of(request_view, Action.TABLE_LIST, kind=Kind.TABLE, chain=result.chain, page_request=page_request)
 
@@ -209,9 +201,9 @@ def new_table_of(request_view: RequestView, namespace: Levels, name: str, action
     try:
         node, chain, decision = request_view.look_up(Kind.NAMESPACE, namespace, action)
     except NotFound:
-        refuse_federated(request_view)
+        table_formats.refuse_federated(request_view)
         raise
-    require_format(request_view, ICEBERG)
+    table_formats.require_format(request_view, table_formats.ICEBERG)
     require_free(request_view, node.id, (*namespace, name), kind=Kind.TABLE)
     permit = request_view.permit(None, decision)
     return NewTable(
@@ -346,12 +338,12 @@ def table_move_of(
     request_view: RequestView, source: Levels, target: Levels, *, required_format: str | None = None
 ) -> Permit[TableMove]:  # fmt: skip
     """Decide on renaming or moving a table. Raises NotFound, AlreadyExists, PermissionDenied, BadRequest."""
-    if min(len(source), len(target)) < least_levels(request_view):
+    if min(len(source), len(target)) < table_formats.least_levels(request_view):
         raise BadRequest("A table lies in a namespace: name at least two levels")
     check_levels(target)
     stays = source[:-1] == target[:-1]
     action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE
-    refuse_sourced(request_view, Kind.TABLE, levels=source, action=action)
+    table_formats.refuse_sourced(request_view, Kind.TABLE, levels=source, action=action)
     _, (other, _) = for_each(
         (source, target), lambda path: request_view.find(path, _TABLE)
     )  # load all missing facts at once

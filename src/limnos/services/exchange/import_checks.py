@@ -12,16 +12,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple, cast
 
 from limnos.formats.exchange.messages import RESTS
+from limnos.model import errors
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import (
-    AlreadyExists,
-    BadRequest,
-    InvalidTable,
-    MissingFile,
-    NotFound,
-    StorageFailed,
-    UnsupportedOperation,
-)
 from limnos.model.kinds import TABLE_FORMATS, Kind
 from limnos.model.proto.limnos.v1 import records_pb2
 from limnos.model.proto.limnos.v1.export_pb2 import Entity, ExportRecord
@@ -54,7 +46,7 @@ from limnos.services.request.table_formats import ICEBERG, LANCE
 from limnos.services.storage.namespace_locations import check_new_location
 
 _REPORTED_ERRORS: Final = (
-    BadRequest, InvalidName, MissingFile, StorageFailed, AlreadyExists, UnsupportedOperation, UnreadableRecord, InvalidTable, NotFound,
+    errors.BadRequest, InvalidName, errors.MissingFile, errors.StorageFailed, errors.AlreadyExists, errors.UnsupportedOperation, UnreadableRecord, errors.InvalidTable, errors.NotFound,
 )  # fmt: skip
 _TYPE_WORDS: Final = {1: "RELATIONAL", 2: "FILE", 3: "STREAM", 4: "ML"}
 KINDS: Final[Mapping[str, Kind]] = {kind.word: kind for kind in RESTS}
@@ -78,7 +70,7 @@ def with_record_number(number: int) -> Iterator[None]:
     try:
         yield
     except _REPORTED_ERRORS as error:
-        raise BadRequest(f"Record {number}: {error.message}") from error
+        raise errors.BadRequest(f"Record {number}: {error.message}") from error
 
 
 async def record_check(
@@ -129,7 +121,7 @@ def _comment(message: Catalog | Namespace | Table) -> str | None:
 def _place(ctx: Context, catalog_id: int, *, catalogs: Mapping[int, CatalogRecord]) -> CatalogStorage:
     record = catalogs.get(catalog_id)
     if record is None:
-        raise BadRequest(f"it lies in catalog {catalog_id}, which no record before it defines")
+        raise errors.BadRequest(f"it lies in catalog {catalog_id}, which no record before it defines")
     return catalog_storage_within(record, "", ctx.services.defaults.allowed, storages=ctx.services.defaults.storages)
 
 
@@ -145,10 +137,10 @@ async def _table(ctx: Context, checked_record: CheckedRecord, *, place: CatalogS
     message, pointer = record.table, record.pointer
     check_part(message.name)
     if not record.HasField("pointer") or not pointer.location:
-        raise BadRequest(f"table {message.name} says nothing of where it lies")
+        raise errors.BadRequest(f"table {message.name} says nothing of where it lies")
     expected = TABLE_FORMATS.get(place.catalog.provider)
     if message.format != expected:
-        raise BadRequest(
+        raise errors.BadRequest(
             f"table {message.name} is of format '{message.format[:20]}', and its catalog holds {expected or 'none'}"
         )
     paths: tuple[str, ...] = ()
@@ -172,7 +164,7 @@ async def _table(ctx: Context, checked_record: CheckedRecord, *, place: CatalogS
 
 def _check_uuid(document: MetadataDocument, uuid: str) -> None:
     if uuid and document.uuid != uuid:
-        raise BadRequest(
+        raise errors.BadRequest(
             f"{document.metadata_location} is the metadata of {document.uuid}, and {uuid} is meant: another table took its place"
         )
 
@@ -184,9 +176,9 @@ async def _entity(
     message: Entity = record.entity
     kind = KINDS.get(message.kind)
     if kind is None:
-        raise BadRequest(f"'{message.kind[:50]}' is no kind of object that this version imports")
+        raise errors.BadRequest(f"'{message.kind[:50]}' is no kind of object that this version imports")
     if message.WhichOneof("rest") != RESTS[kind]:
-        raise BadRequest(f"{kind.word} {message.name} carries no {RESTS[kind]} record")
+        raise errors.BadRequest(f"{kind.word} {message.name} carries no {RESTS[kind]} record")
     check_part(message.name)
     stored = NODE_RECORDS[kind].read(getattr(message, RESTS[kind]).SerializeToString())
     if kind is Kind.VIEW:

@@ -13,13 +13,8 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
+from limnos.services.federation import source_objects
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object, placeholder_find
-from limnos.services.federation.source_objects import (
-    VisibleSourceNames,
-    create_in_source,
-    drop_in_source,
-    visible_names_of_container,
-)
 from limnos.services.federation.sources import ask_source
 from limnos.services.request.browsing import listing_require
 from limnos.services.request.context import Context
@@ -36,17 +31,17 @@ class FederatedSchema(NamedTuple):
     catalog: Node
 
 
-def schemas_visible(request_view: RequestView, parent: Levels = ()) -> VisibleSourceNames:
+def schemas_visible(request_view: RequestView, parent: Levels = ()) -> source_objects.VisibleSourceNames:
     """Decide on listing schemas: those in `parent`, or the top-level ones. Raises PermissionDenied."""
     request_view.require_in_use()
     listing_require(request_view, parent)
     chain = placeholder_find(request_view, Kind.NAMESPACE, path=parent)[1] if parent else request_view.settled.outer
-    return visible_names_of_container(
+    return source_objects.visible_names_of_container(
         request_view, parent, chain=chain, kind=Kind.NAMESPACE, action=Action.NAMESPACE_LIST
     )
 
 
-async def schemas_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
+async def schemas_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> list[str]:
     """Return the schemas that the source has and the caller sees."""
     return seen.of(
         await ask_source(
@@ -73,7 +68,7 @@ async def schema_create(
 
     Raises AlreadyExists, NotFound (the parent), PermissionDenied, UnsupportedOperation.
     """
-    origin, node = await create_in_source(
+    origin, node = await source_objects.create_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_CREATE, of=with_schemas,
         question=lambda namespaces: namespaces.schema_create(path, comment=comment, properties=properties),
     )  # fmt: skip
@@ -107,7 +102,7 @@ async def schema_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> Non
 
     Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied.
     """
-    await drop_in_source(
+    await source_objects.drop_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_DROP, of=with_schemas,
         question=lambda namespaces: namespaces.schema_drop(path),
     )  # fmt: skip

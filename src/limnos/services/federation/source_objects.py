@@ -19,15 +19,7 @@ from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.records import NodeRecord
 from limnos.names.path import Levels, check_gravitino_name
-from limnos.services.federation.placeholder_nodes import (
-    PlaceholderCreate,
-    SourceLookup,
-    find_source_object,
-    placeholder_find,
-    placeholder_permit,
-    placeholder_submit,
-    submit_source_change,
-)
+from limnos.services.federation import placeholder_nodes
 from limnos.services.federation.sources import CatalogSource, ask_source, catalog_source_of
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, list_all_names, page_of
@@ -73,7 +65,7 @@ def namespace_objects_visible(
 ) -> VisibleSourceNames:
     """Decide on listing a schema's objects of a kind. Raises PermissionDenied."""
     request_view.require_in_use()
-    chain = placeholder_find(request_view, Kind.NAMESPACE, path=schema)[1]
+    chain = placeholder_nodes.placeholder_find(request_view, Kind.NAMESPACE, path=schema)[1]
     request_view.require(action, chain)
     return visible_names_of_container(request_view, schema, chain=chain, kind=kind, action=action)
 
@@ -81,7 +73,9 @@ def namespace_objects_visible(
 def parent_chain(request_view: RequestView, path: Levels) -> SecurableChain:
     """Return the chain of an object's parent, with absent links for missing placeholder nodes."""
     return (
-        placeholder_find(request_view, Kind.NAMESPACE, path=path[:-1])[1] if path[:-1] else request_view.settled.outer
+        placeholder_nodes.placeholder_find(request_view, Kind.NAMESPACE, path=path[:-1])[1]
+        if path[:-1]
+        else request_view.settled.outer
     )
 
 
@@ -113,16 +107,16 @@ async def create_in_source(
     """
     check_gravitino_name(path[-1], kind="SCHEMA" if kind is Kind.NAMESPACE else kind.word.upper())
 
-    def decide(request_view: RequestView) -> tuple[CatalogSource, Permit[PlaceholderCreate]]:
+    def decide(request_view: RequestView) -> tuple[CatalogSource, Permit[placeholder_nodes.PlaceholderCreate]]:
         request_view.require_in_use()
         decision = request_view.require(action, parent_chain(request_view, path))
-        return catalog_source_of(request_view), placeholder_permit(
+        return catalog_source_of(request_view), placeholder_nodes.placeholder_permit(
             request_view, kind, path=path, decision=decision, record=record
         )
 
     origin, permit = await ctx.read(scope, decide)
     await ask_source(ctx, origin, of=of, question=question, changes=True)
-    return origin, await placeholder_submit(ctx, permit)
+    return origin, await placeholder_nodes.placeholder_submit(ctx, permit)
 
 
 async def drop_in_source(
@@ -136,7 +130,7 @@ async def drop_in_source(
     source_lookup, permit = await ctx.read(
         scope,
         lambda request_view: placeholder_drop_permit(
-            request_view, find_source_object(request_view, kind, path=path, action=action)
+            request_view, placeholder_nodes.find_source_object(request_view, kind, path=path, action=action)
         ),
     )
     await refuse_protected(ctx, source_lookup)
@@ -144,7 +138,7 @@ async def drop_in_source(
     await placeholder_drop(ctx, permit)
 
 
-async def refuse_protected(ctx: Context, source_lookup: SourceLookup) -> None:
+async def refuse_protected(ctx: Context, source_lookup: placeholder_nodes.SourceLookup) -> None:
     """Refuse to drop an object that is protected, or lies below a protected one. Raises ProtectedObject."""
     protection = await ctx.look_up(lambda: protection_read(source_lookup.nearest))
     if protection is not None and (
@@ -157,8 +151,8 @@ async def refuse_protected(ctx: Context, source_lookup: SourceLookup) -> None:
 
 
 def placeholder_drop_permit(
-    request_view: RequestView, source_lookup: SourceLookup
-) -> tuple[SourceLookup, Permit[Node] | None]:
+    request_view: RequestView, source_lookup: placeholder_nodes.SourceLookup
+) -> tuple[placeholder_nodes.SourceLookup, Permit[Node] | None]:
     """Return the permit to drop the placeholder node of an object that the source will drop; None if it has no node."""
     if source_lookup.node is None or source_lookup.refusal is not None:
         return source_lookup, None
@@ -171,7 +165,7 @@ async def placeholder_drop(ctx: Context, permit: Permit[Node] | None) -> None:
     Missing nodes and lost rights are no errors.
     """
     if permit is not None:
-        await submit_source_change(ctx, permit, mutation=_drop)
+        await placeholder_nodes.submit_source_change(ctx, permit, mutation=_drop)
 
 
 def _drop(tx: Tx, permit: Permit[Node]) -> None:

@@ -14,14 +14,9 @@ from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels, check_gravitino_name
+from limnos.services.federation import source_objects
 from limnos.services.federation.moves import decide_placeholder_move, placeholder_follow
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
-from limnos.services.federation.source_objects import (
-    VisibleSourceNames,
-    create_in_source,
-    drop_in_source,
-    namespace_objects_visible,
-)
 from limnos.services.federation.sources import ask_source
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -37,12 +32,12 @@ class FederatedTable(NamedTuple):
     catalog: Node
 
 
-def tables_visible(request_view: RequestView, schema: Levels) -> VisibleSourceNames:
+def tables_visible(request_view: RequestView, schema: Levels) -> source_objects.VisibleSourceNames:
     """Decide on listing the tables of a schema. Raises PermissionDenied."""
-    return namespace_objects_visible(request_view, schema, kind=Kind.TABLE, action=Action.TABLE_LIST)
+    return source_objects.namespace_objects_visible(request_view, schema, kind=Kind.TABLE, action=Action.TABLE_LIST)
 
 
-async def tables_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
+async def tables_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> list[str]:
     """Return the tables that the source has in a schema and the caller sees. Raises NotFound for the schema."""
     return seen.of(
         await ask_source(ctx, seen.origin, of=with_tables, question=lambda catalog: catalog.table_names(seen.path))
@@ -66,7 +61,7 @@ async def table_create(
     Raises AlreadyExists, NotFound (the schema), BadRequest, UnsupportedOperation, PermissionDenied.
     """
     schema, name = path[:-1], path[-1]
-    origin, node = await create_in_source(
+    origin, node = await source_objects.create_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_CREATE, of=with_tables,
         question=lambda catalog: catalog.table_create(schema, name, definition=definition),
     )  # fmt: skip
@@ -122,7 +117,7 @@ async def table_drop(ctx: Context, scope: RequestScope, *, path: Levels, purge: 
 
     Raises NotFound, ProtectedObject, UnsupportedOperation, PermissionDenied.
     """
-    await drop_in_source(
+    await source_objects.drop_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_DROP, of=with_tables,
         question=lambda catalog: catalog.table_drop(path[:-1], path[-1], purge=purge),
     )  # fmt: skip

@@ -16,6 +16,7 @@ from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.records import TopicRecord
 from limnos.names.path import Levels
+from limnos.services.federation import source_objects
 from limnos.services.federation.placeholder_nodes import (
     PlaceholderCreate,
     SourceLookup,
@@ -23,12 +24,6 @@ from limnos.services.federation.placeholder_nodes import (
     placeholder_insert_current,
     placeholder_permit,
     submit_source_change,
-)
-from limnos.services.federation.source_objects import (
-    VisibleSourceNames,
-    create_in_source,
-    drop_in_source,
-    namespace_objects_visible,
 )
 from limnos.services.federation.sources import ask_source
 from limnos.services.request.context import Context
@@ -52,12 +47,12 @@ class FederatedTopic(NamedTuple):
         return None if self.node is None else cast("TopicRecord", self.node.record).comment
 
 
-def topics_visible(request_view: RequestView, schema: Levels) -> VisibleSourceNames:
+def topics_visible(request_view: RequestView, schema: Levels) -> source_objects.VisibleSourceNames:
     """Decide on listing the topics of a schema. Raises PermissionDenied."""
-    return namespace_objects_visible(request_view, schema, kind=Kind.TOPIC, action=Action.TOPIC_LIST)
+    return source_objects.namespace_objects_visible(request_view, schema, kind=Kind.TOPIC, action=Action.TOPIC_LIST)
 
 
-async def topics_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
+async def topics_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> list[str]:
     """Return the topics that the source has in a schema and the caller sees. Raises NotFound for the schema."""
     return seen.of(
         await ask_source(ctx, seen.origin, of=with_topics, question=lambda catalog: catalog.topic_names(seen.path[0]))
@@ -81,7 +76,7 @@ async def topic_create(
     Raises AlreadyExists, NotFound (the schema), BadRequest, UnsupportedOperation, PermissionDenied.
     """
     schema, name = path
-    origin, node = await create_in_source(
+    origin, node = await source_objects.create_in_source(
         ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_CREATE, of=with_topics,
         question=lambda catalog: catalog.topic_create(schema, name, properties=properties), record=TopicRecord(comment, {}),
     )  # fmt: skip
@@ -130,7 +125,7 @@ async def topic_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None
     Raises NotFound, ProtectedObject, UnsupportedOperation, PermissionDenied.
     """
     schema, name = path
-    await drop_in_source(
+    await source_objects.drop_in_source(
         ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_DROP, of=with_topics,
         question=lambda catalog: catalog.topic_drop(schema, name),
     )  # fmt: skip

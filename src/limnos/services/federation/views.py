@@ -14,14 +14,9 @@ from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
+from limnos.services.federation import source_objects
 from limnos.services.federation.moves import decide_placeholder_move, placeholder_follow
 from limnos.services.federation.placeholder_nodes import SourceLookup, check_existence_probe, find_source_object
-from limnos.services.federation.source_objects import (
-    VisibleSourceNames,
-    create_in_source,
-    drop_in_source,
-    namespace_objects_visible,
-)
 from limnos.services.federation.sources import ask_source
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -37,12 +32,12 @@ class FederatedView(NamedTuple):
     catalog: Node
 
 
-def views_visible(request_view: RequestView, schema: Levels) -> VisibleSourceNames:
+def views_visible(request_view: RequestView, schema: Levels) -> source_objects.VisibleSourceNames:
     """Decide on listing the views of a schema. Raises PermissionDenied."""
-    return namespace_objects_visible(request_view, schema, kind=Kind.VIEW, action=Action.VIEW_LIST)
+    return source_objects.namespace_objects_visible(request_view, schema, kind=Kind.VIEW, action=Action.VIEW_LIST)
 
 
-async def views_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
+async def views_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> list[str]:
     """Return the views that the source has in a schema and the caller sees. Raises NotFound for the schema."""
     return seen.of(
         await ask_source(ctx, seen.origin, of=with_views, question=lambda catalog: catalog.view_names(seen.path))
@@ -75,7 +70,7 @@ async def view_create(
     Raises AlreadyExists, NotFound (the schema), BadRequest, UnsupportedOperation, PermissionDenied.
     """
     schema, name = path[:-1], path[-1]
-    origin, node = await create_in_source(
+    origin, node = await source_objects.create_in_source(
         ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_CREATE, of=with_views,
         question=lambda catalog: catalog.view_create(schema, name, definition=definition),
     )  # fmt: skip
@@ -121,7 +116,7 @@ async def view_rename(ctx: Context, scope: RequestScope, *, path: Levels, target
 
 async def view_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     """Drop a view in the source, and its placeholder node. Raises NotFound, ProtectedObject, PermissionDenied."""
-    await drop_in_source(
+    await source_objects.drop_in_source(
         ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_DROP, of=with_views,
         question=lambda catalog: catalog.view_drop(path[:-1], path[-1]),
     )  # fmt: skip

@@ -20,13 +20,7 @@ from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.records import TagRecord
 from limnos.services.federation.placeholder_nodes import with_placeholders
-from limnos.services.governance.attachments import (
-    NAMES_MAX,
-    already_attached_error,
-    attachment_point_require,
-    names_on,
-    visible_ids_of,
-)
+from limnos.services.governance import attachments
 from limnos.services.lookup.securables import AttachmentTarget
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
@@ -97,13 +91,13 @@ async def pairs_associate(
         request_view.require_in_metalake_use()
         results = for_each(tuple(by_name), lambda name: request_view.look_up(Kind.TAG, (name,), Action.TAG_APPLY))
         tags = tuple(TagPairs(each.entity, *by_name[name]) for name, each in zip(by_name, results, strict=True))
-        place = attachment_point_require(
+        place = attachments.attachment_point_require(
             request_view, on, kind=Kind.TAG
         )  # after the tags: a caller who may not apply one learns nothing of the object
         here = request_view.require(Action.METADATA_LOAD, place.chain)
         for tag in tags:
             _check_allowed(tag)
-        visible_ids = visible_ids_of(request_view, place, kind=Kind.TAG, named=[tag.tag for tag in tags])
+        visible_ids = attachments.visible_ids_of(request_view, place, kind=Kind.TAG, named=[tag.tag for tag in tags])
         command = TagPairsChange(place.node, place.field_id, tags, visible_ids)
         return request_view.permit(command, *(each.decision for each in results), here, zone=request_view.metalake.id)
 
@@ -115,9 +109,9 @@ def _by_name(
 ) -> dict[str, tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
     """Group the requested values by tag, each pair once. Raises BadRequest."""
     added, removed = dict.fromkeys(adds), dict.fromkeys(removes)
-    if len(added) + len(removed) > NAMES_MAX:
+    if len(added) + len(removed) > attachments.NAMES_MAX:
         raise BadRequest(
-            f"{len(added) + len(removed)} tags in one request are more than the {NAMES_MAX} that are taken"
+            f"{len(added) + len(removed)} tags in one request are more than the {attachments.NAMES_MAX} that are taken"
         )
     both = next(iter(added.keys() & removed.keys()), None)
     if both is not None:
@@ -154,7 +148,7 @@ def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:
         before = rows.values(tag_id, target.id, field_id=field_id)
         after = apply_pairs(before, adds=tag.adds, removes=tag.removes)
         if after is None and None in tag.adds:
-            raise already_attached_error(
+            raise attachments.already_attached_error(
                 tag.tag, target, field_id=field_id, how=" with values: remove these, or add one"
             )
         if after == before:
@@ -167,7 +161,7 @@ def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:
         is_new = rows.attach(tag_id, target.id, field_id=field_id)
         if after != (before or ()):
             rows.set_values(tag_id, target.id, values=after, field_id=field_id, is_change_written=is_new)
-    return names_on(tx, target, kind=Kind.TAG, field_id=field_id, visible_ids=command.visible_ids)
+    return attachments.names_on(tx, target, kind=Kind.TAG, field_id=field_id, visible_ids=command.visible_ids)
 
 
 def apply_pairs(

@@ -29,28 +29,12 @@ from limnos.model.records import CatalogRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find
+from limnos.services.iceberg import dataset_fence, tables
 from limnos.services.iceberg.added_files import CommitFiles, check_added_files
 from limnos.services.iceberg.commit_values import CommitChange, CommitEffects, CommitGuards, CommitState
-from limnos.services.iceberg.dataset_fence import (
-    DatasetGuard,
-    LockProof,
-    LockRequirement,
-    check_dataset_commit,
-    dataset_guard_of,
-    lock_require,
-)
 from limnos.services.iceberg.orphan_fence import fence_check, fence_require
 from limnos.services.iceberg.rewrite_commits import rewrite_check, rewrite_count, rewrite_require
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots, removes_snapshots
-from limnos.services.iceberg.tables import (
-    NewMetadata,
-    add_metadata_scheme,
-    document_of,
-    new_data_paths,
-    new_metadata_of,
-    new_table_read,
-    table_make,
-)
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
@@ -83,7 +67,7 @@ class TableCommit(msgspec.Struct, frozen=True):
     relocates: bool
     removed: frozenset[int] = frozenset()
     """The ids of the snapshots that it removes."""
-    lock: LockRequirement | None = None
+    lock: dataset_fence.LockRequirement | None = None
     """The lock of the SQL++ statement that commits, if one does."""
     data_paths: tuple[str, ...] = ()
     """Locations outside the table's own to which it sends writers from now on."""
@@ -106,7 +90,7 @@ class CommitBase(NamedTuple):
     table: Node
     document: MetadataDocument
     place: CatalogStorage
-    guard: DatasetGuard | None = None
+    guard: dataset_fence.DatasetGuard | None = None
     token_id: int | None = None
 
 
@@ -117,7 +101,7 @@ class TableCommitRequest(NamedTuple):
     scope: RequestScope
     look: Callable[[RequestView], CommitBase]
     change: CommitChange
-    proof: LockProof | None = None
+    proof: dataset_fence.LockProof | None = None
 
     async def base(self) -> CommitBase:
         """Read the present state. Raises NotFound, PermissionDenied."""
@@ -133,7 +117,7 @@ class CommitResult(NamedTuple):
 
 async def table_commit(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, requirements: list[object], updates: list[object],
-    raw: bytes | None = None, proof: LockProof | None = None, version: int | None = None,
+    raw: bytes | None = None, proof: dataset_fence.LockProof | None = None, version: int | None = None,
 ) -> tuple[MetadataDocument, CatalogRecord]:  # fmt: skip
     """Commit updates to a table, or create the table of a staged create.
 
@@ -164,7 +148,9 @@ async def table_commit(
 
     def look(request_view: RequestView) -> CommitBase:
         node, chain, decision = table_find(request_view, namespace, name, request_view.commit_action)
-        guard, more = dataset_guard_of(request_view, node, chain=chain, path=(*namespace, name), proof=proof)
+        guard, more = dataset_fence.dataset_guard_of(
+            request_view, node, chain=chain, path=(*namespace, name), proof=proof
+        )
         document = request_view.document(node.id)
         if version is not None and document.version != version:
             raise CommitConflict("Another commit came first: read the table again")
@@ -229,14 +215,16 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
         )
         if built is None:
             return CommitResult(base.document, None)
-        old, whole = built[0], await add_metadata_scheme(request.ctx.services.offloader, built[1])
+        old, whole = built[0], await tables.add_metadata_scheme(request.ctx.services.offloader, built[1])
         new = whole.metadata
-        lock = check_dataset_commit(base.guard, request.proof, before=old, after=new)
-        document, data = document_of(whole, previous=base.document, node_id=base.table.id, place=base.place, before=old)
+        lock = dataset_fence.check_dataset_commit(base.guard, request.proof, before=old, after=new)
+        document, data = tables.document_of(
+            whole, previous=base.document, node_id=base.table.id, place=base.place, before=old
+        )
         guards = await commit_guards(
             request.ctx, [request.change], before=base.document, after=document, place=base.place
         )
-        paths = new_data_paths(new, before=old, place=base.place)
+        paths = tables.new_data_paths(new, before=old, place=base.place)
         news = CommitEffects(guards, paths, whole.body is None and iceberg_metadata.keeps_words(old, new))
         if await _swap(request, base, document=document, data=data, brought=news, lock=lock):
             if whole.body is None:
@@ -267,7 +255,7 @@ def commit_state_of(recent: RecentMetadata, document: MetadataDocument, change: 
 
 async def change_apply(
     services: NodeServices, change: CommitChange, commit_state: CommitState
-) -> tuple[Json, NewMetadata] | None:
+) -> tuple[Json, tables.NewMetadata] | None:
     """Build the new metadata; None if nothing changes. Large changes run as offloaded work, which can be cancelled.
 
     Also returns the metadata it was built on, or an outline of that from offloaded work.
@@ -282,21 +270,21 @@ async def change_apply(
             previous_location=commit_state.file,
             ahead_ms=ahead_ms,
         )
-        return None if new is base else (base, NewMetadata(new))
+        return None if new is base else (base, tables.NewMetadata(new))
     raw = change.raw or msgspec.json.encode({"requirements": change.requirements, "updates": change.updates})
     terms = msgspec.json.encode(CommitTerms(commit_state.uuid, now_ms, commit_state.file, ahead_ms))
     parts = await services.offloader.do("iceberg-commit", commit_state.body, raw, terms)
-    return (msgspec.json.decode(parts[0]), new_metadata_of(parts[1:])) if parts else None
+    return (msgspec.json.decode(parts[0]), tables.new_metadata_of(parts[1:])) if parts else None
 
 
-async def change_create(services: NodeServices, change: CommitChange) -> NewMetadata:
+async def change_create(services: NodeServices, change: CommitChange) -> tables.NewMetadata:
     """Build the metadata of a table that a commit creates, from the commit's updates alone."""
     now_ms, ahead_ms = services.store.time.now_ms(), services.defaults.clock_ahead_ms
     if change.raw is None:
-        return NewMetadata(
+        return tables.NewMetadata(
             iceberg_updates.apply(None, change.updates, now_ms=now_ms, previous_location=None, ahead_ms=ahead_ms)
         )
-    return new_metadata_of(
+    return tables.new_metadata_of(
         await services.offloader.do("iceberg-commit-create", change.raw, b"%d %d" % (now_ms, ahead_ms))
     )
 
@@ -308,7 +296,7 @@ async def _swap(
     document: MetadataDocument,
     data: bytes,
     brought: CommitEffects,
-    lock: LockRequirement | None,
+    lock: dataset_fence.LockRequirement | None,
 ) -> bool:
     """Write the file, then swap the document.
 
@@ -359,7 +347,7 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     Returns the zone's revision of the swap. Raises StalePermit if the table moved or the race is lost.
     """
     command = permit.command
-    lock_require(tx, command.lock)
+    dataset_fence.lock_require(tx, command.lock)
     if command.token_id is not None:
         rewrite_require(tx, table_id=command.table.id, token_id=command.token_id)
     if command.relocates or command.data_paths:
@@ -410,10 +398,10 @@ async def _commit_create(
 ) -> tuple[MetadataDocument, CatalogRecord]:  # fmt: skip
     """Create the table of a staged create from the commit's updates. Raises CommitConflict if the table exists."""
     try:
-        draft, change = await new_table_read(ctx, scope, namespace, name), CommitChange([], updates, raw)
+        draft, change = await tables.new_table_read(ctx, scope, namespace, name), CommitChange([], updates, raw)
         await check_added_files(ctx, [commit_files_of(change, document=None, place=draft.place)])
         whole = await change_create(ctx.services, change)
-        return await table_make(ctx, scope, namespace=namespace, name=name, whole=whole, draft=draft)
+        return await tables.table_make(ctx, scope, namespace=namespace, name=name, whole=whole, draft=draft)
     except AlreadyExists as error:
         if error.kind == "table":
             raise CommitConflict("Requirement failed: table already exists") from error

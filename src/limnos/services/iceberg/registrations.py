@@ -23,16 +23,9 @@ from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
 from limnos.names.path import Levels
 from limnos.services.catalog.tables import TableCreate, new_table_of, table_find
+from limnos.services.iceberg import tables
 from limnos.services.iceberg.dataset_fence import DatasetGuard, check_dataset_commit, dataset_guard_of
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
-from limnos.services.iceberg.tables import (
-    NewMetadata,
-    add_metadata_scheme,
-    insert_table,
-    latest_time,
-    new_data_paths,
-    new_metadata_of,
-)
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
@@ -74,7 +67,7 @@ async def table_register(
 
     place, replaced, guard = await ctx.read(scope, look)
     document, metadata = await table_read_registered(ctx, place, metadata_location=metadata_location)
-    paths = new_data_paths(metadata, before=None, place=place)
+    paths = tables.new_data_paths(metadata, before=None, place=place)
     if replaced is not None:
         document = msgspec.structs.replace(document, node_id=replaced.node_id, version=replaced.version + 1)
         if guard is not None:
@@ -96,7 +89,7 @@ async def table_register(
         return request_view.permit(TableReplace(node, after, current.version, removed, paths), decision)
 
     if replaced is None:
-        return await insert_table(ctx, scope, decide=decide, path=(*namespace, name)), place.catalog
+        return await tables.insert_table(ctx, scope, decide=decide, path=(*namespace, name)), place.catalog
     return await ctx.write(scope, decide_again, table_replace), place.catalog
 
 
@@ -106,7 +99,7 @@ async def table_read_registered(
     """Read an existing metadata file as the document of a new table. Raises OutsideRoots, BadRequest, MissingFile."""
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
-    whole = await add_metadata_scheme(ctx.services.offloader, await _registrable_table(ctx, data))
+    whole = await tables.add_metadata_scheme(ctx.services.offloader, await _registrable_table(ctx, data))
     metadata = whole.metadata
     document = MetadataDocument(
         node_id=0, version=1, uuid=cast("str", metadata["table-uuid"]),
@@ -117,16 +110,16 @@ async def table_read_registered(
     return document, metadata
 
 
-async def _registrable_table(ctx: Context, data: bytes) -> NewMetadata:
+async def _registrable_table(ctx: Context, data: bytes) -> tables.NewMetadata:
     """Check a metadata file, and add a uuid if it has none."""
-    uuid, latest_ms = new_uuid(time.time_ns() // 1_000_000), latest_time(ctx)
+    uuid, latest_ms = new_uuid(time.time_ns() // 1_000_000), tables.latest_time(ctx)
     if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
-        return new_metadata_of(
+        return tables.new_metadata_of(
             await ctx.services.offloader.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms))
         )
     metadata = iceberg_metadata.decode(data)
     iceberg_metadata.check_registrable(metadata, latest_ms=latest_ms)
-    return NewMetadata(iceberg_metadata.with_uuid(metadata, uuid))
+    return tables.NewMetadata(iceberg_metadata.with_uuid(metadata, uuid))
 
 
 def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:

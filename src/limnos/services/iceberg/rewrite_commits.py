@@ -15,14 +15,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from limnos.files import place_key
-from limnos.formats.maintenance.rewrites import (
-    CheckedManifest,
-    ManifestEntry,
-    RewriteFigures,
-    RewriteTerms,
-    carried_summary,
-    rewrite_request,
-)
+from limnos.formats.maintenance import rewrites
 from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
@@ -58,7 +51,7 @@ class CheckedRewrite(NamedTuple):
 
     requirements: list[object]
     updates: list[object]
-    figures: RewriteFigures | None
+    figures: rewrites.RewriteFigures | None
 
 
 async def rewrite_check(
@@ -86,7 +79,7 @@ async def rewrite_check(
         requirements, updates = await asyncio.to_thread(_parts_of, change.raw)
     try:
         metadata = metadata_of(document.body)
-        requested = rewrite_request(updates, metadata)
+        requested = rewrites.rewrite_request(updates, metadata)
         files = files_of(ctx, document, place=place, bytes_max=BYTES_MAX)
         figures = None
         if requested.snapshot is not None:
@@ -97,7 +90,7 @@ async def rewrite_check(
         REWRITES["refused",] += 1
         log.warning("a rewrite was refused", table=document.node_id, operation=lease.operation_id, error=error.message)
         raise
-    summary = carried_summary(metadata, lease.operation_id)
+    summary = rewrites.carried_summary(metadata, lease.operation_id)
     return CheckedRewrite(requirements, [_with_summary(each, summary) for each in updates], figures)
 
 
@@ -127,7 +120,7 @@ def _check_place(path: str, *, location: str) -> None:
 
 async def _check_snapshot(
     ctx: Context, files: ManifestReader, *, snapshot: Mapping[str, object], metadata: TableMetadata
-) -> RewriteFigures:
+) -> rewrites.RewriteFigures:
     """Compare the files of a new snapshot with those of the table's head."""
     current = metadata.current
     if current is None or current.manifest_list is None:
@@ -139,7 +132,7 @@ async def _check_snapshot(
     paths = list(dict.fromkeys([*before, *after]))
     both = before.keys() & after.keys()
     paths.sort(key=lambda path: path in both and not before[path].has_deletes)
-    checked: list[CheckedManifest] = []
+    checked: list[rewrites.CheckedManifest] = []
     data: list[bytes] = []
     left = BYTES_MAX
     for path in paths:
@@ -152,17 +145,17 @@ async def _check_snapshot(
         if left < 0:
             break  # manifests of data files that stay: read to notice a file that is there twice
         about = after[path] if path in after else before[path]
-        checked.append(CheckedManifest(path in before, path in after, about.sequence))
+        checked.append(rewrites.CheckedManifest(path in before, path in after, about.sequence))
         data.append(piece)
     least = min([each.least for each in after.values() if not each.has_deletes], default=0)
-    terms = msgspec.json.encode(RewriteTerms(checked, least))
+    terms = msgspec.json.encode(rewrites.RewriteTerms(checked, least))
     (text,) = await ctx.services.offloader.do("maintenance-rewrite", terms, *data)
-    return msgspec.json.decode(text, type=RewriteFigures)
+    return msgspec.json.decode(text, type=rewrites.RewriteFigures)
 
 
-async def _entries(ctx: Context, files: ManifestReader, *, location: str) -> dict[str, ManifestEntry]:
+async def _entries(ctx: Context, files: ManifestReader, *, location: str) -> dict[str, rewrites.ManifestEntry]:
     (text,) = await ctx.services.offloader.do("maintenance-manifest-entries", await files.read(location))
-    return {each.path: each for each in msgspec.json.decode(text, type=list[ManifestEntry])}
+    return {each.path: each for each in msgspec.json.decode(text, type=list[rewrites.ManifestEntry])}
 
 
 def rewrite_require(tx: Tx, *, table_id: int, token_id: int | None) -> None:
@@ -174,7 +167,7 @@ def rewrite_require(tx: Tx, *, table_id: int, token_id: int | None) -> None:
         raise PermissionDenied(LEASE_OVER)
 
 
-def rewrite_count(figures: RewriteFigures | None) -> None:
+def rewrite_count(figures: rewrites.RewriteFigures | None) -> None:
     """Count a successful commit."""
     REWRITES["committed",] += 1
     if figures is not None:

@@ -16,15 +16,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.scans.request import ScanScope
-from limnos.model.errors import (
-    BadRequest,
-    CommitConflict,
-    LimnosError,
-    NotFound,
-    PermissionDenied,
-    ServiceUnavailable,
-    UnsupportedOperation,
-)
+from limnos.model import errors
 from limnos.model.permits import upkeep_permit
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.scans import ScanTarget
@@ -82,7 +74,7 @@ def pins_check(tx: Tx, table_id: int, *, removed: frozenset[int]) -> None:
     for holder in tx.snapshot_pins.holders(table_id):
         needed = holder.snapshots & removed
         if needed:
-            raise CommitConflict(f"Cannot remove snapshot {min(needed)}: {_pin_reason(holder)}")
+            raise errors.CommitConflict(f"Cannot remove snapshot {min(needed)}: {_pin_reason(holder)}")
 
 
 def _pin_reason(holder: PinHolder) -> str:
@@ -139,7 +131,7 @@ async def _resolve_pins(ctx: Context, metalake: str, *, options: Sequence[_PinOp
         def find(request_view: RequestView, levels: tuple[str, ...] = levels) -> int:
             return table_find(request_view, levels[:-1], levels[-1], Action.TABLE_LOAD)[0].id
 
-        with suppress(NotFound, PermissionDenied, BadRequest, UnsupportedOperation):
+        with suppress(errors.NotFound, errors.PermissionDenied, errors.BadRequest, errors.UnsupportedOperation):
             results.setdefault(await ctx.read(RequestScope(metalake, each.table[0]), find), []).extend(snapshots)
     return results
 
@@ -224,11 +216,11 @@ async def _pin(ctx: Context, scanned: ScanTarget, *, name: str, snapshots: tuple
 
     try:
         exists = await ctx.services.store.submit(_PERMIT, mutation)
-    except LimnosError as error:
+    except errors.LimnosError as error:
         log.warning("a plan's snapshot is not pinned", node_id=scanned.document.node_id, error=error.message)
         return
     if not exists:
-        raise ServiceUnavailable("A snapshot that the scan reads has been removed meanwhile: plan it again")
+        raise errors.ServiceUnavailable("A snapshot that the scan reads has been removed meanwhile: plan it again")
 
 
 def has_snapshots(tx: Tx, scanned: ScanTarget, *, snapshots: Sequence[int]) -> bool:

@@ -28,15 +28,7 @@ from limnos.services.lance.versions import latest_version, manifests_for, versio
 from limnos.services.lance.workers import answer_question, worker_task_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.sources.lance.questions import (
-    BranchDrop,
-    BranchMake,
-    LanceQuestion,
-    TableReferences,
-    TagDrop,
-    TagPut,
-    TagReference,
-)
+from limnos.sources.lance import questions
 from limnos.store.tx import Tx
 
 
@@ -54,13 +46,13 @@ class ReferenceTarget(msgspec.Struct, frozen=True):
     branch: str = ""
 
 
-async def references_list(ctx: Context, scope: RequestScope, *, levels: Levels) -> TableReferences:
+async def references_list(ctx: Context, scope: RequestScope, *, levels: Levels) -> questions.TableReferences:
     """List a table's tags and branches. Raises NotFound, PermissionDenied, InvalidTable."""
     table = await find_readable_table(ctx, scope, levels=levels)
     return await references_of(ctx, table)
 
 
-async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> TagReference:
+async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> questions.TagReference:
     """Return the version of a tag. Raises NotFound, PermissionDenied."""
     reference = (await references_list(ctx, scope, levels=levels)).tags.get(name)
     if reference is None:
@@ -77,7 +69,7 @@ async def tag_put(
     """
     table = await _to_change(ctx, scope, levels=levels)
     target = await _resolve_target(ctx, table, target=target)
-    question = TagPut(
+    question = questions.TagPut(
         "", {}, name=name, at_version=target.version, at_branch=target.branch or None, replaces=replaces
     )  # fmt: skip
     await _change_and_announce(ctx, scope, levels=levels, table=table, question=question)
@@ -86,7 +78,7 @@ async def tag_put(
 async def tag_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> None:
     """Delete a tag. Raises NotFound, PermissionDenied."""
     table = await _to_change(ctx, scope, levels=levels)
-    await _change_and_announce(ctx, scope, levels=levels, table=table, question=TagDrop("", {}, name=name))
+    await _change_and_announce(ctx, scope, levels=levels, table=table, question=questions.TagDrop("", {}, name=name))
 
 
 async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget) -> None:
@@ -95,7 +87,7 @@ async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name
         raise BadRequest("The main branch is there always: give a new one a name of its own")
     table = await _to_change(ctx, scope, levels=levels)
     target = await _resolve_target(ctx, table, target=target)
-    question = BranchMake(
+    question = questions.BranchMake(
         "", {}, name=name, from_version=target.version, from_branch=target.branch or None
     )  # fmt: skip
     if not table.record.managed:
@@ -107,7 +99,7 @@ async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name
         try:
             look = await _change(ctx, scope, levels=levels, table=table, question=question)
         except AlreadyExists:  # a client wrote it directly to storage, or an interrupted request left it
-            await _change(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
+            await _change(ctx, scope, levels=levels, table=table, question=questions.BranchDrop("", {}, name=name))
             look = await _change(ctx, scope, levels=levels, table=table, question=question)
         await _store_branch(ctx, look, table=table, branch=name)
 
@@ -139,12 +131,14 @@ async def branch_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name
         raise BadRequest("The main branch stays: drop the table instead")
     table = await _to_change(ctx, scope, levels=levels)
     if not table.record.managed:
-        await _change_and_announce(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
+        await _change_and_announce(
+            ctx, scope, levels=levels, table=table, question=questions.BranchDrop("", {}, name=name)
+        )
         return
     async with ctx.services.lines.turn(table.node.id):
         if await latest_version(ctx, table, branch=name) is None:
             raise NotFound(name, kind="branch")
-        look = await _change(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
+        look = await _change(ctx, scope, levels=levels, table=table, question=questions.BranchDrop("", {}, name=name))
         await _store_branch(ctx, look, table=table, branch=name)
 
 
@@ -169,7 +163,7 @@ async def _resolve_target(ctx: Context, table: LanceTable, *, target: ReferenceT
 
 
 async def _change_and_announce(
-    ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: LanceQuestion
+    ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: questions.LanceQuestion
 ) -> None:
     """Change a table's files by a worker task, and publish the change."""
     look = await _change(ctx, scope, levels=levels, table=table, question=question)
@@ -177,7 +171,7 @@ async def _change_and_announce(
 
 
 async def _change(
-    ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: LanceQuestion
+    ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: questions.LanceQuestion
 ) -> FinalCheck:  # fmt: skip
     """Change a table's files by a worker task, which decides once more just before.
 

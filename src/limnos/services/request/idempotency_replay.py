@@ -12,14 +12,7 @@ from functools import partial
 from typing import NoReturn, TypeVar
 
 from limnos.access.actions import Action
-from limnos.model.errors import (
-    AuthenticationFailed,
-    LimnosError,
-    NotFound,
-    NotInUse,
-    PermissionDenied,
-    ServiceUnavailable,
-)
+from limnos.model import errors
 from limnos.model.permits import Permit
 from limnos.names.errors import InvalidName
 from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
@@ -89,7 +82,7 @@ async def key_find(ctx: Context, scope: RequestScope, text: str) -> IdempotencyK
 
     try:
         return await ctx.read(scope, read)
-    except (NotFound, PermissionDenied, AuthenticationFailed):
+    except (errors.NotFound, errors.PermissionDenied, errors.AuthenticationFailed):
         return None
 
 
@@ -110,9 +103,9 @@ async def is_decided(ctx: Context, run: Callable[[Context], Awaitable[object]]) 
         await run(probe)
     except DecisionReached:
         return True
-    except (PermissionDenied, AuthenticationFailed, NotInUse, ServiceUnavailable):
+    except (errors.PermissionDenied, errors.AuthenticationFailed, errors.NotInUse, errors.ServiceUnavailable):
         raise
-    except (LimnosError, InvalidName):
+    except (errors.LimnosError, InvalidName):
         return probe.looked
     return probe.looked
 

@@ -19,14 +19,7 @@ from limnos.services.iceberg.snapshot_pins import PinnedSnapshots, pins_of_outpu
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.runs.run_access import (
-    caller_identity,
-    not_own_error,
-    require_attempt,
-    run_authorize,
-    run_look_up,
-    state_conflict_error,
-)
+from limnos.services.runs import run_access
 from limnos.store.activity.runs import RunReporter
 from limnos.store.tx import Tx
 
@@ -108,7 +101,7 @@ async def run_beat(
 
 def _actor(request_view: RequestView, uuid: str, *, attempt: int) -> RunReporter:
     request_view.require_in_metalake_use()
-    return RunReporter(request_view.metalake.id, uuid, *caller_identity(request_view), attempt)
+    return RunReporter(request_view.metalake.id, uuid, *run_access.caller_identity(request_view), attempt)
 
 
 def run_note(tx: Tx, permit: Permit[HeartbeatWrite]) -> tuple[str, int] | None:
@@ -123,13 +116,13 @@ async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) 
 
     Returns the run if it has ended.
     """
-    run = await run_look_up(ctx, metalake, uuid=actor.uuid)
+    run = await run_access.run_look_up(ctx, metalake, uuid=actor.uuid)
 
     def look(request_view: RequestView) -> PipelineRun:
-        pipeline_run = run_authorize(request_view, run, uuid=actor.uuid, action=Action.JOB_LOAD).run
-        if (pipeline_run.user, pipeline_run.user_id) != caller_identity(request_view):
-            raise not_own_error(pipeline_run)
-        require_attempt(pipeline_run, actor.attempt)
+        pipeline_run = run_access.run_authorize(request_view, run, uuid=actor.uuid, action=Action.JOB_LOAD).run
+        if (pipeline_run.user, pipeline_run.user_id) != run_access.caller_identity(request_view):
+            raise run_access.not_own_error(pipeline_run)
+        run_access.require_attempt(pipeline_run, actor.attempt)
         return pipeline_run
 
     return await ctx.read(RequestScope(metalake), look)
@@ -151,7 +144,7 @@ async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, repo
     run_step_state = await ctx.submit(upkeep_permit(actor.user).about(StepReportPut(actor, report, pins)), step_note)
     if run_step_state is None:
         run = await _rejection_reason(ctx, metalake, actor=actor)
-        raise state_conflict_error(run, "told of any longer", now_ms=ctx.services.store.time.now_ms())
+        raise run_access.state_conflict_error(run, "told of any longer", now_ms=ctx.services.store.time.now_ms())
     return run_step_state
 
 

@@ -28,16 +28,7 @@ from limnos.services.search.object_words import PARSED_BYTES, match_words
 from limnos.services.search.questions import SearchQuestion
 from limnos.services.search.visible_nodes import CatalogsOutdated, VisibleNode, visible_nodes
 from limnos.services.search.words import question_words
-from limnos.store.objects.name_search import (
-    LAST,
-    NameRange,
-    SearchCandidate,
-    candidates_read,
-    named_read,
-    owned_ids_read,
-    tagged_read,
-    uuid_read,
-)
+from limnos.store.objects import name_search
 from limnos.store.sql import Load
 
 LIMIT_MAX: Final = 200
@@ -173,40 +164,44 @@ class _Search:
         above = [] if self.question.below else [self.home.usable.metalake_id]
         return [*self.home.usable.catalogs, *above]
 
-    async def _by_identity(self) -> list[SearchCandidate]:
+    async def _by_identity(self) -> list[name_search.SearchCandidate]:
         if self.question.number is not None:
             number = self.question.number
-            return await self.ctx.look_up(partial(candidates_read, [number]))
+            return await self.ctx.look_up(partial(name_search.candidates_read, [number]))
         if _UUID.fullmatch(self.question.text):
-            return await self.ctx.look_up(partial(uuid_read, self.question.text.lower()))
+            return await self.ctx.look_up(partial(name_search.uuid_read, self.question.text.lower()))
         return []
 
-    async def _named(self, name: str) -> list[SearchCandidate]:
+    async def _named(self, name: str) -> list[name_search.SearchCandidate]:
         return await self._in_range(name, f"{name}\x01")
 
-    async def _beginning(self, name: str) -> list[SearchCandidate]:
-        return await self._in_range(name, f"{name}{LAST}")
+    async def _beginning(self, name: str) -> list[name_search.SearchCandidate]:
+        return await self._in_range(name, f"{name}{name_search.LAST}")
 
-    async def _in_range(self, low: str, high: str) -> list[SearchCandidate]:
+    async def _in_range(self, low: str, high: str) -> list[name_search.SearchCandidate]:
         if len(self.hits) > self.limit:
             return []
-        query = NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
-        results = await self.ctx.look_up(partial(named_read, query, limit=LOOKED_MAX + 1))
+        query = name_search.NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
+        results = await self.ctx.look_up(partial(name_search.named_read, query, limit=LOOKED_MAX + 1))
         self.bounded = self.bounded or len(results) > LOOKED_MAX
         return results[:LOOKED_MAX]
 
-    async def _chosen(self) -> list[SearchCandidate]:
+    async def _chosen(self) -> list[name_search.SearchCandidate]:
         """Return the candidates that have the query's tags and owner."""
         chosen: set[int] | None = None
         for tag_id, (_, value) in zip(self.home.tags, self.question.tags, strict=True):
-            ids = [] if tag_id is None else await self._ids(partial(tagged_read, tag_id, value, limit=LOOKED_MAX + 1))
+            ids = (
+                []
+                if tag_id is None
+                else await self._ids(partial(name_search.tagged_read, tag_id, value, limit=LOOKED_MAX + 1))
+            )
             chosen = set(ids) if chosen is None else chosen.intersection(ids)
         if self.question.owner is not None:
             owned: set[int] = set()
             for owner_id in self.home.owners:
-                owned.update(await self._ids(partial(owned_ids_read, owner_id, limit=LOOKED_MAX + 1)))
+                owned.update(await self._ids(partial(name_search.owned_ids_read, owner_id, limit=LOOKED_MAX + 1)))
             chosen = owned if chosen is None else chosen & owned
-        return await self.ctx.look_up(partial(candidates_read, chosen or ()))
+        return await self.ctx.look_up(partial(name_search.candidates_read, chosen or ()))
 
     async def _ids(self, load: Callable[[], Load[list[int]]]) -> list[int]:
         results = await self.ctx.look_up(load)
@@ -215,7 +210,7 @@ class _Search:
 
     # -- tiers -----------------------------------------------------------------------------------------------------
 
-    async def _run_chosen(self, chosen: Sequence[SearchCandidate]) -> None:
+    async def _run_chosen(self, chosen: Sequence[name_search.SearchCandidate]) -> None:
         """Sort the candidates with the query's tags and owner into tiers by their names."""
         name = self.question.name
         if not self.question.words:
@@ -229,7 +224,7 @@ class _Search:
             await self._run_met(chosen)
 
     async def _run_tier(
-        self, tier: int, candidates: Iterable[SearchCandidate], *,
+        self, tier: int, candidates: Iterable[name_search.SearchCandidate], *,
         judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None], with_documents: bool = False,
     ) -> None:  # fmt: skip
         """Decide on candidates, best first, until there are enough hits."""
@@ -262,7 +257,7 @@ class _Search:
         """Search the tiers of words: in the index, and in the objects that changed after it was updated."""
         pending = await self.ctx.look_up(partial(pending_read, self.zones))
         self.behind = pending.behind
-        tail = await self.ctx.look_up(partial(candidates_read, pending.changed))
+        tail = await self.ctx.look_up(partial(name_search.candidates_read, pending.changed))
         for names_only in (True, False):
             if len(self.hits) > self.limit:
                 return
@@ -274,7 +269,7 @@ class _Search:
             untouched = [each for each in results[:LOOKED_MAX] if each.id not in pending.changed]
             await self._run_met([*untouched, *tail], with_documents=not names_only)
 
-    async def _run_met(self, candidates: Sequence[SearchCandidate], *, with_documents: bool = True) -> None:
+    async def _run_met(self, candidates: Sequence[name_search.SearchCandidate], *, with_documents: bool = True) -> None:
         """Add the candidates that match every word of the query, by their own words or their ancestors' names."""
         await self._run_tier(TIER_WORDS, candidates, judge=self._judge_words, with_documents=with_documents)
 

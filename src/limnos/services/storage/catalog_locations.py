@@ -10,13 +10,7 @@ from limnos.files import place_key
 from limnos.model.errors import BadRequest
 from limnos.model.records import CatalogRecord
 from limnos.model.storage_locations import LocationClaim, LocationKind
-from limnos.services.request.catalog_storage import (
-    DIRECTORY,
-    PROVIDERS_WITH_WAREHOUSE,
-    RESTRICTED_READS_DIRECTORY,
-    roots_of,
-    warehouse_of,
-)
+from limnos.services.request import catalog_storage
 from limnos.services.storage.location_claims import location_check
 from limnos.store.objects.storage_locations import RegisteredLocation
 from limnos.store.tx import Tx
@@ -29,14 +23,14 @@ def catalog_locations(record: CatalogRecord, *, catalog_id: int, warehouse: str)
     """
     fallback = f"{warehouse}/{catalog_id}"
     results: dict[str, tuple[LocationKind, str]] = {}
-    directory = record.properties.get(DIRECTORY)
-    if record.provider in PROVIDERS_WITH_WAREHOUSE:
-        for root in roots_of(record, fallback):
+    directory = record.properties.get(catalog_storage.DIRECTORY)
+    if record.provider in catalog_storage.PROVIDERS_WITH_WAREHOUSE:
+        for root in catalog_storage.roots_of(record, fallback):
             results[_key(root)] = LocationKind.ALLOWED_LOCATION, root
-        home = warehouse_of(record, fallback)
+        home = catalog_storage.warehouse_of(record, fallback)
         if home:
             results[_key(home)] = LocationKind.WAREHOUSE, home
-            aside = f"{home}/{RESTRICTED_READS_DIRECTORY}"
+            aside = f"{home}/{catalog_storage.RESTRICTED_READS_DIRECTORY}"
             results[_key(aside)] = LocationKind.RESTRICTED_READS, aside
     if directory:
         results[_key(directory)] = LocationKind.LANCE_DIRECTORY, directory

@@ -16,14 +16,8 @@ import msgspec
 from limnos.files import key_of, store_for
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.task_context import TaskContext
+from limnos.services.storage import purges
 from limnos.services.storage.location_claims import locations_mark_deleting, rivals_of
-from limnos.services.storage.purges import (
-    KEPT_REASON,
-    PurgePayload,
-    TablePurge,
-    catalog_storage_find,
-    location_mark_purged,
-)
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 
@@ -50,14 +44,14 @@ def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
 
 async def fileset_purge_run(work: TaskContext, payload: FilesetPurgePayload) -> str | None:
     """Delete a dropped fileset's files. Returns the kept files with the reasons; None if none were kept."""
-    place = await catalog_storage_find(work, payload.catalog)
+    place = await purges.catalog_storage_find(work, payload.catalog)
     texts: list[str] = []
     for at in payload.locations:
         result, is_reached = (
-            (KEPT_REASON, False) if place is None else await _purge(work, payload, location=at, place=place)
+            (purges.KEPT_REASON, False) if place is None else await _purge(work, payload, location=at, place=place)
         )
         texts.append(result)
-        await location_mark_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=is_reached)
+        await purges.location_mark_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=is_reached)
     await work.submit(lambda tx: tx.fileset_places.clear(payload.fileset))
     return "; ".join(dict.fromkeys(filter(None, texts))) or None
 
@@ -70,7 +64,7 @@ async def _purge(
     if rivals:
         log.warning("files of a dropped fileset are kept", task=work.task_id, location=location, rivals=rivals[:10])
         return f"kept everything at {location}: another fileset or a table lies at {rivals[0]}", False
-    purge_payload = PurgePayload(
+    purge_payload = purges.PurgePayload(
         metadata_location=location, catalog=payload.catalog, roots=place.roots, location=location
     )
     done = await work.run_in_thread(
@@ -83,7 +77,7 @@ async def _purge(
     return f"deleted {done.deleted} files at {location}; {stored_text}", done.is_reached
 
 
-class FilesetPurge(TablePurge):
+class FilesetPurge(purges.TablePurge):
     """A purge that deletes all files below a location."""
 
     def _files(self) -> Iterator[str]:

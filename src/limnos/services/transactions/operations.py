@@ -19,6 +19,7 @@ from limnos.model.permits import Permit
 from limnos.model.records import NamespaceRecord, ViewRecord
 from limnos.names.iceberg import render
 from limnos.names.path import Levels
+from limnos.services.catalog import tables, views
 from limnos.services.catalog.namespaces import (
     namespace_create_of,
     namespace_delete,
@@ -26,24 +27,6 @@ from limnos.services.catalog.namespaces import (
     namespace_insert,
     namespace_move_of,
     namespace_reparent,
-)
-from limnos.services.catalog.tables import (
-    NewTable,
-    new_table_of,
-    table_delete,
-    table_drop_of,
-    table_find,
-    table_move_of,
-    table_reparent,
-)
-from limnos.services.catalog.views import (
-    new_view_of,
-    view_delete,
-    view_drop_of,
-    view_find,
-    view_move_of,
-    view_reparent,
-    writer_of,
 )
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.iceberg.dataset_fence import DatasetGuard, dataset_guard_of
@@ -71,7 +54,7 @@ class OperationStep(NamedTuple):
     table: Node | None = None
     document: MetadataDocument | None = None
     """The present document of the changed table or view; None if the transaction creates it."""
-    draft: NewTable | None = None
+    draft: tables.NewTable | None = None
     source: CommitChange | TableRequest | ViewRequest | ViewAsked | None = None
     kind: Kind = Kind.TABLE
     writer_id: int = 0
@@ -121,7 +104,7 @@ class TableCommitOperation(NamedTuple):
                 if error.kind not in ("table", "view"):
                     raise
                 raise CommitConflict("Requirement failed: table already exists", requirement="assert-create") from error
-        node, chain, decision = table_find(request_view, self.path[:-1], self.path[-1], Action.TABLE_COMMIT)
+        node, chain, decision = tables.table_find(request_view, self.path[:-1], self.path[-1], Action.TABLE_COMMIT)
         document = None if is_new(node.id) else request_view.document(node.id)
         guard, more = dataset_guard_of(request_view, node, chain=chain, path=self.path)
         request_view.note_changed(node)
@@ -155,7 +138,7 @@ def _decide_table_create(
 ) -> OperationStep:
     if len(path) < 2:
         raise BadRequest("A table lies in a namespace: name at least two levels")
-    draft = new_table_of(request_view, path[:-1], path[-1], Action.TABLE_CREATE)
+    draft = tables.new_table_of(request_view, path[:-1], path[-1], Action.TABLE_CREATE)
     node = request_view.note_made(Kind.TABLE, parent_id=draft.namespace.id, name=path[-1])
     return OperationStep(draft.permit, path, created_node=node, table=node, draft=draft, source=source)
 
@@ -173,9 +156,9 @@ class TableDropOperation(NamedTuple):
 
     def look(self, request_view: TransactionView) -> OperationStep:
         """Decide on dropping the table."""
-        permit = table_drop_of(request_view, self.path[:-1], self.path[-1], purge=self.purge)
+        permit = tables.table_drop_of(request_view, self.path[:-1], self.path[-1], purge=self.purge)
         _note_drop(request_view, permit.command.table, self.path)
-        return OperationStep(permit, self.path, cast("OperationMutation", table_delete), wakes=self.purge)
+        return OperationStep(permit, self.path, cast("OperationMutation", tables.table_delete), wakes=self.purge)
 
 
 class TableMoveOperation(NamedTuple):
@@ -191,9 +174,9 @@ class TableMoveOperation(NamedTuple):
 
     def look(self, request_view: TransactionView) -> OperationStep:
         """Decide on moving the table."""
-        permit = table_move_of(request_view, self.path, self.target)
+        permit = tables.table_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.table, parent_id=permit.command.into.id, name=self.target[-1])
-        return OperationStep(permit, self.target, cast("OperationMutation", table_reparent))
+        return OperationStep(permit, self.target, cast("OperationMutation", tables.table_reparent))
 
 
 class ViewCreateOperation(NamedTuple):
@@ -211,8 +194,8 @@ class ViewCreateOperation(NamedTuple):
         """Decide on creating the view."""
         if len(self.path) < 2:
             raise BadRequest("A view lies in a namespace: name at least two levels")
-        draft = new_view_of(request_view, self.path[:-1], self.path[-1])
-        record = ViewRecord(None, {}, writer_of(request_view))
+        draft = views.new_view_of(request_view, self.path[:-1], self.path[-1])
+        record = ViewRecord(None, {}, views.writer_of(request_view))
         node = request_view.note_made(Kind.VIEW, parent_id=draft.namespace.id, name=self.path[-1], record=record)
         return OperationStep(
             draft.permit, self.path, created_node=node, table=node, draft=draft, source=self.request, kind=Kind.VIEW
@@ -232,13 +215,13 @@ class ViewCommitOperation(NamedTuple):
 
     def look(self, request_view: TransactionView) -> OperationStep:
         """Decide on changing the view."""
-        node, _, decision = view_find(request_view, self.path[:-1], self.path[-1], Action.VIEW_ALTER)
+        node, _, decision = views.view_find(request_view, self.path[:-1], self.path[-1], Action.VIEW_ALTER)
         if request_view.is_touched(node):
             raise BadRequest("An earlier operation of this transaction makes or changes it: put both into one")
         request_view.note_changed(node)
         return OperationStep(
             request_view.permit(None, decision), self.path, table=node, document=request_view.document(node.id), source=self.request,
-            kind=Kind.VIEW, writer_id=writer_of(request_view),
+            kind=Kind.VIEW, writer_id=views.writer_of(request_view),
         )  # fmt: skip
 
 
@@ -254,9 +237,9 @@ class ViewDropOperation(NamedTuple):
 
     def look(self, request_view: TransactionView) -> OperationStep:
         """Decide on dropping the view."""
-        permit = view_drop_of(request_view, self.path[:-1], self.path[-1])
+        permit = views.view_drop_of(request_view, self.path[:-1], self.path[-1])
         _note_drop(request_view, permit.command.view, self.path)
-        return OperationStep(permit, self.path, cast("OperationMutation", view_delete), kind=Kind.VIEW)
+        return OperationStep(permit, self.path, cast("OperationMutation", views.view_delete), kind=Kind.VIEW)
 
 
 class ViewMoveOperation(NamedTuple):
@@ -272,9 +255,9 @@ class ViewMoveOperation(NamedTuple):
 
     def look(self, request_view: TransactionView) -> OperationStep:
         """Decide on moving the view."""
-        permit = view_move_of(request_view, self.path, self.target)
+        permit = views.view_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.view, parent_id=permit.command.into.id, name=self.target[-1])
-        return OperationStep(permit, self.target, cast("OperationMutation", view_reparent), kind=Kind.VIEW)
+        return OperationStep(permit, self.target, cast("OperationMutation", views.view_reparent), kind=Kind.VIEW)
 
 
 class NamespaceCreateOperation(NamedTuple):

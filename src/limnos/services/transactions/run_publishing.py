@@ -21,15 +21,7 @@ from limnos.model.runs import HELD, PUBLISHED, PipelineRun
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.runs.run_access import (
-    caller_identity,
-    chain_of,
-    not_own_error,
-    require_attempt,
-    run_authorize,
-    run_look_up,
-    state_conflict_error,
-)
+from limnos.services.runs import run_access
 from limnos.services.transactions.operations import OperationMutation, OperationStep, TransactionOperation
 from limnos.services.transactions.transaction_view import TransactionView
 from limnos.store.tx import Tx
@@ -59,10 +51,12 @@ class RunPublishOperation(NamedTuple):
 
     def look(self, request_view: TransactionView) -> OperationStep:
         """Find the run, for a caller who may run its pipeline. The mutation checks the run's user."""
-        run, pipeline, decision = run_authorize(request_view, self.known_run, uuid=self.uuid, action=Action.JOB_LOAD)
-        runs = request_view.require(Action.JOB_RUN, chain_of(request_view, run, pipeline=pipeline)[1:])
+        run, pipeline, decision = run_access.run_authorize(
+            request_view, self.known_run, uuid=self.uuid, action=Action.JOB_LOAD
+        )
+        runs = request_view.require(Action.JOB_RUN, run_access.chain_of(request_view, run, pipeline=pipeline)[1:])
         permit = request_view.permit(
-            RunPublish(run.id, pipeline, *caller_identity(request_view), self.attempt), decision, runs
+            RunPublish(run.id, pipeline, *run_access.caller_identity(request_view), self.attempt), decision, runs
         )
         return OperationStep(permit, (), cast("OperationMutation", run_publish), kind=Kind.JOB)
 
@@ -76,7 +70,7 @@ async def with_runs(
     ready: list[TransactionOperation] = []
     for each in operations:
         if isinstance(each, RunPublishOperation):
-            pipeline_run = await run_look_up(ctx, scope.metalake or "", uuid=each.uuid)
+            pipeline_run = await run_access.run_look_up(ctx, scope.metalake or "", uuid=each.uuid)
             ready.append(each._replace(known_run=pipeline_run))
         else:
             ready.append(each)
@@ -98,8 +92,8 @@ def run_publish(tx: Tx, permit: Permit[RunPublish]) -> None:
     run = tx.runs.by_id(command.run_id)
     if run is None:
         tx.stale()
-    require_attempt(run, command.attempt)
+    run_access.require_attempt(run, command.attempt)
     if run.state != HELD and (run.user, run.user_id) != (command.user, command.user_id):
-        raise not_own_error(run)
+        raise run_access.not_own_error(run)
     if not tx.runs.publish(run, attempt=command.attempt, catalog_id=permit.zone):
-        raise state_conflict_error(tx.runs.by_id(run.id) or run, PUBLISHED, now_ms=tx.now_ms)
+        raise run_access.state_conflict_error(tx.runs.by_id(run.id) or run, PUBLISHED, now_ms=tx.now_ms)

@@ -30,19 +30,8 @@ from limnos.services.vending.credentials import (
     is_vending,
     table_file_access,
 )
+from limnos.sources import s3_signing
 from limnos.sources.credentials import KEY_ID, REGION, SECRET, TOKEN, AwsCredentials, find_property
-from limnos.sources.s3_signing import (
-    BUCKET,
-    LIST,
-    READ,
-    WRITE,
-    StoreAccess,
-    StoreKeys,
-    StoreRequest,
-    accesses_of,
-    environment_keys,
-    sign_store_request,
-)
 from limnos.telemetry.metrics import Counter
 
 SIGNS: Final = ("s3.remote-signing-enabled", "s3-remote-signing-enabled")
@@ -86,7 +75,7 @@ async def table_signing(ctx: Context, scope: RequestScope, *, levels: Levels) ->
 
 
 async def request_sign(
-    ctx: Context, scope: RequestScope, *, levels: Levels, request: StoreRequest
+    ctx: Context, scope: RequestScope, *, levels: Levels, request: s3_signing.StoreRequest
 ) -> dict[str, list[str]]:
     """Return the headers of a request with its signature.
 
@@ -108,7 +97,7 @@ async def request_sign(
         opened = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
         if opened is None or not is_within(opened.location, place.roots):
             raise PermissionDenied("The table's files are not where its catalog may have files: ask its owner")
-        _check(opened, accesses_of(request, place.catalog.properties, check=parse))
+        _check(opened, s3_signing.accesses_of(request, place.catalog.properties, check=parse))
         place.allowed.check_use(place.catalog.properties)
         return opened
 
@@ -121,18 +110,18 @@ async def request_sign(
         SIGNED["refused",] += 1
         raise
     SIGNED["signed",] += 1
-    return sign_store_request(
+    return s3_signing.sign_store_request(
         request, keys, region=find_property(opened.place.catalog.properties, REGION) or request.region
     )
 
 
-def _check(opened: TableFileAccess, accesses: list[StoreAccess]) -> None:
+def _check(opened: TableFileAccess, accesses: list[s3_signing.StoreAccess]) -> None:
     """Refuse a request that accesses files outside of the table, or exceeds the caller's rights. Raises
     PermissionDenied.
     """
     below = f"{normalise(opened.location)}/"
     for each in accesses:
-        if each.how == BUCKET:
+        if each.how == s3_signing.BUCKET:
             if not below.startswith(f"{each.location}/"):
                 raise PermissionDenied(
                     f"{each.location[:300]} is not the table's bucket: requests are signed for that one alone"
@@ -144,13 +133,16 @@ def _check(opened: TableFileAccess, accesses: list[StoreAccess]) -> None:
             raise PermissionDenied(
                 f"{each.location[:300]} is not below the table's location: requests are signed for its own files alone"
             )
-        if each.how == WRITE:
+        if each.how == s3_signing.WRITE:
             check_size(each.location)
             if not opened.rights.writes:
                 raise PermissionDenied("To write a table's files needs MODIFY_TABLE on it")
         elif not opened.rights.reads and not (
             opened.rights.writes
-            and (each.how == LIST or (each.how == READ and _is_open_to_writers(each.location.removeprefix(below))))
+            and (
+                each.how == s3_signing.LIST
+                or (each.how == s3_signing.READ and _is_open_to_writers(each.location.removeprefix(below)))
+            )
         ):
             raise PermissionDenied("To read a table's files needs SELECT_TABLE on it")
 
@@ -159,7 +151,7 @@ def _is_open_to_writers(name: str) -> bool:
     return name.startswith(tuple(f"{each}/" for each in OPEN_TO_WRITERS[ICEBERG]))
 
 
-async def _keys_for(ctx: Context, opened: TableFileAccess) -> StoreKeys:
+async def _keys_for(ctx: Context, opened: TableFileAccess) -> s3_signing.StoreKeys:
     properties = opened.place.catalog.properties
     if is_vending(properties):
         request = credential_request_of(
@@ -168,8 +160,8 @@ async def _keys_for(ctx: Context, opened: TableFileAccess) -> StoreKeys:
         if request is not None:
             argument = await VENDOR.of(ctx.services).issue_credentials(request)
             if isinstance(argument, AwsCredentials):  # always true: only requests to S3 are signed
-                return StoreKeys(argument.access_key_id, argument.secret_access_key, argument.session_token)
+                return s3_signing.StoreKeys(argument.access_key_id, argument.secret_access_key, argument.session_token)
     key, secret = find_property(properties, KEY_ID), find_property(properties, SECRET)
     if key is not None and secret is not None:
-        return StoreKeys(key, secret, find_property(properties, TOKEN))
-    return await run_in_own_thread(environment_keys)
+        return s3_signing.StoreKeys(key, secret, find_property(properties, TOKEN))
+    return await run_in_own_thread(s3_signing.environment_keys)

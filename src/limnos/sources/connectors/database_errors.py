@@ -13,16 +13,7 @@ from typing import Final
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from limnos.model.errors import (
-    AlreadyExists,
-    BadRequest,
-    LimnosError,
-    NotEmpty,
-    NotFound,
-    ServiceUnavailable,
-    SourceFailed,
-    StateUnknown,
-)
+from limnos.model import errors
 from limnos.sources.connectors.mysql_states import state_of, text_of
 
 _TAKEN: Final = {"42P07": "table", "42P06": "namespace"}
@@ -49,32 +40,36 @@ def translate_database_errors(about: str, *, container: bool = False, changes: b
     except DBAPIError as error:
         raise _error(error, about, container=container, changes=changes) from error
     except PoolTimeout as error:
-        raise ServiceUnavailable(f"Too much is asked of the source of {about} at once: try again") from error
+        raise errors.ServiceUnavailable(f"Too much is asked of the source of {about} at once: try again") from error
     except SQLAlchemyError as error:
-        raise BadRequest(f"{about}: {_short(str(error))}") from error
+        raise errors.BadRequest(f"{about}: {_short(str(error))}") from error
 
 
-def _error(error: DBAPIError, about: str, *, container: bool, changes: bool) -> LimnosError:
+def _error(error: DBAPIError, about: str, *, container: bool, changes: bool) -> errors.LimnosError:
     state, text = state_of(error.orig), _short(text_of(error.orig))
     if state in _TAKEN:
-        return AlreadyExists(f"{about} already exists in the source", kind=_TAKEN[state])
+        return errors.AlreadyExists(f"{about} already exists in the source", kind=_TAKEN[state])
     if state in _MISSING:
-        return NotFound(f"{about} does not exist in the source", kind=_MISSING[state])
+        return errors.NotFound(f"{about} does not exist in the source", kind=_MISSING[state])
     if state == _NEEDED and container:
-        return NotEmpty(f"{about} is not empty: drop what is in it first", kind="namespace")
+        return errors.NotEmpty(f"{about} is not empty: drop what is in it first", kind="namespace")
     if state == "42501":
-        return SourceFailed(f"The source does not let this server's user do that to {about}", detail=text)
+        return errors.SourceFailed(f"The source does not let this server's user do that to {about}", detail=text)
     if state in _LATE:
-        return ServiceUnavailable(f"The source is busy with {about}, and nothing was changed: try again", detail=text)
+        return errors.ServiceUnavailable(
+            f"The source is busy with {about}, and nothing was changed: try again", detail=text
+        )
     if state == _NEEDED or state[:2] in _CALLERS:
-        return BadRequest(f"{about}: the source says: {text}")
+        return errors.BadRequest(f"{about}: the source says: {text}")
     if state[:2] in ("28", "3D"):
-        return SourceFailed(
+        return errors.SourceFailed(
             "The source does not let this server in: look at the catalog's database, user and password", detail=text
         )
     if changes and error.connection_invalidated:
-        return StateUnknown(f"The source fell silent while {about} was changed: look whether it was", detail=text)
-    return SourceFailed("The source does not answer: try again, or have it looked at", detail=text)
+        return errors.StateUnknown(
+            f"The source fell silent while {about} was changed: look whether it was", detail=text
+        )
+    return errors.SourceFailed("The source does not answer: try again, or have it looked at", detail=text)
 
 
 def _short(text: str) -> str:

@@ -11,16 +11,7 @@ from typing import Final
 
 import msgspec
 
-from limnos.formats.gravitino import views
-from limnos.formats.gravitino.tables import (
-    COMMENT,
-    GravitinoCreate,
-    TableChange,
-    commit_of,
-    iceberg_create_of,
-    iceberg_metadata_of,
-    table_json,
-)
+from limnos.formats.gravitino import tables, views
 from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
 from limnos.model.errors import BadRequest, CommitConflict, NotFound, SourceFailed, UnsupportedOperation
 from limnos.names.path import Levels
@@ -152,11 +143,11 @@ class RestSource:
             properties = msgspec.json.decode(reply.body, type=_Namespace).properties or {}
         except (msgspec.DecodeError, RecursionError) as error:
             raise _strange(str(error)) from error
-        return SourceSchemaInfo(properties.pop(COMMENT, None), properties)
+        return SourceSchemaInfo(properties.pop(tables.COMMENT, None), properties)
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Create a namespace."""
-        entries = properties if comment is None else {**properties, COMMENT: comment}
+        entries = properties if comment is None else {**properties, tables.COMMENT: comment}
         body = msgspec.json.encode({"namespace": schema, "properties": entries})
         self.exchange(RestCall(f"POST {NAMESPACES}", schema, body=body, conflict_meaning="namespace"))
 
@@ -243,7 +234,7 @@ class RestSource:
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
         """Return a table with its columns and layout."""
         try:
-            fields = table_json(iceberg_metadata_of(self._stored(schema, table)))
+            fields = tables.table_json(tables.iceberg_metadata_of(self._stored(schema, table)))
             gravitino_table = msgspec.convert(fields, type=_GravitinoTable)
         except _UNREADABLE as error:
             raise _strange(repr(error)) from error
@@ -256,9 +247,9 @@ class RestSource:
             layout,
         )
 
-    def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
+    def table_create(self, schema: Levels, table: str, *, definition: tables.GravitinoCreate) -> None:
         """Create a table at the source by its REST call. Raises AlreadyExists."""
-        iceberg_create = iceberg_create_of(definition)
+        iceberg_create = tables.iceberg_create_of(definition)
         body = {
             "name": table, "schema": iceberg_create.schema, "partition-spec": iceberg_create.partition_spec, "write-order": iceberg_create.write_order,
             "properties": iceberg_create.properties,
@@ -269,11 +260,11 @@ class RestSource:
             RestCall(f"POST {TABLES}", schema, table, body=msgspec.json.encode(body), conflict_meaning="table")
         )
 
-    def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
+    def table_alter(self, schema: Levels, table: str, *, changes: Sequence[tables.TableChange]) -> None:
         """Apply changes as one commit, which is built anew if another commit came first."""
         for attempt in range(1, _TRIES_MAX + 1):
             stored = self._stored(schema, table)
-            built = commit_of(iceberg_metadata_of(stored), changes)
+            built = tables.commit_of(tables.iceberg_metadata_of(stored), changes)
             if not built.updates:
                 return
             uuid = msgspec.json.decode(stored, type=_TableUuid)

@@ -12,16 +12,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from limnos.model.errors import (
-    AlreadyExists,
-    BadRequest,
-    LimnosError,
-    NotFound,
-    ServiceUnavailable,
-    SourceFailed,
-    StateUnknown,
-    UnsupportedOperation,
-)
+from limnos.model import errors
 
 _MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
 _CALLERS: Final = frozenset(
@@ -63,27 +54,29 @@ def translate_kafka_errors(
     except TimeoutError as error:
         raise _silence(about, changes=changes, detail=_detail(reason())) from error
     except (TypeError, ValueError) as error:  # raised when the library validates its arguments
-        raise BadRequest(f"{about}: {_short(str(error))}") from error
+        raise errors.BadRequest(f"{about}: {_short(str(error))}") from error
 
 
-def _error(error: KafkaError, about: str, *, changes: bool, reason: KafkaError | None) -> LimnosError:
+def _error(error: KafkaError, about: str, *, changes: bool, reason: KafkaError | None) -> errors.LimnosError:
     code, text = error.code(), _short(error.str())
     if code == KafkaError.TOPIC_ALREADY_EXISTS:
-        return AlreadyExists(f"{about} already exists in the source", kind="topic")
+        return errors.AlreadyExists(f"{about} already exists in the source", kind="topic")
     if code in _MISSING:
-        return NotFound(f"{about} does not exist in the source", kind="topic")
+        return errors.NotFound(f"{about} does not exist in the source", kind="topic")
     if code in _CALLERS:
-        return BadRequest(f"{about}: the source says: {text}")
+        return errors.BadRequest(f"{about}: the source says: {text}")
     if code == KafkaError.TOPIC_DELETION_DISABLED:
-        return UnsupportedOperation(
+        return errors.UnsupportedOperation(
             f"{about} cannot be dropped: the cluster keeps its topics (delete.topic.enable is false)"
         )
     if code in _NOT_ALLOWED:
-        return SourceFailed(f"The source does not let this server's user do that to {about}", detail=text)
+        return errors.SourceFailed(f"The source does not let this server's user do that to {about}", detail=text)
     if code in _BUSY:
-        return ServiceUnavailable(f"The source is busy with {about}, and nothing was changed: try again", detail=text)
+        return errors.ServiceUnavailable(
+            f"The source is busy with {about}, and nothing was changed: try again", detail=text
+        )
     if code in NOT_IN or (reason is not None and reason.code() in NOT_IN):
-        return SourceFailed(
+        return errors.SourceFailed(
             "The source does not let this server in: look at the catalog's security.protocol, user and password",
             detail=text,
         )
@@ -94,10 +87,12 @@ def _detail(reason: KafkaError | None) -> str:
     return "" if reason is None else f"{reason.name()}: {reason.str()}"
 
 
-def _silence(about: str, *, changes: bool, detail: str) -> LimnosError:
+def _silence(about: str, *, changes: bool, detail: str) -> errors.LimnosError:
     if changes:
-        return StateUnknown(f"The source fell silent while {about} was changed: look whether it was", detail=detail)
-    return SourceFailed("The source does not answer: try again, or have it looked at", detail=detail)
+        return errors.StateUnknown(
+            f"The source fell silent while {about} was changed: look whether it was", detail=detail
+        )
+    return errors.SourceFailed("The source does not answer: try again, or have it looked at", detail=detail)
 
 
 def _short(text: str) -> str:

@@ -23,18 +23,10 @@ from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import AlreadyExists, LimnosError, NotFound, UnsupportedOperation
 from limnos.names.path import Levels
+from limnos.sources.connectors import metastore_tables
 from limnos.sources.connectors.addresses import SourceAddress
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
 from limnos.sources.connectors.metastore_errors import MISSING, REFUSALS, translate_metastore_errors
-from limnos.sources.connectors.metastore_tables import (
-    EXTERNAL,
-    VIEWS,
-    alter_table,
-    is_name,
-    name_of,
-    source_table_of,
-    table_of,
-)
 
 IDLE_MAX: Final = 4
 ANSWER_BYTES_MAX: Final = 64 << 20
@@ -119,7 +111,7 @@ class MetastoreSource:
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Create a database in the directory that the metastore chooses."""
         _refuse_location(properties)
-        single = name_of(_single(schema), what="Schema")
+        single = metastore_tables.name_of(_single(schema), what="Schema")
         with self._asking(_schema(schema), kind="namespace", changes=True) as client:
             client.create_database(Database(name=single, description=comment or "", parameters=properties))
 
@@ -144,7 +136,7 @@ class MetastoreSource:
         """Return the tables of a database, without views."""
         with self._asking(_schema(schema), kind="namespace") as client:
             single = _database(client, schema).name
-            views = {name for kind in VIEWS for name in _of_type(client, single, kind=kind)}
+            views = {name for kind in metastore_tables.VIEWS for name in _of_type(client, single, kind=kind)}
             return sorted(name for name in client.get_all_tables(single) if name not in views)
 
     def table_exists(self, schema: Levels, table: str) -> bool:
@@ -158,11 +150,11 @@ class MetastoreSource:
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
         """Read a table with its columns and partitioning from the Hive metastore. Raises NotFound."""
         with self._asking(_table(table), kind="table") as client:
-            return source_table_of(_get_table(client, schema, table=table))
+            return metastore_tables.source_table_of(_get_table(client, schema, table=table))
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
         """Create a table in the directory of its database."""
-        result = table_of(_single(schema), table, definition=definition)
+        result = metastore_tables.table_of(_single(schema), table, definition=definition)
         with self._asking(_schema(schema), kind="namespace") as client:
             _database(client, schema)
         with self._asking(_table(table), kind="table", changes=True) as client:
@@ -172,12 +164,12 @@ class MetastoreSource:
         """Change a table's entry in the metastore, in one request."""
         with self._asking(_table(table), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)
-            alter_table(result, changes)
+            metastore_tables.alter_table(result, changes)
             client.alter_table(result.dbName, result.tableName, result)
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
         """Rename a table, also into another database. The metastore moves the files of a managed table."""
-        name = name_of(target[-1], what="Table")
+        name = metastore_tables.name_of(target[-1], what="Table")
         with self._asking(_schema(target[:-1]), kind="namespace") as client:
             into = _database(client, target[:-1]).name
         with self._asking(_table(name), kind="table", changes=True) as client:
@@ -196,7 +188,7 @@ class MetastoreSource:
         """
         with self._asking(_table(table), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)
-            external = result.tableType == EXTERNAL
+            external = result.tableType == metastore_tables.EXTERNAL
             if purge and external:
                 raise UnsupportedOperation(
                     f"Table {preview_value(table)} is external: its files are not this source's to purge"
@@ -291,7 +283,7 @@ def _refuse_location(properties: Mapping[str, str]) -> None:
 def _database(client: Client, schema: Levels) -> Database:
     """Return a database by its exact stored name. Raises NotFound."""
     single = _single(schema)
-    if not is_name(single):
+    if not metastore_tables.is_name(single):
         raise NotFound(
             f"{_schema(schema)} does not exist in the source, where names are small letters", kind="namespace"
         )
@@ -304,13 +296,13 @@ def _database(client: Client, schema: Levels) -> Database:
 def _get_table(client: Client, schema: Levels, *, table: str) -> Table:
     """Return a table by its exact stored name. Raises NotFound, also for a view."""
     single = _single(schema)
-    if is_name(single) and is_name(table):
+    if metastore_tables.is_name(single) and metastore_tables.is_name(table):
         try:
             result = client.get_table(single, table)
         except MISSING:
             _database(client, schema)  # raises NotFound for the schema if that is missing
         else:
-            if result.tableType not in VIEWS:
+            if result.tableType not in metastore_tables.VIEWS:
                 return result
     raise NotFound(f"{_table(table)} does not exist in the source", kind="table")
 

@@ -19,17 +19,9 @@ from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import BadRequest, NotEmpty, UnsupportedOperation
 from limnos.names.path import Levels
+from limnos.sources.connectors import mysql_tables
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
 from limnos.sources.connectors.databases import DatabaseSource, no_table, require_columns, require_no_layout
-from limnos.sources.connectors.mysql_tables import (
-    ENGINE,
-    MysqlColumn,
-    MysqlTableDraft,
-    create_statement,
-    keys_json,
-    name_of,
-    quote,
-)
 from limnos.sources.connectors.mysql_types import default_sql
 
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
@@ -88,7 +80,7 @@ class MysqlSource(DatabaseSource):
         return schema.lower() in _SYSTEM
 
     def _require_name(self, connection: sa.Connection, name: str, *, what: str) -> None:
-        name_of(name, what=what)
+        mysql_tables.name_of(name, what=what)
         if connection.scalar(sa.text("SELECT @@lower_case_table_names")) and name != name.lower():
             raise BadRequest(
                 f"{what} {preview_value(name)}: the source keeps names in small letters, so write it in those"
@@ -113,21 +105,21 @@ class MysqlSource(DatabaseSource):
         if not rows or not columns:  # dropped meanwhile
             raise no_table(table)
         comment, engine = rows[0]
-        keys = keys_json(_rows(connection, _KEYS, schema=schema, table=table))
-        properties = {ENGINE: str(engine)} if engine else {}
+        keys = mysql_tables.keys_json(_rows(connection, _KEYS, schema=schema, table=table))
+        properties = {mysql_tables.ENGINE: str(engine)} if engine else {}
         return SourceTableInfo(
             str(comment) if comment else None, [each.to_json() for each in columns], keys, properties
         )
 
     def _columns(
         self, connection: sa.Connection, schema: str, *, table: str, checked: frozenset[str] = frozenset()
-    ) -> list[MysqlColumn]:
+    ) -> list[mysql_tables.MysqlColumn]:
         quoted = _is_mariadb(connection)
         columns = []
         for name, kind, nullable, default, extra, comment, collation in _rows(
             connection, _COLUMNS, schema=schema, table=table
         ):
-            columns.append(MysqlColumn(
+            columns.append(mysql_tables.MysqlColumn(
                 name, kind, nullable=nullable == "YES", default=default_sql(default, kind=kind, extra=extra, quoted=quoted),
                 counts="auto_increment" in extra.lower(), comment=comment or "", collation=collation, extra=extra, checked=name in checked, was=name,
             ))  # fmt: skip
@@ -136,13 +128,13 @@ class MysqlSource(DatabaseSource):
     def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
         require_no_layout(definition, properties=True)
         require_columns(definition)
-        _do(connection, create_statement(schema, table, definition=definition))
+        _do(connection, mysql_tables.create_statement(schema, table, definition=definition))
 
     def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
         checks = _rows(connection, _CHECKS, schema=schema, table=table) if _is_mariadb(connection) else []
         columns = self._columns(connection, schema, table=table, checked=frozenset(name for (name,) in checks))
-        keys = keys_json(_rows(connection, _KEYS, schema=schema, table=table))
-        draft = MysqlTableDraft(columns, [str(each["name"]) for each in keys])
+        keys = mysql_tables.keys_json(_rows(connection, _KEYS, schema=schema, table=table))
+        draft = mysql_tables.MysqlTableDraft(columns, [str(each["name"]) for each in keys])
         draft.carry_out(changes)
         statement = draft.statement(schema, table)
         if statement is not None:
@@ -150,7 +142,10 @@ class MysqlSource(DatabaseSource):
 
     def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
         self._require_schema(connection, target[0])
-        _do(connection, f"RENAME TABLE {quote(schema)}.{quote(table)} TO {quote(target[0])}.{quote(target[1])}")
+        _do(
+            connection,
+            f"RENAME TABLE {mysql_tables.quote(schema)}.{mysql_tables.quote(table)} TO {mysql_tables.quote(target[0])}.{mysql_tables.quote(target[1])}",
+        )
 
 
 def _is_mariadb(connection: sa.Connection) -> bool:

@@ -13,21 +13,7 @@ from typing import Final
 
 import msgspec
 
-from limnos.model.errors import (
-    AlreadyExists,
-    BadRequest,
-    CommitConflict,
-    LimnosError,
-    MissingFile,
-    NotEmpty,
-    NotFound,
-    PropertyConflict,
-    ServiceUnavailable,
-    SourceFailed,
-    SourceRefused,
-    StateUnknown,
-    UnsupportedOperation,
-)
+from limnos.model import errors
 from limnos.names.iceberg import render
 from limnos.sources.connectors.capabilities import RestCall
 
@@ -53,12 +39,12 @@ class _RestErrorEnvelope(msgspec.Struct):
     error: _RestError
 
 
-def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str], body: bytes) -> LimnosError:
+def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str], body: bytes) -> errors.LimnosError:
     """Return the error for an unsuccessful response."""
     error = _error_of(body)
     text, kind = _short(error.message or ""), error.type or ""
     if status in (401, 403, 407, 419):
-        return SourceRefused(
+        return errors.SourceRefused(
             f"The source does not let this server do that to {_about(call)}", detail=f"{status} {text}"
         )
     if status == 404:
@@ -66,50 +52,52 @@ def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str
     if status == 409 or (status == 400 and kind == "NamespaceNotEmptyException"):
         return _conflict(call, kind=kind, text=text)
     if status in (405, 406, 501):
-        return UnsupportedOperation(f"The source does not offer that for {_about(call)}: {text or status}")
+        return errors.UnsupportedOperation(f"The source does not offer that for {_about(call)}: {text or status}")
     if status in (400, 413, 422):
-        result = PropertyConflict if status == 422 else BadRequest
+        result = errors.PropertyConflict if status == 422 else errors.BadRequest
         return result(f"{_about(call)}: the source says: {text or status}")
     if status in (429, 503) and (status == 429 or not call.changes or "retry-after" in headers):
-        return ServiceUnavailable(
+        return errors.ServiceUnavailable(
             f"The source is busy with {_about(call)}, and nothing was changed: try again",
             retry_after_s=_seconds(headers.get("retry-after")), detail=text,
         )  # fmt: skip
     return rest_failed_error(call, f"{status} {text}", sent=True)
 
 
-def rest_failed_error(call: RestCall, detail: str, *, sent: bool) -> LimnosError:
+def rest_failed_error(call: RestCall, detail: str, *, sent: bool) -> errors.LimnosError:
     """Return the error for a missing or invalid response. `sent`: the request may have reached the source."""
     if sent and call.changes:
-        return StateUnknown(
+        return errors.StateUnknown(
             f"The source did not say what became of {_about(call)}: look whether it was changed before you ask again",
             detail=detail,
         )
-    return SourceFailed("The source does not answer as it should: try again, or have it looked at", detail=detail)
+    return errors.SourceFailed(
+        "The source does not answer as it should: try again, or have it looked at", detail=detail
+    )
 
 
-def _missing_error(call: RestCall, *, kind: str, text: str) -> LimnosError:
+def _missing_error(call: RestCall, *, kind: str, text: str) -> errors.LimnosError:
     if kind in _MISSING and call.endpoint in _ABOUT_SEVERAL:
-        return NotFound(f"The source says: {text or 'there is no such thing'}", kind=_MISSING[kind])
+        return errors.NotFound(f"The source says: {text or 'there is no such thing'}", kind=_MISSING[kind])
     if kind in _HERE or not call.path:
-        return SourceFailed(
+        return errors.SourceFailed(
             "The source does not know what this catalog shows: look at its uri and warehouse", detail=text
         )
     if kind == "NotFoundException" and text and call.missing != "namespace":
-        return MissingFile(f"{_about(call)}: the source says: {text}")
+        return errors.MissingFile(f"{_about(call)}: the source says: {text}")
     what = _MISSING.get(kind, call.missing)
     path = call.namespace if what == "namespace" else call.path
-    return NotFound(f"{what.capitalize()} does not exist: {render(path)}", kind=what)
+    return errors.NotFound(f"{what.capitalize()} does not exist: {render(path)}", kind=what)
 
 
-def _conflict(call: RestCall, *, kind: str, text: str) -> LimnosError:
+def _conflict(call: RestCall, *, kind: str, text: str) -> errors.LimnosError:
     if kind == "NamespaceNotEmptyException" or call.conflict_meaning == "empty":
-        return NotEmpty(f"Namespace is not empty: {render(call.namespace)}", kind="namespace")
+        return errors.NotEmpty(f"Namespace is not empty: {render(call.namespace)}", kind="namespace")
     if kind == "AlreadyExistsException" or (call.conflict_meaning != "conflict" and kind != "CommitFailedException"):
         name = call.conflict_meaning if call.conflict_meaning != "conflict" else call.missing
-        return AlreadyExists(text or f"{name.capitalize()} already exists: {render(call.path)}", kind=name)
+        return errors.AlreadyExists(text or f"{name.capitalize()} already exists: {render(call.path)}", kind=name)
     # clients search for this text
-    return CommitConflict(text or f"Commit failed: {_about(call)} was changed in the source meanwhile")
+    return errors.CommitConflict(text or f"Commit failed: {_about(call)} was changed in the source meanwhile")
 
 
 def _about(call: RestCall) -> str:

@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.sources.lance import questions
 from limnos.sources.lance.library_errors import translate_library_errors
 from limnos.sources.lance.opening import open_for_rows, open_for_writing
-from limnos.sources.lance.questions import (
-    CreateIndex,
-    DropIndex,
-    IndexCoverage,
-    IndexStats,
-    LanceIndex,
-    LanceWriteResult,
-    ListIndices,
-)
 from limnos.sources.lance.writing import write_result
 
 if TYPE_CHECKING:
@@ -35,7 +27,7 @@ _PARTS: Final = (16, 8, 4, 2, 1)
 _PARTITION_ROWS: Final = 4096
 
 
-def create(create_index: CreateIndex) -> LanceWriteResult:
+def create(create_index: questions.CreateIndex) -> questions.LanceWriteResult:
     """Create an index. Raises NotFound for the column, AlreadyExists, BadRequest."""
     dataset = open_for_writing(create_index)
     kind = create_index.index_type.upper()
@@ -98,7 +90,7 @@ def _length_of(field: pa.Field | None) -> int:
     return int(kind.list_size)
 
 
-def drop(index: DropIndex) -> LanceWriteResult:
+def drop(index: questions.DropIndex) -> questions.LanceWriteResult:
     """Drop an index. Raises NotFound."""
     dataset = open_for_writing(index)
     with translate_library_errors(index.location):
@@ -106,7 +98,7 @@ def drop(index: DropIndex) -> LanceWriteResult:
         return write_result(dataset)
 
 
-def list_indices(indices: ListIndices) -> list[LanceIndex]:
+def list_indices(indices: questions.ListIndices) -> list[questions.LanceIndex]:
     """List all indices, by name."""
     dataset = open_for_rows(indices)
     with translate_library_errors(indices.location):
@@ -116,10 +108,10 @@ def list_indices(indices: ListIndices) -> list[LanceIndex]:
         )
 
 
-def _index_info(index: Any, *, rows: int) -> LanceIndex:  # noqa: ANN401 - the library's
+def _index_info(index: Any, *, rows: int) -> questions.LanceIndex:  # noqa: ANN401 - the library's
     segments = list(index.segments)
     newest = max((each.created_at for each in segments if each.created_at is not None), default=None)
-    return LanceIndex(
+    return questions.LanceIndex(
         index_name=index.name, index_uuid=str(segments[0].uuid) if segments else "", columns=list(index.field_names), status=READY,
         index_type=index.index_type, type_url=index.type_url, num_indexed_rows=index.num_rows_indexed,
         num_unindexed_rows=max(0, rows - index.num_rows_indexed), size_bytes=index.total_size_bytes or 0, num_segments=len(segments),
@@ -128,13 +120,13 @@ def _index_info(index: Any, *, rows: int) -> LanceIndex:  # noqa: ANN401 - the l
     )  # fmt: skip
 
 
-def stats(index_stats: IndexStats) -> IndexCoverage:
+def stats(index_stats: questions.IndexStats) -> questions.IndexCoverage:
     """Return the numbers of rows that an index covers and does not cover. Raises NotFound."""
     dataset = open_for_rows(index_stats)
     with translate_library_errors(index_stats.location):
         index_statistics: dict[str, Any] = dataset.index_statistics(index_stats.name)
     parts = index_statistics.get("indices") or [{}]
-    return IndexCoverage(
+    return questions.IndexCoverage(
         index_type=index_statistics["index_type"], num_indexed_rows=index_statistics["num_indexed_rows"], num_unindexed_rows=index_statistics["num_unindexed_rows"],
         num_indices=index_statistics["num_indices"], distance_type=parts[0].get("metric_type"),
     )  # fmt: skip

@@ -11,16 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from limnos.model.errors import (
-    AlreadyExists,
-    BadRequest,
-    CommitConflict,
-    InvalidTable,
-    LimnosError,
-    NotFound,
-    SchemaMismatch,
-    StorageFailed,
-)
+from limnos.model import errors
 
 NO_TABLE: Final = re.compile(r"Dataset at path .* was not found|Not found: .*_versions", re.DOTALL)
 NO_TAG: Final = re.compile(r"tag .* does not exist", re.IGNORECASE)
@@ -44,27 +35,27 @@ _WRAPPED: Final = re.compile(
 )
 _SCHEMA: Final = re.compile(r" (?:in|dataset) schema: +Schema \{.*", re.DOTALL)
 _BRIEF: Final = 400
-_CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], LimnosError]], ...]] = (
-    (re.compile(r"Duplicate field name"), lambda _: BadRequest("A column of that name is there already")),
-    (re.compile(r"No field named"), lambda text: NotFound(text, kind="column")),
+_CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], errors.LimnosError]], ...]] = (
+    (re.compile(r"Duplicate field name"), lambda _: errors.BadRequest("A column of that name is there already")),
+    (re.compile(r"No field named"), lambda text: errors.NotFound(text, kind="column")),
     (
         re.compile(
             r"(?:Column|Field|column) ['\"]?[^'\"]*['\"]? (?:does not exist|not found)|not found in schema|Embedding column|FTS field path"
         ),
-        lambda text: NotFound(text, kind="column"),
+        lambda text: errors.NotFound(text, kind="column"),
     ),
-    (re.compile(r"different schema"), SchemaMismatch),
-    (re.compile(r"Index name .* already exists"), lambda text: AlreadyExists(text, kind="index")),
-    (re.compile(r"[Ii]ndex not found|Index \".*\" not found"), lambda text: NotFound(text, kind="index")),
+    (re.compile(r"different schema"), errors.SchemaMismatch),
+    (re.compile(r"Index name .* already exists"), lambda text: errors.AlreadyExists(text, kind="index")),
+    (re.compile(r"[Ii]ndex not found|Index \".*\" not found"), lambda text: errors.NotFound(text, kind="index")),
     (
         re.compile(r"[Cc]ommit conflict|Too many concurrent writers|[Ii]ncompatible transaction|[Cc]onflicting"),
-        lambda text: CommitConflict(f"Somebody else changed the table meanwhile ({text}): try again"),
+        lambda text: errors.CommitConflict(f"Somebody else changed the table meanwhile ({text}): try again"),
     ),
     (
         re.compile(r"Dataset already exists"),
-        lambda _: CommitConflict("Somebody else made the table meanwhile: try again"),
+        lambda _: errors.CommitConflict("Somebody else made the table meanwhile: try again"),
     ),
-    (re.compile(r"contains null|non-nullable"), SchemaMismatch),
+    (re.compile(r"contains null|non-nullable"), errors.SchemaMismatch),
 )
 """Errors that the caller caused, by the library's text."""
 _CALLERS_FAULT: Final = re.compile(
@@ -84,7 +75,7 @@ def translate_library_errors(location: str) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError) as error:
-        raise _of_caller(str(error.args[0] if error.args else error)) or BadRequest(
+        raise _of_caller(str(error.args[0] if error.args else error)) or errors.BadRequest(
             shorten_message(str(error))
         ) from error
     except (OSError, ValueError, RuntimeError) as error:
@@ -96,40 +87,44 @@ def translate_library_errors(location: str) -> Iterator[None]:
         raise request from error
 
 
-def unfit_value_error(error: BaseException) -> BadRequest | None:
+def unfit_value_error(error: BaseException) -> errors.BadRequest | None:
     """Return the error for a value that makes the library panic or overflow; None for other failures."""
     if type(error).__name__ == PANIC:
-        return BadRequest(f"The library cannot do this: {shorten_message(str(error))}")
+        return errors.BadRequest(f"The library cannot do this: {shorten_message(str(error))}")
     if isinstance(error, OverflowError):
-        return BadRequest(f"A number is negative, or larger than the library takes: {shorten_message(str(error))}")
+        return errors.BadRequest(
+            f"A number is negative, or larger than the library takes: {shorten_message(str(error))}"
+        )
     return None
 
 
-def failure_of(location: str, text: str) -> LimnosError:
+def failure_of(location: str, text: str) -> errors.LimnosError:
     """Return the error for a message of the library."""
     message = shorten_message(text)
     error = _of_caller(text)
     if error is not None:
         return error
     if REFUSED.search(text):
-        return StorageFailed(f"The storage refused access to {location}: check the catalog's credentials ({message})")
+        return errors.StorageFailed(
+            f"The storage refused access to {location}: check the catalog's credentials ({message})"
+        )
     if SYSTEM.search(text):
-        return StorageFailed(
+        return errors.StorageFailed(
             f"The storage of {location} cannot be used as it is ({message}): whoever runs the server sees whether it is full or read only"
         )
     if DAMAGED.search(text) or NO_TABLE.search(text) or not REMOTE.match(location):
-        return InvalidTable(
+        return errors.InvalidTable(
             f"At {location} is no Lance table that can be read ({message}): restore its files, or deregister it"
         )
-    return StorageFailed(f"The table at {location} could not be read or written ({message})")
+    return errors.StorageFailed(f"The table at {location} could not be read or written ({message})")
 
 
-def _of_caller(text: str) -> LimnosError | None:
+def _of_caller(text: str) -> errors.LimnosError | None:
     message = shorten_message(text)
     for pattern, kind in _CALLERS:
         if pattern.search(text):
             return kind(message)
-    return BadRequest(message) if _CALLERS_FAULT.search(text) else None
+    return errors.BadRequest(message) if _CALLERS_FAULT.search(text) else None
 
 
 def shorten_message(text: str) -> str:

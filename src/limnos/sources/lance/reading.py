@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from limnos.model.errors import NotFound
+from limnos.sources.lance import questions
 from limnos.sources.lance.library_errors import translate_library_errors
 from limnos.sources.lance.opening import open_for_reading, open_for_rows
-from limnos.sources.lance.questions import (
-    Count,
-    Describe,
-    LanceDescription,
-    Stats,
-    TableSize,
-    Transaction,
-    TransactionSummary,
-)
 from limnos.sources.lance.schemas import fields_of, logical_fields_of, texts_of
 
 if TYPE_CHECKING:
@@ -32,7 +24,7 @@ TRANSACTIONS_MAX: Final = 1000
 """The number of newest versions that are searched for a transaction."""
 
 
-def describe(request: Describe) -> LanceDescription | None:
+def describe(request: questions.Describe) -> questions.LanceDescription | None:
     """Describe a table; None if it has no data yet.
 
     Raises NotFound (version, tag, branch), InvalidTable, StorageFailed.
@@ -41,7 +33,7 @@ def describe(request: Describe) -> LanceDescription | None:
     if dataset is None:
         return None
     schema = dataset.schema
-    return LanceDescription(
+    return questions.LanceDescription(
         version=dataset.version,
         fields=msgspec.Raw(msgspec.json.encode(fields_of(schema))),
         logical_fields=msgspec.Raw(msgspec.json.encode(logical_fields_of(schema))),
@@ -56,20 +48,20 @@ def _stats_of(dataset: lance.LanceDataset) -> dict[str, int]:
     return {key: int(fields[key]) for key in ("num_deleted_rows", "num_fragments") if key in fields}
 
 
-def count(request: Count) -> int:
+def count(request: questions.Count) -> int:
     """Count rows. Raises NotFound (table, version, tag, branch, column), BadRequest."""
     dataset = open_for_rows(request)
     with translate_library_errors(request.location):
         return int(dataset.count_rows(request.predicate or None))
 
 
-def stats(request: Stats) -> TableSize:
+def stats(request: questions.Stats) -> questions.TableSize:
     """Return the size of a table. Raises NotFound (table, branch)."""
     dataset = open_for_rows(request)
     with translate_library_errors(request.location):
         fields: Any = dataset.stats.data_stats().fields
         rows = sorted(each.metadata.num_rows for each in dataset.get_fragments())
-        return TableSize(
+        return questions.TableSize(
             total_bytes=sum(each.bytes_on_disk for each in fields), num_rows=dataset.count_rows(),
             num_indices=len(dataset.describe_indices()), num_fragments=len(rows), num_small_fragments=sum(each < SMALL_ROWS for each in rows),
             lengths=_lengths(rows),
@@ -84,12 +76,12 @@ def _lengths(rows: list[int]) -> dict[str, int]:
     return {"min": rows[0], "max": rows[-1], "mean": sum(rows) // len(rows), **entries}
 
 
-def transaction(request: Transaction) -> TransactionSummary:
+def transaction(request: questions.Transaction) -> questions.TransactionSummary:
     """Find a transaction. Raises NotFound."""
     dataset = open_for_rows(request)
     with translate_library_errors(request.location):
         for back, each in enumerate(dataset.get_transactions(TRANSACTIONS_MAX)):
             if each is not None and each.uuid == request.uuid:
                 operation = type(each.operation).__name__
-                return TransactionSummary(operation, each.uuid, dataset.version - back, each.read_version)
+                return questions.TransactionSummary(operation, each.uuid, dataset.version - back, each.read_version)
     raise NotFound(request.uuid, kind="transaction")

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from limnos.model.errors import NoSpace, ServiceUnavailable
 from limnos.model.permits import Permit
+from limnos.store import changes
 from limnos.store.backends.blocking_thread import BlockingThread
 from limnos.store.backends.mutation_queue import (
     BATCH_MAX,
@@ -30,15 +31,6 @@ from limnos.store.backends.mutation_queue import (
     state_unknown_error,
 )
 from limnos.store.backends.walindex import open_index
-from limnos.store.changes import (
-    CLOCKS_READ,
-    NO_CHANGES,
-    GateResult,
-    clock_params,
-    gate_params,
-    gate_result_of,
-    gate_text,
-)
 from limnos.store.faults import fault_point
 from limnos.store.interface import CLOSE_S, KnownRevisions
 from limnos.store.snapshots import StoreSnapshot, sqlite_snapshot
@@ -178,7 +170,7 @@ class SqliteSession:
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read clocks. The write lock of the file covers every lock of the protocol."""
-        return self.rows(CLOCKS_READ, clock_params(zones))
+        return self.rows(changes.CLOCKS_READ, changes.clock_params(zones))
 
 
 class SqliteStore:
@@ -206,27 +198,27 @@ class SqliteStore:
         """Return a value that stays equal while nothing is committed; None if that cannot be determined."""
         return None if self._index is None else self._index.header()
 
-    def gate(self, epoch: int, known: KnownRevisions) -> GateResult:
+    def gate(self, epoch: int, known: KnownRevisions) -> changes.GateResult:
         """Read the changes after the known revisions, in one statement.
 
         It uses the write connection if that is idle, since it still has the pages of its last commit.
         """
         self.statements += 1
-        text, params = gate_text(len(known)), gate_params(epoch, known)
+        text, params = changes.gate_text(len(known)), changes.gate_params(epoch, known)
         is_idle = self._drain is None and not self._writer.in_transaction
         try:
             rows = (self._writer if is_idle else self._reader).execute(text, params).fetchall()
         except sqlite3.OperationalError:  # another process holds the file: the read connection waits for it
             rows = self._reader.execute(text, params).fetchall()
-        return gate_result_of(rows) if rows else NO_CHANGES
+        return changes.gate_result_of(rows) if rows else changes.NO_CHANGES
 
-    def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
+    def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[changes.GateResult, T]:
         """Read first the changes, then facts, in one snapshot."""
         self._reader.execute("BEGIN")
         try:
             self.statements += 1
-            rows = self._reader.execute(gate_text(len(known)), gate_params(epoch, known)).fetchall()
-            return gate_result_of(rows), self._drive(load())
+            rows = self._reader.execute(changes.gate_text(len(known)), changes.gate_params(epoch, known)).fetchall()
+            return changes.gate_result_of(rows), self._drive(load())
         finally:
             self._reader.execute("COMMIT")
 
