@@ -186,7 +186,7 @@ def test_refusals_say_why(question: Question) -> None:
 
 SERVICE_ADMINS_ONLY = (
     Action.METALAKE_CREATE, Action.TOKEN_MANAGE_OTHERS, Action.TASK_MANAGE, Action.METALAKE_IMPORT, Action.SECRETS_EXPORT,
-    Action.KEYS_MANAGE, Action.AUDIT_READ_ALL,
+    Action.KEYS_MANAGE, Action.AUDIT_READ_ALL, Action.SERVER_INSPECT,
 )  # fmt: skip
 """No grant opens them: a refusal says that a service admin is wanted."""
 

@@ -40,6 +40,7 @@ class Action(StrEnum):
     METALAKE_CREATE = "metalake_create", Kind.METALAKE
     TOKEN_MANAGE_OTHERS = "token_manage_others", Kind.METALAKE, Kind.USER, Kind.TOKEN
     TASK_MANAGE = "task_manage", Kind.METALAKE
+    SERVER_INSPECT = "server_inspect", Kind.METALAKE
     METALAKE_IMPORT = "metalake_import", Kind.METALAKE
     SECRETS_EXPORT = "secrets_export", Kind.METALAKE
     KEYS_MANAGE = "keys_manage", Kind.METALAKE

@@ -316,6 +316,7 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.METALAKE_CREATE: ServiceAdminRule(),
         Action.TOKEN_MANAGE_OTHERS: ServiceAdminRule(),
         Action.TASK_MANAGE: ServiceAdminRule(),
+        Action.SERVER_INSPECT: ServiceAdminRule(),  # settings name stores and people of every metalake
         Action.METALAKE_IMPORT: ServiceAdminRule(),  # it creates a metalake with the owners and rights of the file
         Action.AUDIT_READ_ALL: ServiceAdminRule(),
         Action.SECRETS_EXPORT: ServiceAdminRule(),  # and METALAKE_EXPORT: no other request reveals catalogs' secrets
@@ -341,6 +342,7 @@ SERVER_ACTIONS: Final = frozenset(
         Action.METALAKE_CREATE,
         Action.TOKEN_MANAGE_OTHERS,
         Action.TASK_MANAGE,
+        Action.SERVER_INSPECT,
         Action.METALAKE_IMPORT,
         Action.SECRETS_EXPORT,
         Action.KEYS_MANAGE,

@@ -18,6 +18,7 @@ from limnos.app.fair_queue import FairQueue
 from limnos.app.lance import lance_processes
 from limnos.app.offload_processes import OffloadProcesses
 from limnos.app.search_indexing import SearchIndexing
+from limnos.app.setting_lines import setting_lines
 from limnos.app.upkeep import Upkeep
 from limnos.config.access import OidcSection
 from limnos.config.audit import AuditSection
@@ -53,6 +54,7 @@ from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.locks.statement_locks import LOCKS
 from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 from limnos.services.sqlpp.requests.running_requests import REQUESTS
+from limnos.services.upkeep.effective_settings import EFFECTIVE_SETTINGS
 from limnos.services.vending.credentials import VENDOR, CredentialVendor
 from limnos.sources.connectors.registry import SourceLimits
 from limnos.store.backends.migrate import migrate
@@ -353,6 +355,7 @@ def _put_parts(services: NodeServices, settings: Settings) -> None:
     SCAN_OFFLOADER.put(services, OffloadProcesses(processes_max=settings.planning.workers_max))
     WORKERS.put(services, lance_processes(settings.lance))
     VENDOR.put(services, CredentialVendor(timeout_s=settings.storage.timeout_s, time=services.store.time))
+    EFFECTIVE_SETTINGS.put(services, setting_lines(settings))
     if (issuer := _issuer_of(settings.oidc, services.store.time)) is not None:
         ISSUER.put(services, issuer)
     SOURCES.put(

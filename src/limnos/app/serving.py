@@ -23,6 +23,7 @@ from limnos.app.executor import executor_of
 from limnos.app.forced_exit import exit_within, handle_signals_on_thread
 from limnos.app.listening import bind_address
 from limnos.app.maintenance_process import maintenance_process_of
+from limnos.app.node_beats import NodeBeats
 from limnos.app.node_builder import ServerNode, build
 from limnos.config.settings import Settings
 from limnos.http.admission_protocol import AdmissionProtocol
@@ -133,6 +134,7 @@ async def _serve(
         ENGINE.of(built.services).begin()
         await bootstrap(built.services, settings)
         beside += (asyncio.create_task(built.upkeep.run()), asyncio.create_task(built.deliveries.run()))
+        beside.append(asyncio.create_task(NodeBeats(built.services).run()))
         if built.indexing is not None:
             beside.append(asyncio.create_task(built.indexing.run()))
         maintenance = maintenance_process_of(settings, built.services, bound=inner or sockets[0])

@@ -59,6 +59,7 @@ from limnos.client.identity.service_accounts import ServiceAccounts
 from limnos.client.identity.tokens import Tokens
 from limnos.client.identity.users import Users
 from limnos.client.operation.maintenance import Maintenance
+from limnos.client.operation.nodes import Nodes
 from limnos.client.operation.sqlpp import Statements
 from limnos.client.operation.storage import Storage
 from limnos.client.operation.tasks import Tasks
@@ -102,6 +103,7 @@ class _Resources(Generic[S]):
         self.logins = Logins(sender, scope)
         self.service_accounts = ServiceAccounts(sender, scope)
         self.tasks = Tasks(sender, scope)
+        self.nodes = Nodes(sender, scope)
         self.imports = Imports(sender, scope)
         self.trash = Trash(sender, scope)
         self.reports = Reports(sender, scope)

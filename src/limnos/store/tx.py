@@ -15,6 +15,7 @@ from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.store.activity.lineage import LineageWrites
 from limnos.store.activity.maintenance import MaintenanceWrites
+from limnos.store.activity.node_beats import NodeBeatWrites
 from limnos.store.activity.orphan_files import OrphanFileWrites
 from limnos.store.activity.rewrites import RewriteWrites
 from limnos.store.activity.runs import RunWrites
@@ -137,6 +138,8 @@ class Tx(StoreTransaction):
     """Writes of the snapshots that runs and plans need."""
     scan_plans = ResourceWrites(ScanPlanWrites)
     """Scan plans with parts left to fetch."""
+    node_beats = ResourceWrites(NodeBeatWrites)
+    """Signs of life of server nodes."""
     search = ResourceWrites(SearchIndexWrites)
     """Writes of the search index."""
     webhooks = ResourceWrites(WebhookWrites)

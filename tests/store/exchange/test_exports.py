@@ -28,6 +28,7 @@ LEFT_OUT = {
     "maintenance_operation": "work of this store's nodes",
     "maintenance_orphan_check": "work of this store's nodes: the other server checks anew",
     "maintenance_orphan_file": "each file waits anew where it is imported",
+    "node_seen": "the nodes of this server",
     "search_lease": "which node of this store indexes words",
     "search_position": "how far words were indexed: the other server indexes anew",
     "search_text": "words of objects: the other server indexes anew",

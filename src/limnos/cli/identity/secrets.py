@@ -1,4 +1,4 @@
-"""`user secret create | list | end`.
+"""`user secret create | accounts | list | end`.
 
 May import this room. A secret is printed once, or written to a file that only its owner can read, and nowhere else.
 """
@@ -34,6 +34,14 @@ def create(
         write_secret(save, secret.client_secret)
         fields |= {"client_secret": None, "file": str(save)}
     show_fields(fields, shape=common.shape)
+
+
+@app.command
+def accounts(*, common: CommonFlags = DEFAULTS) -> None:
+    """List the service accounts that have a valid secret, with the end of the last one."""
+    with common.client() as client:
+        rows = [msgspec.structs.asdict(account) for account in client.service_accounts.list()]
+    show_rows(rows, ["user", "secrets", "newest_at", "ends_at"], shape=common.shape, empty="no service accounts")
 
 
 @app.command(name="list")

@@ -6,11 +6,16 @@ May import this room.
 from __future__ import annotations
 
 from limnos.client.flow import OWN, Flow, Resource, S, call, segments, verb
-from limnos.client.values import NewSecret, SecretInfo
+from limnos.client.values import NewSecret, SecretInfo, ServiceAccountInfo
 
 
 class ServiceAccounts(Resource[S]):
     """Service accounts: their secrets, which service admins create and end."""
+
+    @verb
+    def list(self) -> Flow[tuple[ServiceAccountInfo, ...]]:
+        """List the service accounts that have an active secret."""
+        return call("GET", f"{OWN}/service-accounts", answer=tuple[ServiceAccountInfo, ...], field="service_accounts")
 
     @verb
     def list_secrets(self, user: str) -> Flow[tuple[SecretInfo, ...]]:

@@ -60,12 +60,17 @@ from limnos.client.values.identity import (
     Role,
     SecretInfo,
     SecurableObject,
+    ServiceAccountInfo,
     TokenInfo,
     User,
 )
 from limnos.client.values.operation import (
+    NodeInfo,
+    NodesInfo,
+    SearchBehindInfo,
     SecretKey,
     SecretKeys,
+    SettingInfo,
     StatementMessage,
     StatementResponse,
     StorageCheckResult,

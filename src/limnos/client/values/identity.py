@@ -111,6 +111,15 @@ class IssuerClient(msgspec.Struct, frozen=True):
     scope: str
 
 
+class ServiceAccountInfo(msgspec.Struct, frozen=True):
+    """A service account: how many secrets are active, and when the last one ends; None if one never does."""
+
+    user: str
+    secrets: int
+    newest_at: int | float | str | None = None
+    ends_at: int | float | str | None = None
+
+
 class SecretInfo(msgspec.Struct, frozen=True):
     """A secret of a service account, without its text."""
 

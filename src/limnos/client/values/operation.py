@@ -63,6 +63,42 @@ class TaskInfo(msgspec.Struct, frozen=True):
     payload: object = None
 
 
+class NodeInfo(msgspec.Struct, frozen=True):
+    """A server node. Times are as the server sends them; `clock_offset_ms` is by how much its clock is ahead."""
+
+    id: str
+    name: str
+    version: str
+    started_at: int | float | str | None = None
+    seen_at: int | float | str | None = None
+    clock_offset_ms: int = 0
+    own: bool = False
+    silent: bool = False
+
+
+class SearchBehindInfo(msgspec.Struct, frozen=True):
+    """How far the index of words is behind: zones that lack changes, and the changes that they lack."""
+
+    zones: int = 0
+    changes: int = 0
+
+
+class NodesInfo(msgspec.Struct, frozen=True):
+    """The nodes of the server, and its index of words."""
+
+    nodes: tuple[NodeInfo, ...] = ()
+    search: SearchBehindInfo = SearchBehindInfo()
+
+
+class SettingInfo(msgspec.Struct, frozen=True):
+    """A setting of the node that answers; a secret that is set has a mask as its value."""
+
+    name: str
+    value: object = None
+    default: bool = True
+    secret: bool = False
+
+
 class StatementMessage(msgspec.Struct, frozen=True):
     """An error or a warning of the query service. Its message begins with the code, such as `ASX1077`."""
 

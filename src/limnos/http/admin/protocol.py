@@ -12,7 +12,7 @@ from limnos.http.admin.catalog import children, moves, nesting, previews, search
 from limnos.http.admin.errors import error_response
 from limnos.http.admin.governance import protection, restrictions
 from limnos.http.admin.identity import access, console_codes, groups, logins, service_accounts, tokens, users
-from limnos.http.admin.operation import maintenance, rewrites, storage, tasks
+from limnos.http.admin.operation import maintenance, nodes, rewrites, storage, tasks
 from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
 from limnos.http.request import Request
 from limnos.http.response import Response
@@ -56,6 +56,7 @@ _MODULES = (
     console_codes,
     service_accounts,
     tasks,
+    nodes,
     transactions,
     access,
     audit,

@@ -19,7 +19,7 @@ from limnos.http.console.errors import error_page
 from limnos.http.console.governance import attachments
 from limnos.http.console.lineage import graph as lineage_graph
 from limnos.http.console.look import render, static_version
-from limnos.http.console.operation import jobs, tasks
+from limnos.http.console.operation import accounts, jobs, server_state, storage, tasks
 from limnos.http.console.page_requests import serve
 from limnos.http.console.pipelines import pipelines, runs
 from limnos.http.console.site import ROOT, ConsoleSite
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 _MODULES = (
-    home, objects, access_objects, changes, people, lineage_graph, pipelines, runs, attachments, health, jobs, tasks, tokens, secrets, searches, audit, trash, sessions, issuer_sign_in,
+    home, objects, access_objects, changes, people, lineage_graph, pipelines, runs, attachments, health, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, sessions, issuer_sign_in,
     static_files,
 )  # fmt: skip
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)

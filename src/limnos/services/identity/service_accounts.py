@@ -30,11 +30,12 @@ from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.store.identity.tokens import secrets_read, token_read
+from limnos.store.identity.tokens import AccountSecrets, accounts_read, secrets_read, token_read
 from limnos.store.tx import Tx
 
 SECRETS_MAX: Final = 2
 """The maximum number of active secrets: the current one, and its replacement."""
+ACCOUNTS_MAX: Final = 10_000
 _OVER: Final = (
     "The service account's secret was ended: ask an administrator for a new one, made with 'limnos user secret create'"
 )
@@ -78,6 +79,13 @@ async def secrets_list(ctx: Context, *, user: str) -> tuple[Token, ...]:
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _manage)
     return await ctx.look_up(partial(secrets_read, user))
+
+
+async def accounts_list(ctx: Context) -> tuple[AccountSecrets, ...]:
+    """Return the service accounts with a valid secret, by name, at most `ACCOUNTS_MAX`. Raises PermissionDenied."""
+    await refuse_former(ctx)
+    await ctx.read(RequestScope(), _manage)
+    return await ctx.look_up(partial(accounts_read, ctx.services.store.time.now_ms(), limit=ACCOUNTS_MAX))
 
 
 async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) -> tuple[Token, str]:

@@ -5,6 +5,8 @@ May import `model` and the room's `sql`, `changes`. Must not know rights.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from limnos.model.entities import Token
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import TokenPurpose, TokenTrust
@@ -35,6 +37,11 @@ OPENED_BY = Sql(
     f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND opened_by = :opened_by AND revoked = :no ORDER BY id"
 )
 SECRETS = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose = 'client' ORDER BY id")
+ACCOUNTS = Sql(
+    "SELECT user_name, count(*), max(created_at), CASE WHEN count(*) = count(expires_at) THEN max(expires_at) END"
+    " FROM token WHERE purpose = 'client' AND revoked = :no AND (expires_at IS NULL OR expires_at > :now)"
+    " GROUP BY user_name ORDER BY user_name LIMIT :limit"
+)
 LINE = Sql(
     f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND coalesce(root_id, id) = :root AND revoked = :no"
     " AND (expires_at IS NULL OR expires_at > :now) ORDER BY id"
@@ -74,6 +81,21 @@ def tokens_read(user: str | None) -> Load[tuple[Token, ...]]:
     else:
         rows = yield OF_USER, {"user": user}
     return tuple(token_of(row) for row in rows)
+
+
+class AccountSecrets(NamedTuple):
+    """A service account with its valid secrets: how many, when the newest was made, and when the last one ends."""
+
+    user: str
+    secrets: int
+    newest_at: int
+    ends_at: int | None
+
+
+def accounts_read(now_ms: int, *, limit: int) -> Load[tuple[AccountSecrets, ...]]:
+    """Read the service accounts that have a valid secret, by name. `ends_at` is None if one never ends."""
+    rows = yield ACCOUNTS, {"now": now_ms, "no": False, "limit": limit}
+    return tuple(AccountSecrets(user, count, newest, ends) for user, count, newest, ends in rows)
 
 
 def secrets_read(user: str) -> Load[tuple[Token, ...]]:

@@ -32,6 +32,15 @@ async def secrets_list(request: Request, ctx: Context) -> Response:
     return json_response({"secrets": [_encode(secret) for secret in tokens]})
 
 
+async def accounts_list(_request: Request, ctx: Context) -> Response:
+    """Return the service accounts that have a valid secret, with how many there are and when the last one ends."""
+    accounts = [
+        {"user": each.user, "secrets": each.secrets, "newest_at": instant(each.newest_at), "ends_at": instant(each.ends_at)}
+        for each in await service_accounts.accounts_list(ctx)
+    ]  # fmt: skip
+    return json_response({"service_accounts": accounts})
+
+
 async def secret_create(request: Request, ctx: Context) -> Response:
     """Create a further secret of a service account. The response is the only one with its text."""
     (user,) = names_of(request)
@@ -62,6 +71,7 @@ def _encode(secret: Token) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/service-accounts", accounts_list, "list-service-accounts"),
     Route("GET", "/api/limnos/v1/users/{u}/secrets", secrets_list, "list-secrets"),
     Route("POST", "/api/limnos/v1/users/{u}/secrets", secret_create, "create-secret"),
     Route("DELETE", "/api/limnos/v1/users/{u}/secrets/{id}", secret_end, "end-secret"),

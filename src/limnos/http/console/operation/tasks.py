@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from limnos.http.console.answers import redirect
-from limnos.http.console.frame import Link, frame_of
+from limnos.http.console.frame import frame_of
+from limnos.http.console.operation.sections import operation_tabs
 from limnos.http.console.page_requests import ConsoleRoute
 from limnos.http.console.sheets import (
     FormView,
@@ -50,14 +51,9 @@ async def operations_page(page_request: PageRequest) -> Response:
             warnings.append(error)
     if not sheets:
         raise warnings[0]
-    base = f"{page_request.base}/operations"
-    tabs = tuple(
-        Link(f"{each} tasks", f"{base}?{urlencode({'metalake': frame.metalake, 'state': each})}", each == state)
-        for each in STATES
-    )
     page = SheetPage(
-        frame, "Operations", intro="What the server does beside requests.", tabs=tabs if sheets[0].title == "Tasks" else (),
-        sheets=tuple(sheets),
+        frame, "Operations", intro="What the server does beside requests.",
+        tabs=operation_tabs(page_request, frame.metalake, current=state), sheets=tuple(sheets),
     )  # fmt: skip
     return sheet_response(page_request, page)
 

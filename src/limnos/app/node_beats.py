@@ -1,0 +1,60 @@
+"""Signs of life of this node: a row in the store at its start and every half minute, none after it stopped.
+
+May import `services`, `store` and the rooms below. A node that cannot write tries again; it serves all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from functools import partial
+from uuid import uuid4
+
+from limnos import __version__
+from limnos.model.permits import upkeep_permit
+from limnos.services.request.node_services import NodeServices
+from limnos.services.upkeep.nodes import BEAT_S, OWN_NODE
+from limnos.store.activity.node_beats import NodeSeen
+from limnos.store.tx import Tx
+from limnos.telemetry.logs import get_logger
+
+log = get_logger("limnos.nodes")
+
+
+class NodeBeats:
+    """Gives the signs of life of one node."""
+
+    def __init__(self, services: NodeServices) -> None:
+        self.services = services
+        self.id = uuid4().hex
+        self.name = f"{socket.gethostname()}, process {os.getpid()}"
+        self.started_at = services.store.time.now_ms()
+        self._permit = upkeep_permit("limnos")
+        OWN_NODE.put(services, self.id)
+
+    async def run(self) -> None:
+        """Give signs until cancelled; the last one says that the node is gone."""
+        try:
+            while True:
+                await self.beat()
+                await asyncio.sleep(BEAT_S)
+        finally:
+            await self._submit(lambda tx: tx.node_beats.leave(self.id))
+
+    async def beat(self) -> None:
+        """Give one sign."""
+        clock = self.services.store.time
+        seen = NodeSeen(self.id, self.name, __version__, self.started_at, 0, clock.offset_ms)
+        await self._submit(partial(_beat, seen=seen))
+
+    async def _submit(self, mutation: Callable[[Tx], None]) -> None:
+        try:
+            await self.services.store.submit(self._permit, mutation)
+        except Exception as error:  # noqa: BLE001 - the node serves on, and tries again
+            log.warning("a sign of life could not be written", error=f"{type(error).__name__}: {error}")
+
+
+def _beat(tx: Tx, *, seen: NodeSeen) -> None:
+    tx.node_beats.beat(seen)

@@ -1,0 +1,38 @@
+"""The settings of this node as lines for display, with masks in place of secrets.
+
+May import `config`, `services` and the rooms below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from limnos.config.secrets import secrets_of
+from limnos.config.settings import Settings, is_secret, keys
+from limnos.model.secrets import MASK
+from limnos.services.upkeep.effective_settings import SettingLine
+
+
+def setting_lines(settings: Settings) -> tuple[SettingLine, ...]:
+    """Return all settings in the order of the documentation. A value that holds a secret is masked whole."""
+    own, default = settings.model_dump(mode="json"), Settings().model_dump(mode="json")
+    secrets = [msgspec.json.encode(text)[1:-1] for text in secrets_of(settings)]
+    return tuple(_line(key, own, default=default, secrets=secrets) for key in keys())
+
+
+def _line(
+    key: str,
+    own: Mapping[str, Mapping[str, object]],
+    *,
+    default: Mapping[str, Mapping[str, object]],
+    secrets: list[bytes],
+) -> SettingLine:
+    section, _, name = key.partition(".")
+    value = own[section][name]
+    text = msgspec.json.encode(value)
+    hides = is_secret(key)
+    if value and (hides or any(secret in text for secret in secrets)):
+        text = msgspec.json.encode(MASK)
+    return SettingLine(key, text.decode(), value == default[section][name], hides)

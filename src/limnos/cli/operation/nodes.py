@@ -1,0 +1,44 @@
+"""`node list | settings`.
+
+May import this room. For service admins.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.output import show_rows
+
+app = App(name="node")
+
+
+@app.command(name="list")
+def list_nodes(*, common: CommonFlags = DEFAULTS) -> None:
+    """List the server's nodes that gave a sign of life within a day, with their clocks."""
+    with common.client() as client:
+        info = client.nodes.list()
+    rows = [msgspec.structs.asdict(each) for each in info.nodes]
+    columns = ["name", "version", "started_at", "seen_at", "clock_offset_ms", "silent", "own"]
+    show_rows(rows, columns, shape=common.shape, empty="no node has given a sign of life yet")
+
+
+@app.command
+def settings(
+    *,
+    all_: Annotated[bool, Parameter(name="--all", help="Also settings that have their default.")] = False,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """List the effective settings of the node that answers. Secrets are masked."""
+    with common.client() as client:
+        lines = client.nodes.settings()
+    rows = [
+        {"name": each.name, "value": json.dumps(each.value, ensure_ascii=False), "default": each.default}
+        for each in lines
+        if all_ or not each.default
+    ]
+    show_rows(rows, ["name", "value", "default"], shape=common.shape, empty="every setting has its default")

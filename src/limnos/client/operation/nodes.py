@@ -1,0 +1,25 @@
+"""Calls on the server's nodes and settings (own API), for service admins.
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from limnos.client.flow import OWN, Flow, Resource, S, call, verb
+from limnos.client.values import NodesInfo, SettingInfo
+
+
+class Nodes(Resource[S]):
+    """The nodes of the server, and the settings of the one that answers."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self) -> Flow[NodesInfo]:
+        """List the nodes that were seen within a day, and how far the index of words is behind."""
+        return call("GET", f"{OWN}/nodes", answer=NodesInfo)
+
+    @verb
+    def settings(self) -> Flow[tuple[SettingInfo, ...]]:
+        """List the effective settings of the node that answers; secrets are masked."""
+        return call("GET", f"{OWN}/settings", answer=tuple[SettingInfo, ...], field="settings")

@@ -1,0 +1,53 @@
+"""State of the server: its nodes, the index of words, and the effective settings of the node that answers.
+
+May import `model`, `services` and this package. Knows no secret: settings come without them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.route_targets import Handler
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.services.request.context import Context
+from limnos.services.upkeep.effective_settings import settings_list
+from limnos.services.upkeep.nodes import NodeLine, server_state
+
+
+async def nodes_list(_request: Request, ctx: Context) -> Response:
+    """Return the server's nodes, and how far the index of words is behind."""
+    state = await server_state(ctx)
+    return json_response({"nodes": [_encode(each) for each in state.nodes], "search": state.search._asdict()})
+
+
+def _encode(line: NodeLine) -> dict[str, object]:
+    node = line.node
+    return {
+        "id": node.id,
+        "name": node.name,
+        "version": node.version,
+        "started_at": instant(node.started_at),
+        "seen_at": instant(node.seen_at),
+        "clock_offset_ms": node.clock_offset_ms,
+        "own": line.is_own,
+        "silent": line.is_silent,
+    }
+
+
+async def settings_read(_request: Request, ctx: Context) -> Response:
+    """Return the effective settings of this node; secrets are masked."""
+    lines = await settings_list(ctx)
+    settings = [
+        {"name": each.name, "value": msgspec.Raw(each.value.encode()), "default": each.is_default, "secret": each.is_secret}
+        for each in lines
+    ]  # fmt: skip
+    return json_response({"settings": settings})
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/nodes", nodes_list, "list-nodes"),
+    Route("GET", "/api/limnos/v1/settings", settings_read, "list-settings"),
+)

@@ -1,0 +1,104 @@
+"""The server's nodes with their clocks, figures of this node, and the effective settings.
+
+May import `services`, `telemetry` and the console's shared modules. Knows no rule: the services show all of this to
+service admins alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from limnos.http.console.frame import frame_of
+from limnos.http.console.operation.sections import operation_tabs
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.sheets import Sheet, SheetCell, SheetColumn, SheetPage, sheet_response
+from limnos.http.console.tabs import Chip, Fact
+from limnos.http.response import Response
+from limnos.services.upkeep.effective_settings import SettingLine, settings_list
+from limnos.services.upkeep.nodes import NodeLine, server_state
+from limnos.telemetry.metrics import REGISTRY, Gauge
+
+CLOCK_OFF_MS: Final = 5_000
+"""A clock that is further off, in milliseconds, is marked."""
+_LETTERS: Final = 500
+
+
+async def nodes_page(page_request: PageRequest) -> Response:
+    """Show the nodes that gave a sign of life within a day, and figures of the one that answers."""
+    state = await server_state(page_request.ctx)
+    frame = await frame_of(page_request, "Nodes", section="operations")
+    columns = (
+        SheetColumn("Node"), SheetColumn("State"), SheetColumn("Release", hides=True), SheetColumn("Started", hides=True),
+        SheetColumn("Last sign of life"), SheetColumn("Clock", is_number=True),
+    )  # fmt: skip
+    behind = state.search
+    words = (
+        f"{behind.changes:,} changes behind, in {behind.zones:,} catalogs and metalakes" if behind.zones else "up to date"
+    )  # fmt: skip
+    nodes = Sheet("", columns, tuple(_node_row(each) for each in state.nodes), "No node has given a sign of life yet.")
+    page = SheetPage(
+        frame, "Nodes", intro="Each process that serves this lake gives a sign of life every half minute.",
+        tabs=operation_tabs(page_request, frame.metalake, current="nodes"), facts=(Fact("Index of words", words),),
+        sheets=(nodes, _figures()),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+def _node_row(line: NodeLine) -> tuple[SheetCell, ...]:
+    node = line.node
+    chips = (Chip("silent", "warn", "alert") if line.is_silent else Chip("lives", "ok", "check"),)
+    if line.is_own:
+        chips = (*chips, Chip("answers you"))
+    is_off = abs(node.clock_offset_ms) > CLOCK_OFF_MS
+    return (
+        SheetCell(node.name, is_name=True), SheetCell(chips=chips), SheetCell(node.version), SheetCell(at_ms=node.started_at),
+        SheetCell(at_ms=node.seen_at),
+        SheetCell(f"{node.clock_offset_ms / 1000:+.1f} s", chips=(Chip("set it right", "bad", "alert"),) if is_off else ()),
+    )  # fmt: skip
+
+
+def _figures() -> Sheet:
+    """Return the gauges of this process: its caches and queues."""
+    rows = tuple(
+        (
+            SheetCell(metric.name, is_name=True, small=metric.help),
+            SheetCell(", ".join(map(str, labels))),
+            SheetCell(f"{value:,.6g}" if value % 1 else f"{int(value):,}"),
+        )
+        for metric in REGISTRY.all()
+        if isinstance(metric, Gauge)
+        for labels, value in sorted(metric.items(), key=lambda pair: tuple(map(str, pair[0])))
+    )
+    columns = (SheetColumn("Figure"), SheetColumn("Of"), SheetColumn("Now", is_number=True))
+    return Sheet("Figures of this node", columns, rows, "This node has no figures yet.")
+
+
+async def settings_page(page_request: PageRequest) -> Response:
+    """Show the effective settings of the node that answers, those that are not the default first."""
+    lines = await settings_list(page_request.ctx)
+    frame = await frame_of(page_request, "Settings", section="operations")
+    columns = (
+        SheetColumn("Setting", is_code=True),
+        SheetColumn("Value", is_code=True),
+        SheetColumn("Note", hides=True),
+    )
+    own = tuple(_setting_row(each) for each in lines if not each.is_default)
+    rest = tuple(_setting_row(each) for each in lines if each.is_default)
+    page = SheetPage(
+        frame, "Settings", intro="What the node that answers you runs with. Settings are read at its start, from flags, the environment and a file.",
+        tabs=operation_tabs(page_request, frame.metalake, current="settings"),
+        sheets=(Sheet("Set here", columns, own, "Every setting has its default."), Sheet("Defaults", columns, rest, "No setting has its default.")),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+def _setting_row(line: SettingLine) -> tuple[SheetCell, ...]:
+    value = "unset" if line.value == "null" else line.value
+    note = "secret" if line.is_secret else ""
+    return SheetCell(line.name, is_name=True), SheetCell(value[:_LETTERS]), SheetCell(note)
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/nodes", nodes_page, "nodes-page", ("metalake",)),
+    ConsoleRoute("GET", "/settings", settings_page, "settings-page", ("metalake",)),
+)

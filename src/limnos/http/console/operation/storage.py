@@ -1,0 +1,75 @@
+"""Checks of a catalog's storage: a list of catalogs with a button each, and the steps of one check.
+
+May import `services` and the console's shared modules. Knows no rule: the service lets owners check.
+"""
+
+from __future__ import annotations
+
+from limnos.http.console.frame import Frame, frame_of
+from limnos.http.console.operation.sections import operation_tabs
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.sheets import (
+    CodeBlock,
+    FormView,
+    Sheet,
+    SheetCell,
+    SheetColumn,
+    SheetPage,
+    hidden_fields,
+    sheet_response,
+)
+from limnos.http.console.tabs import Chip, Fact
+from limnos.http.response import Response
+from limnos.services.catalog.catalogs import catalogs_list
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.vending.storage_checks import StorageCheckStep, storage_check
+
+_LOOKS = {"ok": ("ok", "check"), "passed": ("ok", "check"), "failed": ("bad", "cross")}
+
+
+async def storage_page(page_request: PageRequest) -> Response:
+    """List the catalogs that the caller sees, with a button that checks the storage of each."""
+    frame = await frame_of(page_request, "Storage", section="operations")
+    nodes = await page_request.ctx.read(RequestScope(frame.metalake), catalogs_list)
+    rows = tuple(
+        (SheetCell(each.name, is_name=True), SheetCell(form=_form(page_request, frame, each.name))) for each in nodes
+    )
+    sheet = Sheet("", (SheetColumn("Catalog"), SheetColumn("Action")), rows, "There is no catalog that you may see.")
+    page = SheetPage(
+        frame, "Storage", intro="A check writes, lists, reads and deletes a small file in the catalog's storage, and tries vended credentials. "
+        "Owners of a catalog may check it.",
+        tabs=operation_tabs(page_request, frame.metalake, current="storage"), sheets=(sheet,),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+def _form(page_request: PageRequest, frame: Frame, catalog: str) -> FormView:
+    fields = hidden_fields(metalake=frame.metalake, catalog=catalog)
+    return FormView(f"{page_request.base}/storage/check", "Check", fields, label=f"Check the storage of {catalog}")
+
+
+async def check(page_request: PageRequest) -> Response:
+    """Check a catalog's storage, and show each step with what would mend it."""
+    fields = await page_request.form()
+    metalake, catalog = fields.get("metalake", ""), fields.get("catalog", "")
+    done = await storage_check(page_request.ctx, RequestScope(metalake, catalog))
+    frame = await frame_of(page_request, f"Storage of {catalog}", metalake=metalake, section="operations")
+    columns = (SheetColumn("Step"), SheetColumn("Outcome"), SheetColumn("What was seen"))
+    page = SheetPage(
+        frame, f"Storage of {catalog}", chips=(Chip("passed", "ok", "check") if done.passed else Chip("failed", "bad", "cross"),),
+        tabs=operation_tabs(page_request, metalake, current="storage"), facts=(Fact("Location", done.location, is_code=True),),
+        blocks=tuple(CodeBlock(f"Policy statement for {each.name}", each.statement) for each in done.steps if each.statement),
+        sheets=(Sheet("", columns, tuple(_row(each) for each in done.steps)),), forms=(_form(page_request, frame, catalog),),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+def _row(step: StorageCheckStep) -> tuple[SheetCell, ...]:
+    look, icon = _LOOKS.get(step.outcome, ("plain", ""))
+    return SheetCell(step.name, is_name=True), SheetCell(chips=(Chip(step.outcome, look, icon),)), SheetCell(step.told)
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/storage", storage_page, "storage-page", ("metalake",)),
+    ConsoleRoute("POST", "/storage/check", check, "check-storage-from-console"),
+)

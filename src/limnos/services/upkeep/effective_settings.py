@@ -1,0 +1,36 @@
+"""Effective settings of the node that answers, for service admins, without secrets.
+
+May import the rooms below. Must not know any wire format, nor how settings are read: `app` puts them here as texts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from limnos.services.request.context import Context
+from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.upkeep.nodes import require_inspect
+
+
+class SettingLine(NamedTuple):
+    """A setting: `section.key`, its value as JSON, whether that is the default, and whether it is a secret.
+
+    A secret that is set has a mask as its value.
+    """
+
+    name: str
+    value: str
+    is_default: bool
+    is_secret: bool
+
+
+EFFECTIVE_SETTINGS: ComponentKey[tuple[SettingLine, ...]] = ComponentKey("effective_settings", lambda _: ())
+
+
+async def settings_list(ctx: Context) -> tuple[SettingLine, ...]:
+    """Return the settings of this node, in the order of the documentation. Raises PermissionDenied."""
+    await refuse_former(ctx)
+    await ctx.read(RequestScope(), require_inspect)
+    return EFFECTIVE_SETTINGS.of(ctx.services)

@@ -1,0 +1,68 @@
+"""State of the server for service admins: its nodes, and how far the index of words is behind.
+
+May import the rooms below. Must not know any wire format. A node gives a sign of life at intervals, with its release
+and its clock; nothing is cached, each request reads the rows.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.services.request.context import Context
+from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.activity.node_beats import NodeSeen, nodes_read
+from limnos.store.activity.search_index import zones_behind_read
+
+NODES_MAX: Final = 1_000
+BEAT_S: Final = 30.0
+"""A node gives a sign of life so often, in seconds."""
+SILENT_MS: Final = 100_000
+"""A node that gave no sign for so long, in milliseconds, counts as silent."""
+ZONES_MAX: Final = 10_000
+
+
+class NodeLine(NamedTuple):
+    """A node, whether it is the one that answers, and whether it is silent."""
+
+    node: NodeSeen
+    is_own: bool
+    is_silent: bool
+
+
+class SearchBehind(NamedTuple):
+    """How far the index of words is behind: zones that lack changes, and the changes that they lack."""
+
+    zones: int
+    changes: int
+
+
+class ServerState(NamedTuple):
+    """The nodes of a server, and its index of words."""
+
+    nodes: tuple[NodeLine, ...]
+    search: SearchBehind
+
+
+OWN_NODE: ComponentKey[str] = ComponentKey("own_node", lambda _: "")
+"""The id under which this node gives signs of life; "" before the first one."""
+
+
+async def server_state(ctx: Context) -> ServerState:
+    """Return the nodes that were seen within a day, and how far the index is behind. Raises PermissionDenied."""
+    await refuse_former(ctx)
+    await ctx.read(RequestScope(), require_inspect)
+    own, now_ms = OWN_NODE.of(ctx.services), ctx.services.store.time.now_ms()
+    rows = await ctx.look_up(partial(nodes_read, NODES_MAX))
+    behind = await ctx.look_up(partial(zones_behind_read, limit=ZONES_MAX))
+    nodes = tuple(NodeLine(each, each.id == own, now_ms - each.seen_at > SILENT_MS) for each in rows)
+    return ServerState(nodes, SearchBehind(len(behind), sum(each.behind for each in behind)))
+
+
+def require_inspect(request_view: RequestView) -> None:
+    """Refuse callers who may not see the server's state. Raises PermissionDenied."""
+    request_view.require(Action.SERVER_INSPECT, ())

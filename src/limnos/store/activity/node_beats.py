@@ -1,0 +1,56 @@
+"""Server nodes that were seen: each node's name, release, start, last sign of life, and clock.
+
+May import the room's `sql`. Knows no right. A node writes its row at intervals; these rows are no changes of any zone.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from limnos.store.sql import Load, Sql
+from limnos.store.transaction import Writes
+
+FORGET_MS: Final = 86_400_000
+"""A node that gave no sign of life for so many milliseconds is forgotten."""
+_COLUMNS = "id, name, version, started_at, seen_at, clock_offset_ms"
+BEAT = Sql(
+    f"INSERT INTO node_seen ({_COLUMNS}) VALUES (:id, :name, :version, :started_at, :now, :clock_offset_ms)"
+    " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, clock_offset_ms = excluded.clock_offset_ms"
+)
+FORGET = Sql("DELETE FROM node_seen WHERE seen_at < :before")
+LEAVE = Sql("DELETE FROM node_seen WHERE id = :id")
+LIST = Sql(f"SELECT {_COLUMNS} FROM node_seen ORDER BY started_at, id LIMIT :limit")
+
+
+class NodeSeen(NamedTuple):
+    """A server node. Times are milliseconds since 1970 by the store's clock.
+
+    `name` is the host and the process; `clock_offset_ms` is how far the node's clock is ahead of the store's.
+    """
+
+    id: str
+    name: str
+    version: str
+    started_at: int
+    seen_at: int
+    clock_offset_ms: int
+
+
+def nodes_read(limit: int) -> Load[tuple[NodeSeen, ...]]:
+    """Read the nodes that were seen, the oldest first."""
+    rows = yield LIST, {"limit": limit}
+    return tuple(NodeSeen(*row) for row in rows)
+
+
+class NodeBeatWrites(Writes):
+    """Writes of signs of life."""
+
+    def beat(self, node: NodeSeen) -> None:
+        """Store that a node lives, and forget those that have been silent for a day. `seen_at` is the store's time."""
+        now = self.tx.now_ms
+        self.tx.count(BEAT, {**node._asdict(), "now": now})
+        self.tx.count(FORGET, {"before": now - FORGET_MS})
+
+    def leave(self, node_id: str) -> None:
+        """Forget a node that stops."""
+        self.tx.count(LEAVE, {"id": node_id})

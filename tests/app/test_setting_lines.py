@@ -1,0 +1,34 @@
+"""Settings as lines: every setting once, defaults known as such, and no secret in any line."""
+
+from __future__ import annotations
+
+from limnos.app.setting_lines import setting_lines
+from limnos.config.settings import Settings, keys
+from limnos.config.storage import StorageSection
+
+PLANTED = "planted-secret-4711"
+
+
+def test_every_setting_has_a_line() -> None:
+    """In the order of the documentation; without settings of one's own all are defaults."""
+    lines = setting_lines(Settings())
+
+    assert tuple(each.name for each in lines) == keys()
+    assert all(each.is_default for each in lines)
+
+
+def test_no_secret_is_shown() -> None:
+    """Not of a setting that is a secret, nor one inside a table of storages."""
+    named = {"far": {"locations": "s3://bucket/x", "access-key-id": PLANTED, "secret-access-key": PLANTED}}
+    settings = Settings.model_validate(
+        {"database": {"url": f"postgresql://limnos:{PLANTED}@db.example.com/lake"}, "storage": StorageSection(named=named)}
+    )  # fmt: skip
+    lines = {each.name: each for each in setting_lines(settings)}
+
+    assert PLANTED not in str(lines)
+    assert (lines["database.url"].value, lines["database.url"].is_default, lines["database.url"].is_secret) == (
+        '"***"',
+        False,
+        True,
+    )
+    assert lines["server.data"].is_secret is False

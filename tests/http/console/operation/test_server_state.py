@@ -1,0 +1,128 @@
+"""Pages of the server's state: nodes and clocks, settings without secrets, service accounts, and who may see them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from limnos.app.node_beats import NodeBeats
+from limnos.services.request.concurrency.commit_watcher import WAITING
+from limnos.services.upkeep.effective_settings import EFFECTIVE_SETTINGS, SettingLine
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import API, OWN, DriverNode
+
+PAGES = ("/console/nodes", "/console/settings", "/console/accounts")
+ROUTES = ("nodes", "settings", "service-accounts")
+
+
+def beats_of(node: DriverNode) -> NodeBeats:
+    """Give this node's first sign of life."""
+    beats = NodeBeats(node.built.services)
+    node.runner.run(beats.beat())
+    return beats
+
+
+def test_nodes_and_clocks_are_shown(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node that answers is marked; one without a sign of life is silent; a wrong clock is marked."""
+    beats_of(lake)
+    beats_of(lake)
+    monkeypatch.setattr(type(lake.built.services.store.time), "offset_ms", 61_000)
+    monkeypatch.setitem(WAITING, (), 3)
+    lake.runner.run(NodeBeats(lake.built.services).beat())
+    page = ConsoleVisitor(lake).sign_in().read("/console/nodes").text
+
+    assert page.count("lives") == 3
+    assert page.count("answers you") == 1
+    assert page.count("set it right") == 1
+    assert "+61.0 s" in page
+    assert "Index of words" in page
+    assert "limnos_feed_waiting" in page
+
+
+def test_silent_node_is_marked_and_forgotten(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After two minutes without a sign a node is silent, after a day forgotten; one that stops is forgotten at once."""
+    gone, beats = beats_of(lake), beats_of(lake)
+    clock = lake.built.services.store.time
+    real = clock.now_ms
+    monkeypatch.setattr(clock, "now_ms", lambda: real() + 120_000)
+    nodes = lake.done("GET", f"{OWN}/nodes")["nodes"]
+    assert [(each["id"], each["silent"], each["own"]) for each in nodes] == [
+        (gone.id, True, False),
+        (beats.id, True, True),
+    ]
+
+    lake.runner.run(beats.beat())
+    assert [each["silent"] for each in lake.done("GET", f"{OWN}/nodes")["nodes"]] == [True, False]
+    monkeypatch.setattr(clock, "now_ms", lambda: real() + 90_000_000)
+    lake.runner.run(beats.beat())
+    assert [each["id"] for each in lake.done("GET", f"{OWN}/nodes")["nodes"]] == [beats.id]
+    lake.runner.run(_left(beats))
+    assert lake.done("GET", f"{OWN}/nodes")["nodes"] == []
+
+
+async def _left(beats: NodeBeats) -> None:
+    beats_task = asyncio.create_task(beats.run())
+    await asyncio.sleep(0)
+    beats_task.cancel()
+    await asyncio.wait([beats_task])
+
+
+def test_settings_hide_secrets(lake: DriverNode) -> None:
+    """Settings that are not the default come first; a secret has a mask on the page and over the API."""
+    lines = (SettingLine("names.separator", '"."', True, False), SettingLine("storage.keys", '"***"', False, True))
+    EFFECTIVE_SETTINGS.put(lake.built.services, lines)
+    page = ConsoleVisitor(lake).sign_in().read("/console/settings").text
+
+    assert page.index("storage.keys") < page.index("names.separator")
+    assert lake.done("GET", f"{OWN}/settings")["settings"] == [
+        {"name": "names.separator", "value": ".", "default": True, "secret": False},
+        {"name": "storage.keys", "value": "***", "default": False, "secret": True},
+    ]
+
+
+def test_service_accounts_are_listed(lake: DriverNode) -> None:
+    """An account is there while it has a valid secret, with whoever added the user, and links to its secrets."""
+    lake.done("POST", f"{API}/lake/users", {"name": "bot"})
+    first = lake.done("POST", f"{OWN}/users/bot/secrets", {"expires_in_s": 1000})
+    lake.done("POST", f"{OWN}/users/robot/secrets", {})
+    admin = ConsoleVisitor(lake).sign_in()
+    page = admin.read("/console/accounts")
+
+    assert "added by admin" in page.text
+    assert "not a user of it" in page.text
+    assert "/console/secrets/lake/bot" in page.hrefs
+    told = lake.done("GET", f"{OWN}/service-accounts")["service_accounts"]
+    assert [(each["user"], each["secrets"], each["ends_at"] is None) for each in told] == [
+        ("bot", 1, False),
+        ("robot", 1, True),
+    ]
+    lake.done("DELETE", f"{OWN}/users/bot/secrets/{first['id']}")
+    assert [each["user"] for each in lake.done("GET", f"{OWN}/service-accounts")["service_accounts"]] == ["robot"]
+
+
+def test_only_service_admins_see_them(lake: DriverNode) -> None:
+    """The owner of the metalake and a member are refused, on the pages and over the API."""
+    for name in ("olga", "ana"):
+        lake.done("POST", f"{API}/lake/users", {"name": name})
+    lake.done("PUT", f"{API}/lake/owners/metalake/lake", {"name": "olga", "type": "USER"})
+
+    for user in ("olga", "ana"):
+        visitor = ConsoleVisitor(lake).sign_in(user)
+        assert [visitor.get(page).status for page in PAGES] == [403] * len(PAGES)
+        assert [lake.get(f"{OWN}/{route}", user=user).status for route in ROUTES] == [403] * len(ROUTES)
+
+
+def test_storage_of_a_catalog_is_checked(lake: DriverNode) -> None:
+    """The button shows each step of the check; members who do not own the catalog are refused."""
+    lake.done("POST", f"{API}/lake/users", {"name": "ana"})
+    admin, ana = ConsoleVisitor(lake).sign_in(), ConsoleVisitor(lake).sign_in("ana")
+    listed = admin.read("/console/storage")
+    fields = {"metalake": "lake", "catalog": "main"}
+    page = text_of(admin.post("/console/storage/check", fields))
+
+    assert ("post", "/console/storage/check") in listed.actions
+    assert "Storage of main" in page
+    assert "passed" in page
+    assert ana.post("/console/storage/check", fields).status == 403
+    assert admin.post("/console/storage/check", {"metalake": "lake", "catalog": "none"}).status == 404
