@@ -159,6 +159,47 @@ def test_reads_work_without_scripts(server: LakeServer, browser: Browser) -> Non
     context.close()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_answers_of_forms_are_accessible(server: LakeServer, browser: Browser, scheme: str, width: int) -> None:
+    """Results and an error of the worksheet, and a storage check, have no violation and do not scroll sideways."""
+    context = browser.new_context(
+        color_scheme="dark" if scheme == "dark" else "light", viewport={"width": width, "height": 900}, bypass_csp=True
+    )
+    page = signed_in(server, context)
+    complaints: list[str] = []
+    for name, text in (
+        ("results", "SELECT VALUE {'n': n, 'wide': 'x y ' || string(n)} FROM range(1, 40) AS n;"),
+        ("error", "SELEKT;"),
+    ):
+        page.goto(f"{server.url}/console/worksheet")
+        page.fill("#statements", text)
+        page.press("#statements", "Control+Enter")
+        page.wait_for_selector("h2, [role=alert]")
+        complaints += violations(page, name)
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            complaints.append(f"{name} scrolls sideways")
+    page.goto(f"{server.url}/console/storage")
+    page.click("main form button")
+    page.wait_for_selector("main dl")
+    complaints += violations(page, "check")
+    context.close()
+
+    assert complaints == []
+
+
+def test_worksheet_runs_without_scripts(server: LakeServer, browser: Browser) -> None:
+    """The form is posted and its answer has the rows, with JavaScript off."""
+    context = browser.new_context(java_script_enabled=False)
+    page = signed_in(server, context)
+    page.goto(f"{server.url}/console/worksheet")
+    page.fill("#statements", "SELECT VALUE n FROM range(1, 7) AS n;")
+    page.click("text=Run")
+
+    assert page.locator("main tbody tr").count() == 7
+    context.close()
+
+
 def test_policy_blocks_nothing_of_the_consoles_own(server: LakeServer, browser: Browser) -> None:
     """Under the real content security policy no page reports an error, and no request leaves the server."""
     context = browser.new_context()

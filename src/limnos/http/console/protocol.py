@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.http.console import audit, home, issuer_sign_in, objects, searches, sessions, static_files, trash
+from limnos.http.console import audit, home, issuer_sign_in, objects, searches, sessions, static_files, trash, worksheet
 from limnos.http.console.access import changes, people
 from limnos.http.console.access import objects as access_objects
 from limnos.http.console.answers import HSTS, SAFE
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 _MODULES = (
-    home, objects, access_objects, changes, people, lineage_graph, pipelines, runs, attachments, health, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, sessions, issuer_sign_in,
+    home, objects, access_objects, changes, people, lineage_graph, pipelines, runs, attachments, health, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, worksheet, sessions, issuer_sign_in,
     static_files,
 )  # fmt: skip
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)

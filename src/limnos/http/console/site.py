@@ -35,6 +35,8 @@ class ConsoleSite(NamedTuple):
     origin: str | None = None
     is_tls: bool = False
     believes_names: bool = False
+    has_sqlpp: bool = True
+    """Whether the server runs statements of SQL++."""
 
     @property
     def base(self) -> str:

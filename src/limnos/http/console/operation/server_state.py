@@ -46,9 +46,8 @@ async def nodes_page(page_request: PageRequest) -> Response:
 
 def _node_row(line: NodeLine) -> tuple[SheetCell, ...]:
     node = line.node
-    chips = (Chip("silent", "warn", "alert") if line.is_silent else Chip("lives", "ok", "check"),)
-    if line.is_own:
-        chips = (*chips, Chip("answers you"))
+    state = Chip("silent", "warn", "alert") if line.is_silent else Chip("lives", "ok", "check")
+    chips = (state, Chip("answers you")) if line.is_own else (state,)
     is_off = abs(node.clock_offset_ms) > CLOCK_OFF_MS
     return (
         SheetCell(node.name, is_name=True), SheetCell(chips=chips), SheetCell(node.version), SheetCell(at_ms=node.started_at),

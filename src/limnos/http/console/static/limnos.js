@@ -176,6 +176,14 @@ $("#palette")?.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+// Worksheet: Ctrl-Enter runs it; a form that was sent says so.
+for (const sheet of all("[data-worksheet]")) {
+  sheet.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) sheet.requestSubmit();
+  });
+  sheet.addEventListener("submit", () => { $("button", sheet).textContent = "Runs…"; });
+}
+
 // Live parts: polled while they are visible and say so.
 for (const live of all("[data-live]")) {
   const timer = setInterval(async () => {

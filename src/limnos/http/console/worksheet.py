@@ -1,0 +1,163 @@
+"""The worksheet: statements of SQL++, run by a POST under the caller's rights, with their first results.
+
+May import `model`, `names`, `services` and this package's shared modules. Knows no rule: each statement decides what
+its user may do. A page that only shows a text runs nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.console.answers import html_response, redirect
+from limnos.http.console.frame import Frame, frame_of
+from limnos.http.console.look import render
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.sheets import Choice
+from limnos.http.error_statuses import status_of
+from limnos.http.refusals import hidden_metalake, unescape_percent
+from limnos.model.errors import LimnosError, NotFound
+from limnos.names.errors import InvalidName
+from limnos.services.sqlpp.worksheet import WorksheetRequest, WorksheetResult, worksheet_cancel, worksheet_run
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+
+COLUMNS_MAX: Final = 60
+CELL_CHARS_MAX: Final = 512
+TEXT_CHARS_MAX: Final = 100_000
+_VIEWS: Final = {"table": "as a table", "json": "as JSON", "plan": "the plan alone"}
+_MODES: Final = {"read": "Only reads", "change": "Reads and changes"}
+_VALUE: Final = "value"
+"""The column of results that are no objects."""
+
+
+class ResultCell(msgspec.Struct, frozen=True):
+    """A cell of the results."""
+
+    text: str
+    is_number: bool = False
+    is_missing: bool = False
+
+
+class WorksheetPage(msgspec.Struct, frozen=True):
+    """A worksheet: the text, how it is run, and its results or its error."""
+
+    frame: Frame
+    text: str
+    own_id: str
+    views: tuple[Choice, ...]
+    modes: tuple[Choice, ...]
+    error: str = ""
+    was_run: bool = False
+    summary: str = ""
+    warnings: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[ResultCell, ...], ...] = ()
+    block: str = ""
+
+
+async def worksheet_page(page_request: PageRequest) -> Response:
+    """Show an empty worksheet, or one with the text of a link, which is not run."""
+    text = (page_request.request.query("text") or "")[:TEXT_CHARS_MAX]
+    return await _answer(page_request, {"text": text})
+
+
+async def run(page_request: PageRequest) -> Response:
+    """Run the statements, and show the first results."""
+    _require_sqlpp(page_request)
+    fields = await page_request.form()
+    text, view = fields.get("text", ""), fields.get("view", "table")
+    request = WorksheetRequest(
+        text, fields.get("mode") == "change", view == "plan", fields.get("id", ""), page_request.request.id, page_request.request.is_gone
+    )  # fmt: skip
+    try:
+        result = await worksheet_run(page_request.ctx, request)
+    except (LimnosError, InvalidName) as error:
+        page_request.request.failure = error
+        return await _answer(page_request, fields, failure=hidden_metalake(error))
+    return await _answer(page_request, fields, result=result)
+
+
+async def cancel(page_request: PageRequest) -> Response:
+    """End the run that this worksheet began."""
+    _require_sqlpp(page_request)
+    await worksheet_cancel(page_request.ctx, (await page_request.form()).get("id", ""))
+    return redirect(f"{page_request.base}/worksheet?done=The+statement+was+cancelled")
+
+
+def _require_sqlpp(page_request: PageRequest) -> None:
+    if not page_request.site.has_sqlpp:
+        raise NotFound("This server runs no statements: sqlpp.enabled is false", kind="route")
+
+
+async def _answer(
+    page_request: PageRequest,
+    fields: dict[str, str],
+    *,
+    result: WorksheetResult | None = None,
+    failure: LimnosError | InvalidName | None = None,
+) -> Response:
+    _require_sqlpp(page_request)
+    metalake = page_request.ctx.services.defaults.metalake
+    frame = await frame_of(page_request, "Worksheet", metalake=metalake, section="worksheet")
+    view, mode = fields.get("view", "table"), fields.get("mode", "read")
+    page = WorksheetPage(
+        frame, fields.get("text", ""), secrets.token_urlsafe(12),
+        tuple(Choice(each, text, each == view) for each, text in _VIEWS.items()),
+        tuple(Choice(each, text, each == mode) for each, text in _MODES.items()),
+    )  # fmt: skip
+    if failure is not None:
+        page = msgspec.structs.replace(page, error=unescape_percent(str(failure)))
+    elif result is not None:
+        page = _with_results(page, result, view=view)
+    status = 200 if failure is None else status_of(failure)
+    return html_response(page_request.request, render("worksheet.html", page), status=status)
+
+
+def _with_results(page: WorksheetPage, result: WorksheetResult, *, view: str) -> WorksheetPage:
+    count = len(result.lines)
+    words = f"{'The first ' if result.has_more else ''}{count:,} result{'' if count == 1 else 's'}"
+    page = msgspec.structs.replace(
+        page, was_run=True, summary=f"{words} in {result.took_ms / 1000:.2f} s.{' There are more.' if result.has_more else ''}",
+        warnings=result.warnings,
+    )  # fmt: skip
+    values = [msgspec.json.decode(line) for line in result.lines]
+    if view != "table":
+        blocks = [each if isinstance(each, str) and view == "plan" else _pretty(each) for each in values]
+        return msgspec.structs.replace(page, block="\n".join(blocks))
+    names = dict.fromkeys(name for each in values for name in (each if isinstance(each, dict) else (_VALUE,)))
+    columns = tuple(names)[:COLUMNS_MAX]
+    if len(names) > COLUMNS_MAX:
+        page = msgspec.structs.replace(
+            page, summary=f"{page.summary} {len(names) - COLUMNS_MAX} more columns are not shown."
+        )
+    rows = tuple(tuple(_cell(each, name) for name in columns) for each in values)
+    return msgspec.structs.replace(page, columns=columns, rows=rows)
+
+
+def _pretty(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _cell(value: object, name: str) -> ResultCell:
+    if not isinstance(value, dict):
+        return _text_cell(value) if name == _VALUE else ResultCell("missing", is_missing=True)
+    return _text_cell(value[name]) if name in value else ResultCell("missing", is_missing=True)
+
+
+def _text_cell(value: object) -> ResultCell:
+    if value is None:
+        return ResultCell("null", is_missing=True)
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return ResultCell(text[:CELL_CHARS_MAX], isinstance(value, int | float) and not isinstance(value, bool))
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/worksheet", worksheet_page, "worksheet-page", ("text", "done", "metalake")),
+    ConsoleRoute("POST", "/worksheet", run, "run-worksheet"),
+    ConsoleRoute("POST", "/worksheet/cancel", cancel, "cancel-worksheet"),
+)

@@ -1,0 +1,128 @@
+"""Worksheet: statements run for somebody who looks at the first results, with a plan if one is wanted.
+
+May import `sqlpp` and the rooms below. Must not know any wire format. Statements run under the caller's rights, as
+those of the query service do. A worksheet that may only read ends a statement once it has enough results.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.model.errors import BadRequest, NotFound
+from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded, RunningRequest
+from limnos.services.sqlpp.requests.session import StatementSession
+from limnos.services.sqlpp.statements import caller_require, statement_run, statements_of
+from limnos.sqlpp import ParsedStatement, SqlppError, tree
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from limnos.services.request.context import Context
+
+ROWS_MAX: Final = 500
+BYTES_MAX: Final = 128 << 10
+TIMEOUT_S: Final = 20.0
+"""A worksheet's statements end after so many seconds: longer ones are for a client."""
+OWN_ID_MAX: Final = 100
+
+
+class WorksheetRequest(NamedTuple):
+    """Statements to run. `own_id` is the caller's own name of this run, by which it can be cancelled."""
+
+    text: str
+    may_change: bool
+    is_plan: bool
+    own_id: str
+    request_id: str
+    is_gone: Callable[[], bool] | None = None
+
+
+class WorksheetResult(NamedTuple):
+    """The first results as lines of JSON; whether there are more; warnings; milliseconds by the store's clock."""
+
+    lines: tuple[bytes, ...]
+    has_more: bool
+    warnings: tuple[str, ...]
+    took_ms: int
+
+
+async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetResult:
+    """Run statements and return their first results.
+
+    Raises BadRequest for a statement that is wrong, was cancelled or took too long, and the errors of statements.
+    """
+    asker = await caller_require(ctx)
+    clock = ctx.services.store.time
+    began_ms = clock.now_ms()
+    timeout_s = min(TIMEOUT_S, ctx.services.defaults.sqlpp_timeout_s)
+    session = StatementSession(ctx, began_ms, {}, began_ms + int(timeout_s * 1000), plans_as_text=True)
+    running = RunningRequest(
+        request_id=request.request_id, asker=asker, client_context_id=request.own_id[:OWN_ID_MAX] or None, text=request.text,
+        now_ms=began_ms, is_gone=request.is_gone,
+    )  # fmt: skip
+    requests = REQUESTS.of(ctx.services)
+    requests.add(running)
+    try:
+        lines, has_more = await _first_lines(session, running, request=request, timeout_s=timeout_s)
+    except SqlppError as error:
+        raise BadRequest(error.text) from None
+    except RequestEnded as error:
+        hint = (
+            f". Statements of a worksheet have {timeout_s:g} s: run longer ones with 'limnos sql'" if error.late else ""
+        )
+        raise BadRequest(f"{error}{hint}") from None
+    finally:
+        await requests.remove(running)
+    warnings = tuple(each.text for each in session.warnings)
+    return WorksheetResult(lines, has_more, warnings, clock.now_ms() - began_ms)
+
+
+async def _first_lines(
+    session: StatementSession, running: RunningRequest, *, request: WorksheetRequest, timeout_s: float
+) -> tuple[tuple[bytes, ...], bool]:
+    """Return the first results, and whether there are more. Statements that may change something run to their end."""
+    kept: list[bytes] = []
+    size, has_more = 0, False
+    async with (
+        aclosing(_lines(session, request)) as lines,
+        aclosing(running.batches(lines, timeout_s=timeout_s)) as batches,
+    ):
+        async for batch in batches:
+            for line in batch:
+                has_more = has_more or len(kept) == ROWS_MAX or size + len(line) > BYTES_MAX
+                if not has_more:
+                    kept.append(line)
+                    size += len(line)
+            if has_more and not request.may_change:
+                break
+    return tuple(kept), has_more
+
+
+async def _lines(session: StatementSession, request: WorksheetRequest) -> AsyncGenerator[bytes, None]:
+    parsed = await statements_of(session.ctx, request.text, read_only=not request.may_change)
+    for each in map(_explained, parsed) if request.is_plan else parsed:
+        async with aclosing(statement_run(session, each)) as lines:
+            async for line in lines:
+                yield line
+
+
+def _explained(parsed: ParsedStatement) -> ParsedStatement:
+    """Return a query as EXPLAIN of it, and USE, SET and DECLARE as they are. Raises BadRequest for others."""
+    statement = parsed.statement
+    if isinstance(statement, tree.QueryStatement):
+        return msgspec.structs.replace(parsed, statement=tree.Explain(statement.at, statement))
+    if isinstance(statement, tree.Use | tree.SetOption | tree.DeclareFunction | tree.Explain):
+        return parsed
+    raise BadRequest("There is a plan of queries alone: leave the other statements out")
+
+
+async def worksheet_cancel(ctx: Context, own_id: str) -> None:
+    """Cancel one of the caller's own runs, on whatever node it runs. Raises NotFound, PermissionDenied."""
+    asker = await caller_require(ctx)
+    if not own_id or not await REQUESTS.of(ctx.services).cancel(
+        "client_context_id", own_id[:OWN_ID_MAX], asker=asker, everybody=False
+    ):
+        raise NotFound("No statement of yours runs under this id: it has ended already", kind="request")

@@ -1,0 +1,167 @@
+"""The worksheet: statements run by a POST alone, under the user's rights, with results, plan, warnings and errors."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from limnos.access.authentication import Credential
+from limnos.http.console.protocol import ConsoleProtocol
+from limnos.http.console.site import ConsoleSite
+from limnos.model.errors import BadRequest
+from limnos.services.request.context import Context
+from limnos.services.sqlpp import worksheet as service
+from limnos.services.sqlpp.requests.running_requests import REQUESTS
+from limnos.services.sqlpp.worksheet import WorksheetRequest, worksheet_run
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+from tests.http.driver import API, DriverNode
+
+PAGE = "/console/worksheet"
+DATAVERSES = "SELECT VALUE d.DataverseName FROM Metadata.`Dataverse` AS d ORDER BY d.DataverseName;"
+
+
+def run(visitor: ConsoleVisitor, text: str, *, status: int = 200, **fields: str) -> PageReader:
+    """Run a text; the page must have a status."""
+    answer = visitor.post(PAGE, {"text": text, **fields})
+    assert answer.status == status, text_of(answer)
+    return PageReader(text_of(answer))
+
+
+def test_results_as_a_table(admin: ConsoleVisitor) -> None:
+    """Objects have a column for each field, of which some may lack; other results have one column."""
+    page = run(admin, 'SELECT VALUE r FROM [{"a": 1, "b": "<b>x</b>"}, {"a": null, "c": [1, 2]}, 7] AS r;')
+
+    assert page.faults == []
+    assert page.tags.count("tr") == 4
+    assert page.tags.count("th") == 4
+    for words in ("<b>x</b>", "null", "missing", "[1,2]", "3 results in"):
+        assert words in page.text
+    assert "b" not in page.tags
+
+
+def test_results_as_json_and_plan(admin: ConsoleVisitor) -> None:
+    """JSON is indented; the plan of a query is shown without running it; a change has none."""
+    assert '{ "a": 1 }' in run(admin, "SELECT VALUE {'a': 1};", view="json").text
+    plan = run(admin, "SELECT VALUE 12345 + 1;", view="plan")
+    assert "12346" not in plan.text
+    assert "Results" in plan.text
+    assert "a plan of queries alone" in run(admin, "CREATE DATAVERSE x;", view="plan", mode="change", status=400).text
+
+
+def test_only_reads_unless_asked(admin: ConsoleVisitor) -> None:
+    """A change needs the choice that allows it; without it nothing is changed."""
+    refusal = run(admin, "CREATE DATAVERSE made;", status=400).text
+    assert "not supported in read-only mode" in refusal
+    assert "CREATE DATAVERSE made;" in refusal
+    assert admin.get("/console/o/namespace/lake/main/made").status == 404
+
+    assert "gave no results" in run(admin, "CREATE DATAVERSE made;", mode="change").text
+    assert admin.get("/console/o/namespace/lake/main/made").status == 200
+
+
+def test_reading_the_page_runs_nothing(admin: ConsoleVisitor) -> None:
+    """A link may bring a text along; it stands in the field and is not run."""
+    page = text_of(admin.get(f"{PAGE}?text=DROP+DATAVERSE+main.raw%3B%3C/textarea%3E&mode=change"))
+
+    assert "DROP DATAVERSE main.raw;&lt;" in page
+    assert "Results" not in PageReader(page).text
+    assert admin.get("/console/o/namespace/lake/main/raw").status == 200
+
+
+def test_rights_are_the_users_own(lake: DriverNode) -> None:
+    """A stranger is refused; a member without rights sees no names, and cannot change anything."""
+    lake.done("POST", f"{API}/lake/users", {"name": "ana"})
+    ana, stranger = (ConsoleVisitor(lake).sign_in(user) for user in ("ana", "stranger"))
+
+    assert "raw" in run(ConsoleVisitor(lake).sign_in(), DATAVERSES).text
+    assert "Default" in run(ana, DATAVERSES).text
+    assert "raw" not in run(ana, DATAVERSES, view="json").text.partition("Results")[2]
+    run(ana, "CREATE DATAVERSE made;", mode="change", status=403)
+    assert ConsoleVisitor(lake).sign_in().get("/console/o/namespace/lake/main/made").status == 404
+    for status, text in ((403, "SELECT VALUE 1;"), (403, DATAVERSES)):
+        run(stranger, text, status=status)
+
+
+def test_wrong_statements_keep_their_text(admin: ConsoleVisitor) -> None:
+    """An error has its code and place, and the text stays to be mended."""
+    page = run(admin, "SELEKT <1>;", status=400)
+
+    assert "ASX1001" in page.text
+    assert "SELEKT <1>;" in page.text
+
+
+def test_many_results_are_cut(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first rows are shown and the page says that there are more, by rows and by bytes."""
+    many = "SELECT VALUE r FROM range(1, 20000) AS r;"
+    page = run(admin, many)
+    monkeypatch.setattr(service, "BYTES_MAX", 30)
+    small = run(admin, many)
+
+    assert page.tags.count("tr") == service.ROWS_MAX + 1
+    assert "The first 500 results" in page.text
+    assert "There are more." in page.text
+    assert small.tags.count("tr") == 20
+
+
+def test_wide_results_are_cut(admin: ConsoleVisitor) -> None:
+    """More than sixty columns are counted, not shown."""
+    fields = ", ".join(f"'f{number}': 1" for number in range(70))
+
+    assert "10 more columns are not shown" in run(admin, f"SELECT VALUE {{{fields}}};").text
+
+
+def test_late_statement_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement that takes too long ends, with a hint to a client."""
+    monkeypatch.setattr(service, "TIMEOUT_S", 0.3)
+    slow = "SELECT VALUE count(*) FROM range(1, 3000000) AS a, range(1, 3000000) AS b;"
+
+    assert "limnos sql" in run(admin, slow, status=400).text
+
+
+def test_own_run_is_cancelled_and_nobody_elses(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The button ends one's own statement; another user's id ends nothing."""
+    lake.done("POST", f"{API}/lake/users", {"name": "ana"})
+    requests = REQUESTS.of(lake.built.services)
+    monkeypatch.setattr(requests, "reach_s", 0.0)
+    admin, ana = ConsoleVisitor(lake).sign_in(), ConsoleVisitor(lake).sign_in("ana")
+    stopped: list[str] = []
+    real = requests.cancel
+
+    async def cancel(by: str, value: str, *, asker: object, everybody: bool) -> list[str]:
+        stopped.append(f"{by} {value} {everybody}")
+        return await real(by, value, asker=asker, everybody=everybody)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(requests, "cancel", cancel)
+    assert ana.post(f"{PAGE}/cancel", {"id": "x"}).status == 404
+    assert admin.post(f"{PAGE}/cancel", {"id": ""}).status == 404
+    assert stopped == ["client_context_id x False"]
+
+
+def test_running_statement_ends_at_its_cancel(lake: DriverNode) -> None:
+    """A run in progress is ended by its id, and says that it was cancelled."""
+    ctx = Context(lake.built.services, Credential("admin", expires_ms=1 << 62), "r")
+    text = "SELECT VALUE count(*) FROM range(1, 3000000) AS a, range(1, 3000000) AS b;"
+    request = WorksheetRequest(text, may_change=False, is_plan=False, own_id="mine", request_id="r")
+
+    async def both() -> str:
+        running = asyncio.create_task(worksheet_run(ctx, request))
+        while not any(True for _ in REQUESTS.of(lake.built.services).of(None)):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        await service.worksheet_cancel(ctx, "mine")
+        with pytest.raises(BadRequest) as caught:
+            await running
+        return str(caught.value)
+
+    assert "cancelled" in lake.runner.run(both())
+
+
+def test_no_worksheet_without_statements(admin: ConsoleVisitor) -> None:
+    """A server that runs no statements has no worksheet."""
+    application = admin.node.built.application
+    protocol = ConsoleProtocol(ConsoleSite(believes_names=True, has_sqlpp=False))
+    application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
+
+    assert admin.get(PAGE).status == 404
+    assert admin.post(PAGE, {"text": "SELECT VALUE 1;"}).status == 404
