@@ -13,17 +13,15 @@ import hashlib
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpx2
 import structlog
 
+from limnos.config.access import OidcSection
 from limnos.model.errors import AuthenticationFailed, ServiceUnavailable
-
-if TYPE_CHECKING:
-    from limnos.config.access import OidcSection
-    from limnos.services.identity.issuer import AuthorizationRequest
+from limnos.services.identity.issuer import AuthorizationRequest
 
 DOCUMENT_BYTES_MAX: Final = 1 << 20
 DISCOVERY: Final = "/.well-known/openid-configuration"

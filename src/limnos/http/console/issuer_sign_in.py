@@ -10,20 +10,17 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.http.console.answers import redirect
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sessions import TO_ISSUER, client_of, require_takes, sign_in_answer, signed_in
 from limnos.http.console.site import SIGN_IN
+from limnos.http.response import Response
 from limnos.model.errors import AuthenticationFailed, BadRequest, PermissionDenied
 from limnos.names.percent import quote, unquote_form
 from limnos.services.identity.console_sessions import session_open_at_issuer
 from limnos.services.identity.issuer import ISSUER, AuthorizationRequest
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
 
 FROM_ISSUER: Final = "/from-issuer"
 LIFE_S: Final = 600

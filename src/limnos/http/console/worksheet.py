@@ -7,24 +7,21 @@ its user may do. A page that only shows a text runs nothing.
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.look import render
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import Choice
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
+from limnos.http.response import Response
 from limnos.model.errors import LimnosError, NotFound
 from limnos.names.errors import InvalidName
 from limnos.services.sqlpp.worksheet import WorksheetRequest, WorksheetResult, worksheet_cancel, worksheet_run
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
 
 COLUMNS_MAX: Final = 60
 CELL_CHARS_MAX: Final = 512

@@ -6,21 +6,18 @@ those of the query service do. A worksheet that may only read ends a statement o
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.model.errors import BadRequest, NotFound
+from limnos.services.request.context import Context
 from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded, RunningRequest
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.services.sqlpp.statements import caller_require, statement_run, statements_of
 from limnos.sqlpp import ParsedStatement, SqlppError, tree
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from limnos.services.request.context import Context
 
 ROWS_MAX: Final = 500
 BYTES_MAX: Final = 128 << 10

@@ -37,7 +37,7 @@ def test_nodes_and_clocks_are_shown(lake: DriverNode, monkeypatch: pytest.Monkey
     assert page.count("set it right") == 1
     assert "+61.0 s" in page
     assert "Index of words" in page
-    assert "limnos_feed_waiting" in page
+    assert "feed waiting" in page
 
 
 def test_silent_node_is_marked_and_forgotten(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """The list of service accounts: their secrets by number and end, and who added the user to the metalake.
 
-May import `model`, `services` and the console's shared modules. Knows no rule: the services show accounts to service
-admins, and users of the metalake to those who may see them.
+May import `model`, `services`, `store` for types, and the console's shared modules. Knows no rule: the services show
+accounts to service admins, and users of the metalake to those who may see them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tabs that lead between the pages of operations.
 
-May import this package's shared modules. Knows no resource.
+May import `store` for the states of tasks, and the console's shared modules. Knows no resource.
 """
 
 from __future__ import annotations

@@ -16,11 +16,16 @@ from limnos.http.console.tabs import Chip, Fact
 from limnos.http.response import Response
 from limnos.services.upkeep.effective_settings import SettingLine, settings_list
 from limnos.services.upkeep.nodes import NodeLine, server_state
-from limnos.telemetry.metrics import REGISTRY, Gauge
+from limnos.telemetry.metrics import REGISTRY, Counter, Gauge, LabelValues
 
 CLOCK_OFF_MS: Final = 5_000
 """A clock that is further off, in milliseconds, is marked."""
 _LETTERS: Final = 500
+_FIGURES: Final = (
+    "limnos_answers_", "limnos_batch", "limnos_chores_", "limnos_cold_reads_", "limnos_feed_", "limnos_gate_", "limnos_lock_",
+    "limnos_stale_", "limnos_webhook_behind",
+)  # fmt: skip
+"""Metrics of caches and queues, by the beginnings of their names."""
 
 
 async def nodes_page(page_request: PageRequest) -> Response:
@@ -57,19 +62,23 @@ def _node_row(line: NodeLine) -> tuple[SheetCell, ...]:
 
 
 def _figures() -> Sheet:
-    """Return the gauges of this process: its caches and queues."""
+    """Return the figures of this process that tell of its caches and queues."""
+    metrics = [each for each in REGISTRY.all() if isinstance(each, Gauge | Counter) and each.name.startswith(_FIGURES)]
     rows = tuple(
         (
-            SheetCell(metric.name, is_name=True, small=metric.help),
-            SheetCell(", ".join(map(str, labels))),
-            SheetCell(f"{value:,.6g}" if value % 1 else f"{int(value):,}"),
+            SheetCell(each.name.removeprefix("limnos_").replace("_", " "), is_name=True, small=each.help),
+            SheetCell(", ".join(_figure_text(labels, value) for labels, value in each.items())),
         )
-        for metric in REGISTRY.all()
-        if isinstance(metric, Gauge)
-        for labels, value in sorted(metric.items(), key=lambda pair: tuple(map(str, pair[0])))
+        for each in metrics
+        if each
     )
-    columns = (SheetColumn("Figure"), SheetColumn("Of"), SheetColumn("Now", is_number=True))
-    return Sheet("Figures of this node", columns, rows, "This node has no figures yet.")
+    columns = (SheetColumn("Figure"), SheetColumn("Since the start, or now"))
+    return Sheet("Caches and queues of this node", columns, rows, "This node has no figures yet.")
+
+
+def _figure_text(labels: LabelValues, value: float) -> str:
+    number = f"{value:,.3f}" if value % 1 else f"{int(value):,}"
+    return f"{' '.join(map(str, labels))} {number}".strip()
 
 
 async def settings_page(page_request: PageRequest) -> Response:
