@@ -175,7 +175,7 @@ def test_answers_of_forms_are_accessible(server: LakeServer, browser: Browser, s
         page.goto(f"{server.url}/console/worksheet")
         page.fill("#statements", text)
         page.press("#statements", "Control+Enter")
-        page.wait_for_selector("h2, [role=alert]")
+        page.wait_for_selector("main h2, main [role=alert]")
         complaints += violations(page, name)
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             complaints.append(f"{name} scrolls sideways")
@@ -194,7 +194,7 @@ def test_worksheet_runs_without_scripts(server: LakeServer, browser: Browser) ->
     page = signed_in(server, context)
     page.goto(f"{server.url}/console/worksheet")
     page.fill("#statements", "SELECT VALUE n FROM range(1, 7) AS n;")
-    page.click("text=Run")
+    page.click("main button.primary")
 
     assert page.locator("main tbody tr").count() == 7
     context.close()
