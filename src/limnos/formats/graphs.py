@@ -6,10 +6,10 @@ cycle are marked, and drawn backwards. Edges over several layers pass through po
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from statistics import median
 from typing import Final, NamedTuple
 
 ORDER_SWEEPS: Final = 6
@@ -173,6 +173,8 @@ def _order(layers: list[list[_Key]], before: _Neighbours, *, after: _Neighbours)
     """
     best, fewest = [list(layer) for layer in layers], _crossings(layers, after)
     for sweep in range(ORDER_SWEEPS):
+        if not fewest:
+            break
         is_down = sweep % 2 == 0
         neighbours = before if is_down else after
         numbers = range(1, len(layers)) if is_down else range(len(layers) - 2, -1, -1)
@@ -180,7 +182,7 @@ def _order(layers: list[list[_Key]], before: _Neighbours, *, after: _Neighbours)
             at = {key: place for place, key in enumerate(layers[number - 1 if is_down else number + 1])}
             own = {key: place for place, key in enumerate(layers[number])}
             layers[number].sort(
-                key=lambda key: median([at[each] for each in neighbours[key]]) if key in neighbours else own[key]
+                key=lambda key: _median([at[each] for each in neighbours[key]]) if key in neighbours else own[key]
             )
         count = _crossings(layers, after)
         if count < fewest:
@@ -188,23 +190,29 @@ def _order(layers: list[list[_Key]], before: _Neighbours, *, after: _Neighbours)
     layers[:] = best
 
 
+def _median(values: list[float] | list[int]) -> float:
+    """Return the median of one or more numbers; nearly all have one or two, for which `statistics` is slow."""
+    count = len(values)
+    if count == 1:
+        return values[0]
+    if count == 2:
+        return (values[0] + values[1]) / 2
+    ordered = sorted(values)
+    middle = count // 2
+    return ordered[middle] if count % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
 def _crossings(layers: list[list[_Key]], after: _Neighbours) -> int:
-    """Count crossings between neighbouring layers by inversions, with a tree of sums."""
+    """Count crossings between neighbouring layers by inversions, with a sorted list of the ends seen so far."""
     total = 0
     for left, right in pairwise(layers):
         place = {key: number for number, key in enumerate(right)}
-        ends = [end for key in left for end in sorted(place[each] for each in after.get(key, ()))]
-        sums = [0] * (len(right) + 1)
-        for seen, end in enumerate(ends):
-            at, lower = end + 1, 0
-            while at:
-                lower += sums[at]
-                at &= at - 1
-            total += seen - lower
-            at = end + 1
-            while at <= len(right):
-                sums[at] += 1
-                at += at & -at
+        seen: list[int] = []
+        for key in left:
+            for end in sorted([place[each] for each in after.get(key, ())]):
+                at = bisect_right(seen, end)
+                total += len(seen) - at
+                seen.insert(at, end)
     return total
 
 
@@ -220,7 +228,7 @@ def _places(
         neighbours = (before, after)[sweep % 2]
         for layer, own in zip(layers, offsets, strict=True):
             targets = [
-                median([centres[each] for each in neighbours[key]]) if key in neighbours else centres[key]
+                _median([centres[each] for each in neighbours[key]]) if key in neighbours else centres[key]
                 for key in layer
             ]
             fitted = _isotonic([place - offset for place, offset in zip(targets, own, strict=True)])

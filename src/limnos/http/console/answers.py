@@ -33,7 +33,7 @@ _HTML: Final = (b"content-type", b"text/html; charset=utf-8")
 _VARY: Final = (b"vary", b"Accept-Encoding, Cookie, X-Limnos-Part")
 _GZIP: Final = (b"content-encoding", b"gzip")
 COMPRESSED_MIN: Final = 1_000
-LEVEL: Final = 4
+LEVEL: Final = 3
 """The compression level of gzip: higher ones cost more time than they save."""
 
 
