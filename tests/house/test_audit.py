@@ -15,6 +15,7 @@ OWN = {
     "app/bootstrap.py": "the first settings of a new store",
     "app/deliveries.py": "leases and positions of webhooks",
     "app/executor.py": "leases of jobs, and how they ended: whoever asked for one is told by its start",
+    "app/node_beats.py": "signs of life of the node",
     "app/search_indexing.py": "the lease of the index of words",
     "app/server.py": "a task's state, for the log",
     "app/upkeep.py": "tasks, and what is deleted because it is old",

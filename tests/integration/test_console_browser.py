@@ -175,7 +175,7 @@ def test_answers_of_forms_are_accessible(server: LakeServer, browser: Browser, s
         page.goto(f"{server.url}/console/worksheet")
         page.fill("#statements", text)
         page.press("#statements", "Control+Enter")
-        page.wait_for_selector("main h2, main [role=alert]")
+        page.wait_for_selector("main [role=status], main [role=alert]")
         complaints += violations(page, name)
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             complaints.append(f"{name} scrolls sideways")
