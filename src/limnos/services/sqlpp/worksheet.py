@@ -81,7 +81,7 @@ async def _first_lines(
     session: StatementSession, running: RunningRequest, *, request: WorksheetRequest, timeout_s: float
 ) -> tuple[tuple[bytes, ...], bool]:
     """Return the first results, and whether there are more. Statements that may change something run to their end."""
-    kept: list[bytes] = []
+    entries: list[bytes] = []
     size, has_more = 0, False
     async with (
         aclosing(_lines(session, request)) as lines,
@@ -89,13 +89,13 @@ async def _first_lines(
     ):
         async for batch in batches:
             for line in batch:
-                has_more = has_more or len(kept) == ROWS_MAX or size + len(line) > BYTES_MAX
+                has_more = has_more or len(entries) == ROWS_MAX or size + len(line) > BYTES_MAX
                 if not has_more:
-                    kept.append(line)
+                    entries.append(line)
                     size += len(line)
             if has_more and not request.may_change:
                 break
-    return tuple(kept), has_more
+    return tuple(entries), has_more
 
 
 async def _lines(session: StatementSession, request: WorksheetRequest) -> AsyncGenerator[bytes, None]:

@@ -22,7 +22,7 @@ CLOCK_OFF_MS: Final = 5_000
 """A clock that is further off, in milliseconds, is marked."""
 _LETTERS: Final = 500
 _FIGURES: Final = (
-    "limnos_answers_", "limnos_batch", "limnos_chores_", "limnos_cold_reads_", "limnos_feed_", "limnos_gate_", "limnos_lock_",
+    "limnos_answers_", "limnos_batched_mutations_total", "limnos_batches_total", "limnos_chores_", "limnos_cold_reads_", "limnos_feed_", "limnos_gate_", "limnos_lock_",
     "limnos_stale_", "limnos_webhook_behind",
 )  # fmt: skip
 """Metrics of caches and queues, by the beginnings of their names."""

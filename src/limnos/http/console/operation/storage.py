@@ -32,7 +32,8 @@ async def storage_page(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, "Storage", section="operations")
     nodes = await page_request.ctx.read(RequestScope(frame.metalake), catalogs_list)
     rows = tuple(
-        (SheetCell(each.name, is_name=True), SheetCell(form=_form(page_request, frame, each.name))) for each in nodes
+        (SheetCell(each.name, is_name=True), SheetCell(form=_form(page_request, frame, catalog=each.name)))
+        for each in nodes
     )
     sheet = Sheet("", (SheetColumn("Catalog"), SheetColumn("Action")), rows, "There is no catalog that you may see.")
     page = SheetPage(
@@ -43,7 +44,7 @@ async def storage_page(page_request: PageRequest) -> Response:
     return sheet_response(page_request, page)
 
 
-def _form(page_request: PageRequest, frame: Frame, catalog: str) -> FormView:
+def _form(page_request: PageRequest, frame: Frame, *, catalog: str) -> FormView:
     fields = hidden_fields(metalake=frame.metalake, catalog=catalog)
     return FormView(f"{page_request.base}/storage/check", "Check", fields, label=f"Check the storage of {catalog}")
 
@@ -59,7 +60,7 @@ async def check(page_request: PageRequest) -> Response:
         frame, f"Storage of {catalog}", chips=(Chip("passed", "ok", "check") if done.passed else Chip("failed", "bad", "cross"),),
         tabs=operation_tabs(page_request, metalake, current="storage"), facts=(Fact("Location", done.location, is_code=True),),
         blocks=tuple(CodeBlock(f"Policy statement for {each.name}", each.statement) for each in done.steps if each.statement),
-        sheets=(Sheet("", columns, tuple(_row(each) for each in done.steps)),), forms=(_form(page_request, frame, catalog),),
+        sheets=(Sheet("", columns, tuple(_row(each) for each in done.steps)),), forms=(_form(page_request, frame, catalog=catalog),),
     )  # fmt: skip
     return sheet_response(page_request, page)
 
