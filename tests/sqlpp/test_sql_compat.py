@@ -37,6 +37,9 @@ def rows(text: str) -> list[Value]:
         (f"{TWO} select * from T t order by x", [{"x": 1, "y": -1}, {"x": 2, "y": -2}]),
         (f"{TWO} select x from T t union all select y from T t order by x", [{"x": -2}, {"x": -1}, {"x": 1}, {"x": 2}]),
         ("select a.x, b.y from [{'x': 1}, {'x': 2}] a left join [{'x': 1, 'y': 5}] b on a.x = b.x", [{"x": 1, "y": 5}, {"x": 2, "y": None}]),
+        ("select b from [{'y': [missing, 2]}] a left unnest a.y b", [{}, {"b": 2}]),
+        ("with b as [{'x': 1}] select b.x from [1, 2] a left join b on a = b.x left join b c on c.x = b.x", [{"x": 1}, {"x": None}]),
+        ("select value r from range(1, 3) r where {{r, r + 1}} in (select s, s + 1 from [2] s)", [2]),
         ("select a.x, b from [{'x': 1}] a left unnest a.none b", [{"x": 1, "b": None}]),
     ],
 )  # fmt: skip

@@ -150,10 +150,7 @@ def _membership(node: tree.OperationChain) -> SyntaxNode:
     """Return IN: after it a subquery is a list of values, and a single value is a list of one."""
     left, right = node.operands
     if isinstance(right, tree.QueryExpression):
-        if _is_select(right):
-            right = _values(right, count=_row_length(left))
-        else:
-            right = cast("tree.Expression", _rewritten(right))
+        right = _rows_like(left, right) if _is_select(right) else cast("tree.Expression", _rewritten(right))
     elif not isinstance(right, (tree.Array, tree.Bag)):
         wrapped = cast("tree.Call", parse_body("to_array(0)"))
         right = msgspec.structs.replace(wrapped, arguments=(cast("tree.Expression", _rewritten(right)),))
@@ -172,14 +169,18 @@ def _comparison(node: tree.OperationChain) -> SyntaxNode:
 def _side(node: tree.Expression, *, beside: tree.Expression) -> tree.Expression:
     if not isinstance(node, tree.QueryExpression) or not _is_select(node):
         return cast("tree.Expression", _rewritten(node))
-    rows = _values(node, count=_row_length(beside))
-    if isinstance(beside, tree.Bag):
-        select = rows.block.select
-        bag = tree.Bag(select.at, cast("tree.Array", select.value).items)
-        rows = msgspec.structs.replace(
-            rows, block=msgspec.structs.replace(rows.block, select=msgspec.structs.replace(select, value=bag))
-        )
-    return _single(rows)
+    return _single(_rows_like(beside, node))
+
+
+def _rows_like(row: tree.Expression, query: tree.QueryExpression) -> tree.QueryExpression:
+    """Return the query for a subquery's rows in the form of another operand: values, arrays or multisets."""
+    rows = _values(query, count=_row_length(row))
+    if not isinstance(row, tree.Bag):
+        return rows
+    select = rows.block.select
+    bag = tree.Bag(select.at, cast("tree.Array", select.value).items)
+    block = msgspec.structs.replace(rows.block, select=msgspec.structs.replace(select, value=bag))
+    return msgspec.structs.replace(rows, block=block)
 
 
 def _row_length(node: tree.Expression) -> int | None:
@@ -232,23 +233,32 @@ def _nulls_for_missing_rows(block: tree.Block) -> tree.Block:
     lets: list[tree.Let] = []
     terms = []
     for term in block.terms:
-        renamed: dict[str, str] = {}
-        links = []
+        names: dict[str, str] = {}
+        links: list[tree.Join | tree.Unnest] = []
         for each in term.links:
             link = each
-            if (isinstance(link, tree.Join) and link.kind == "left") or (isinstance(link, tree.Unnest) and link.outer):
-                renamed[link.variable] = f"$outer {link.variable}"
-                value = cast("tree.Call", parse_body("if_missing(0, null)"))
-                inner = tree.Variable(link.at, renamed[link.variable])
-                lets.append(
-                    tree.Let(
-                        link.at, link.variable, msgspec.structs.replace(value, arguments=(inner, value.arguments[1]))
-                    )
-                )
-                link = msgspec.structs.replace(link, variable=renamed[link.variable])
-            links.append(_renamed(link, renamed))
+            if isinstance(link, tree.Unnest):  # the source of a join does not see the variables before it
+                link = msgspec.structs.replace(link, source=_renamed(link.source, names))
+            if isinstance(link, tree.Unnest) and link.outer:
+                position = link.position or f"$at {link.variable}"
+                lets.append(_outer_let(link, names, test=position))
+                link = msgspec.structs.replace(link, variable=names[link.variable], position=position)
+            elif isinstance(link, tree.Join):
+                if link.kind == "left":
+                    lets.append(_outer_let(link, names, test=f"$outer {link.variable}"))
+                    link = msgspec.structs.replace(link, variable=names[link.variable])
+                if link.condition is not None:
+                    link = msgspec.structs.replace(link, condition=_renamed(link.condition, names))
+            links.append(link)
         terms.append(msgspec.structs.replace(term, links=tuple(links)))
     return msgspec.structs.replace(block, terms=tuple(terms), lets=(*lets, *block.lets)) if lets else block
+
+
+def _outer_let(link: tree.Join | tree.Unnest, names: dict[str, str], *, test: str) -> tree.Let:
+    """Return LET of a variable that is NULL if `test` is MISSING, else its row. Adds the name of the row to `names`."""
+    names[link.variable] = f"$outer {link.variable}"
+    value = parse_body(f"case when `{test}` is missing then null else `{names[link.variable]}` end")
+    return tree.Let(link.at, link.variable, value)
 
 
 def _renamed(node: N, names: dict[str, str]) -> N:

@@ -1,7 +1,7 @@
 """Views with a type: the query that casts the results of a view's query to its fields.
 
 May import `sqlpp`. Must not know where a type's name was found. A value that does not fit is NULL, as DEFAULT NULL
-says. An object without a value of a field that is NOT UNKNOWN is left out. Keys are not enforced and have no effect.
+says. An object without a value of a field that is NOT UNKNOWN, or part of the key, is left out. Keys are not enforced.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def typed_query(body: tree.Expression, schema: tree.ViewSchema, *, type_: tree.T
         if len(path) != 1 or path[0] not in names:
             raise compilation(f"Field '{'.'.join(path)}' of the view's key is not found", schema.at)
     casts = {field.name: _cast(field, formats, at=schema.at) for field in type_.fields}
-    needed = [casts[field.name] for field in type_.fields if not field.optional]
+    keys = {path[0] for path in schema.keys}
+    needed = [casts[field.name] for field in type_.fields if not field.optional or field.name in keys]
     pairs = ", ".join(f"{_quoted(name)}: if_missing({text}, null)" for name, text in casts.items())
     where = f" where {' and '.join(f'{text} is known' for text in needed)}" if needed else ""
     query = cast("tree.QueryExpression", parse_body(f"from [] as `{_ROW}`{where} select value {{{pairs}}}"))
