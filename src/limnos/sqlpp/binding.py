@@ -16,6 +16,7 @@ from limnos.sqlpp.definitions import arity_of, statements_of
 from limnos.sqlpp.errors import BudgetSpent, TextPosition
 from limnos.sqlpp.parser import StatementSpan, parse
 from limnos.sqlpp.printer import render
+from limnos.sqlpp.sql_compat import as_sql
 from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
 
 if TYPE_CHECKING:
@@ -107,13 +108,15 @@ class QueryBinding(NamedTuple):
     moment: Mapping[str, Value]
     declared: tuple[tree.DeclareFunction, ...] = ()
     variables: tuple[str, ...] = ()
+    sql_compat: bool = False
+    """Whether the query has SQL's meaning (`sql_compat`)."""
 
     def bind(self, known: KnownNames, *, nodes_max: int | None = None) -> BoundQuery:
         """Bind the query. Raises SqlppError, and BudgetSpent if it is longer than `nodes_max` or not parsed."""
         if nodes_max is not None and isinstance(self.body, UnparsedQuery):
             raise BudgetSpent
         return bind(
-            self.body, known, dataverse=self.dataverse, parameters=self.parameters, moment=self.moment,
+            as_sql(self.body) if self.sql_compat else self.body, known, dataverse=self.dataverse, parameters=self.parameters, moment=self.moment,
             declared=self.declared, variables=self.variables, nodes_max=nodes_max,
         )  # fmt: skip
 
@@ -212,6 +215,7 @@ class PackedBinding(Struct, frozen=True):
     declared: tuple[str, ...]
     variables: tuple[str, ...]
     facts: tuple[_NameFact, ...]
+    sql_compat: bool = False
 
     @classmethod
     def of(cls, binding: QueryBinding, known: KnownNames) -> PackedBinding:
@@ -220,6 +224,7 @@ class PackedBinding(Struct, frozen=True):
             _QueryText.of(binding.body), binding.dataverse, tuple((name, to_tagged_json(value)) for name, value in binding.parameters.items()),
             tuple((name, to_tagged_json(value)) for name, value in binding.moment.items()), tuple(map(render, binding.declared)),
             binding.variables, tuple(_NameFact.of(*each) for each in known.facts.items()),
+            binding.sql_compat,
         )  # fmt: skip
 
     def unpacked(self) -> tuple[QueryBinding, KnownNames]:
@@ -232,5 +237,6 @@ class PackedBinding(Struct, frozen=True):
             {name: from_tagged_json(cast("Json", value)) for name, value in self.moment},
             tuple(each for each in declared if isinstance(each, tree.DeclareFunction)),
             self.variables,
+            self.sql_compat,
         )
         return binding, KnownNames({fact.question: fact.value() for fact in self.facts})

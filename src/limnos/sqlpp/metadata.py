@@ -44,10 +44,23 @@ _KEYS: Final = {
     "Library": ("DataverseName", "Name"),
 }
 """The metadata datasets, with their keys."""
+_FIELDS: Final = {
+    "Dataverse": "DataverseName, DataFormat, Timestamp, PendingOp int32",
+    "Dataset": "DataverseName, DatasetName, DatatypeDataverseName, DatatypeName, DatasetType, GroupName, CompactionPolicy, "
+    "CompactionPolicyProperties array, Hints multiset, Timestamp, DatasetId int32, PendingOp int32",
+    "Datatype": "DataverseName, DatatypeName, Timestamp",
+    "Index": "DataverseName, DatasetName, IndexName, IndexStructure, SearchKey array, IsPrimary boolean, Timestamp, PendingOp int32",
+    "Function": "DataverseName, Name, Arity, Params array, ReturnType, Definition, Language, Kind, Dependencies array",
+    "Synonym": "DataverseName, SynonymName, ObjectDataverseName, ObjectName",
+    "Library": "DataverseName, Name, Timestamp",
+}
+"""The fields that each record of a dataset of the metadata has, with their types; without one it is a string."""
 METADATA_DATASETS: Final = tuple(_KEYS)
 Fields = dict[str, "Value"]
 _WIDTHS: Final = {"tinyint": "int8", "smallint": "int16", "integer": "int32", "bigint": "int64"}
-"""The names of integer types in the records of indexes."""
+"""AsterixDB's names of the integer types."""
+BUILT_IN_NAMES: Final = {name: _WIDTHS.get(own, own) for name, own in BUILT_IN.items()}
+"""AsterixDB's names of the built-in types, by each of their names in statements."""
 
 
 class MetadataObject(msgspec.Struct, frozen=True, array_like=True):
@@ -100,9 +113,24 @@ def _own_datasets() -> Iterator[Fields]:
 
 
 def _own_types() -> Iterator[Fields]:
-    """The records of built-in types."""
-    for name in sorted({"AnyObject", *BUILT_IN}):
+    """The records of built-in types, and of the types of the metadata's own datasets."""
+    for name in sorted({"AnyObject", *BUILT_IN_NAMES.values()}):
         yield {"DataverseName": "Metadata", "DatatypeName": name, "Timestamp": ""}
+    for name, fields in _FIELDS.items():
+        declared = [each.partition(" ") for each in fields.split(", ")]
+        record: Fields = {
+            "IsOpen": True,
+            "Fields": tuple(
+                {"FieldName": field, "FieldType": type_ or "string", "IsNullable": False, "IsMissable": False}
+                for field, _, type_ in declared
+            ),
+        }
+        yield {
+            "DataverseName": "Metadata",
+            "DatatypeName": f"{name}RecordType",
+            "Derived": {"Tag": "RECORD", "IsAnonymous": False, "Record": record},
+            "Timestamp": "",
+        }
 
 
 def _dataset_record(one: MetadataObject) -> Fields:
@@ -236,7 +264,7 @@ def _type_name(type_: tree.TypeExpression, own: str) -> str:
     if not isinstance(type_, tree.NamedType):
         return own
     name = type_.name.last
-    return BUILT_IN.get(name.lower(), name) if len(type_.name.parts) == 1 else name
+    return BUILT_IN_NAMES.get(name.lower(), name) if len(type_.name.parts) == 1 else name
 
 
 def _index_records(one: MetadataObject) -> Iterator[Fields]:

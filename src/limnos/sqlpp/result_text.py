@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.types import json_text, text_of
+from limnos.sqlpp.lossless_adm import lossless_adm_text
 from limnos.sqlpp.values.model import MISSING, Bag, DateTime, Interval, Time, Value, type_name
 from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
 from limnos.sqlpp.values.text import real_text
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from limnos.sqlpp.values.tagged import Json
 
-ResultFormat = Literal["json", "lossless-json", "adm", "csv", "csv-header"]
+ResultFormat = Literal["json", "lossless-json", "lossless-adm", "adm", "csv", "csv-header"]
 RESULT_FORMATS: Final[tuple[ResultFormat, ...]] = get_args(ResultFormat)
 NO_ROW: Final = 4000
 _WIDTHS: Final[Mapping[str, str]] = {"tinyint": "int8", "smallint": "int16", "integer": "int32", "bigint": "int64"}
@@ -43,6 +44,7 @@ class ResultText:
         self._write: Callable[[Value], list[str]] = {
             "adm": lambda value: [_quoted(adm_text(value))],
             "lossless-json": lambda value: [lossless_json_text(value)],
+            "lossless-adm": lambda value: [lossless_adm_text(value)],
             "csv": self._csv,
             "csv-header": self._csv,
         }.get(form, lambda value: [json_text(value)])

@@ -93,6 +93,7 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     for thing, name in (("dataset", "d"), ("no dataset", "gone")):
         target = f"/connector?dataverseName=there&datasetName={name}"
         yield RefusalCase("GET /connector", thing, RefusalRequest("GET", target, None))
+    yield RefusalCase(f"OPTIONS {SERVICE}", "all", RefusalRequest("OPTIONS", SERVICE, None))
     for path in ("version", "cluster", "udf", "requests/running"):
         yield RefusalCase(f"GET /admin/{path}", "all", RefusalRequest("GET", f"/admin/{path}", None))
     yield RefusalCase(
@@ -170,7 +171,7 @@ def routes() -> set[str]:
 
 def cell(answer: DriverAnswer) -> str:
     """Return a cell: a status; for results their number, for a refusal its number."""
-    body = answer.json()
+    body = answer.json() if answer.body else {}
     if isinstance(body, list):
         return f"200:{len(body)}"
     if answer.status != 200:

@@ -95,7 +95,7 @@ def test_warnings_are_limited(shared: DriverNode) -> None:
         ("max-warnings", "1.5", "ASX0047: Invalid value for parameter 'max-warnings': 1.5"),
         ("max-result-reads", "0", "ASX0047: Invalid value for parameter 'max-result-reads': 0"),
         ("profile", "timings", "ASX0047: Invalid value for parameter 'profile': timings"),
-        ("client-type", "jdbc", "ASX0047: Invalid value for parameter 'client-type': jdbc"),
+        ("client-type", "odbc", "ASX0047: Invalid value for parameter 'client-type': odbc"),
         ("optimized-logical-plan", "true", "ASX1079: Compilation error: The parameter optimized-logical-plan is not supported: use EXPLAIN"),
     ],
 )  # fmt: skip

@@ -24,7 +24,7 @@ def test_a_type_is_made_told_and_dropped(node: DriverNode) -> None:
         "Record": {
             "IsOpen": False,
             "Fields": [
-                {"FieldName": "id", "FieldType": "bigint", "IsNullable": False, "IsMissable": False},
+                {"FieldName": "id", "FieldType": "int64", "IsNullable": False, "IsMissable": False},
                 {"FieldName": "name", "FieldType": "string", "IsNullable": True, "IsMissable": True},
                 {"FieldName": "tags", "FieldType": "t_tags", "IsNullable": False, "IsMissable": False},
                 {"FieldName": "place", "FieldType": "t_place", "IsNullable": False, "IsMissable": False},

@@ -17,6 +17,13 @@ from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from limnos.services.sqlpp.statements import caller_require
 
 
+async def options(_request: Request, ctx: Context) -> Response:
+    """Answer the request by which AsterixDB's JDBC driver tests a connection; it reads the product from `Server`."""
+    await caller_require(ctx)
+    headers = ((b"server", f"Limnos/{installed('limnos')}".encode()), (b"allow", b"GET, POST, OPTIONS"))
+    return Response(200, b"", headers)
+
+
 async def version(_request: Request, ctx: Context) -> Response:
     """Return the server's version."""
     await caller_require(ctx)

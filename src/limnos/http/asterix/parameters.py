@@ -8,7 +8,7 @@ is a string for one part, an array for more; a string is never split.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, cast
 
 import msgspec
@@ -16,6 +16,7 @@ import msgspec
 from limnos.http.request import Request
 from limnos.http.routing import SHORT_BODY_BYTES
 from limnos.model.errors import WrongMediaType
+from limnos.names.canonical import decode as decode_canonical
 from limnos.names.jsonform import decode as decode_levels
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
@@ -23,6 +24,7 @@ from limnos.services.sqlpp.execution.queries import process_do
 from limnos.services.sqlpp.requests.errors import check_dataverse
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import compilation, shorten, visible
+from limnos.sqlpp.lossless_adm import lossless_adm_value
 from limnos.sqlpp.offloaded_work import PARAMETERS, parameters_of
 from limnos.sqlpp.parameters import (
     BAD_JSON,
@@ -42,11 +44,13 @@ immediately.
 """
 PLAN_FORMATS: Final = ("json", "string")
 FORMATS: Final[Mapping[str, ResultFormat]] = {
-    "json": "json", "clean-json": "json", "application/json": "json", "lossless-json": "lossless-json", "adm": "adm",
+    "json": "json", "clean-json": "json", "application/json": "json", "lossless-json": "lossless-json",
+    "lossless-adm": "lossless-adm", "adm": "adm",
     "application/x-adm": "adm", "csv": "csv", "text/csv": "csv",
 }  # fmt: skip
 _PLANS: Final = ("logical-plan", "optimized-logical-plan", "expression-tree", "rewritten-expression-tree", "job")
-_FIXED_WORDS: Final = {"profile": ("off",), "client-type": ("asterix",), "hyracks-job-format": ("json", "dot")}
+JDBC: Final = "jdbc"
+_FIXED_WORDS: Final = {"profile": ("off",), "client-type": ("asterix", JDBC), "hyracks-job-format": ("json", "dot")}
 FORM: Final = b"application/x-www-form-urlencoded"
 GET_PARAMETERS: Final = (
     "format",
@@ -82,6 +86,18 @@ class QueryRequest(NamedTuple):
     multi_statement: bool = True
     max_warnings: int | None = None
     sql_compat: bool = False
+    client_type: str = "asterix"
+    reads_max: int | None = None
+
+    @property
+    def is_tabular(self) -> bool:
+        """Whether AsterixDB's JDBC driver asks, which needs the names and types of the results' fields."""
+        return self.client_type == JDBC
+
+    @property
+    def is_read_once(self) -> bool:
+        """Whether stored results are deleted once read. The JDBC driver reads each result once and deletes none."""
+        return self.reads_max == 1 or (self.reads_max is None and self.is_tabular)
 
 
 class RequestParameters:
@@ -127,9 +143,14 @@ class RequestParameters:
             raise bad_value(name, text)
         return int(text)
 
-    def name(self, parameter: str) -> Levels | None:
-        """Return the name of a dataverse, or None. Raises SqlppError for an invalid name."""
+    def name(self, parameter: str, *, canonical: bool = False) -> Levels | None:
+        """Return the name of a dataverse, or None. Raises SqlppError for an invalid name.
+
+        With `canonical` a text is a canonical name, such as `a.b`, as in the dataverse Metadata.
+        """
         values = self._values.get(parameter)
+        if canonical and values and isinstance(values[0], str):
+            values = list(decode_canonical(values[0]))
         if not values or values == [None]:
             return None
         value = values[0] if len(values) == 1 else values
@@ -139,15 +160,18 @@ class RequestParameters:
         check_dataverse(tuple(cast("list[str]", parts)), None)
         return decode_levels(list(parts))
 
-    def parameters(self) -> dict[str | int, Value]:
-        """Return the values of the statement's parameters, from `$x` and `args`. Raises SqlppError."""
+    def parameters(self, read: Callable[[object], Value]) -> dict[str | int, Value]:
+        """Return the statement's parameters, from `$x` and `args`: `read` makes a value of decoded JSON.
+
+        Raises SqlppError.
+        """
         parameters: dict[str | int, Value] = {}
         names = [name for name in self._values if name.startswith("$") and len(name) > 1]
         self._check([*names, "args"])
         for name in names:
-            parameters[name[1:]] = self._json(name)
+            parameters[name[1:]] = self._value(name, read)
         if self.first("args") is not None:
-            arguments = self._json("args")
+            arguments = self._value("args", read)
             if not isinstance(arguments, tuple):
                 raise bad_value("args", self.first("args"))
             parameters |= dict(enumerate(arguments, 1))
@@ -156,9 +180,15 @@ class RequestParameters:
     def _check(self, names: list[str]) -> None:
         """Check the number of the parameters' values, once. Raises SqlppError."""
 
-    def _json(self, name: str) -> Value:
-        """Return the value of a parameter. Text of a form is parsed as JSON."""
-        return value_of(self.first(name))
+    def _value(self, name: str, read: Callable[[object], Value]) -> Value:
+        try:
+            return read(self._json(name))
+        except ValueError:
+            raise bad_value(name, self.first(name)) from None
+
+    def _json(self, name: str) -> object:
+        """Return the JSON value of a parameter. Text of a form is parsed as JSON."""
+        return self.first(name)
 
 
 class FormParameters(RequestParameters):
@@ -168,10 +198,10 @@ class FormParameters(RequestParameters):
         texts = [str(each) for each in map(self.first, names) if each is not None]
         check_values(each.encode() for each in texts if not each.lstrip().startswith('"'))
 
-    def _json(self, name: str) -> Value:
+    def _json(self, name: str) -> object:
         text = cast("str", self.first(name))
         try:
-            return value_of(msgspec.json.decode(text))
+            return cast("object", msgspec.json.decode(text))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise bad_value(name, text) from None
 
@@ -234,22 +264,26 @@ def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") 
     if not statement or not statement.strip():
         raise SqlppError(NO_STATEMENT, "No statement provided")
     _check_unsupported(sent)
+    format_ = _format(sent, accept)
+    client_type = sent.word("client-type", _FIXED_WORDS["client-type"])
     return QueryRequest(
         statement=statement,
         mode=sent.word("mode", MODES),
-        dataverse=sent.name("dataverse"),
+        dataverse=sent.name("dataverse", canonical=client_type == JDBC),
         pretty=sent.flag("pretty"),
         read_only=reads or sent.flag("readonly"),
         compile_only=sent.flag("compile-only"),
         plan_format=sent.word("plan-format", PLAN_FORMATS),
         timeout_ms=_duration(sent.text("timeout")),
         client_context_id=sent.text("client_context_id"),
-        parameters=sent.parameters(),
-        format=_format(sent, accept),
+        parameters=sent.parameters(lossless_adm_value if format_ == "lossless-adm" else value_of),
+        format=format_,
         signature=sent.flag("signature", unset=True),
         multi_statement=sent.flag("multi-statement", unset=True),
         max_warnings=sent.whole("max-warnings"),
         sql_compat=sent.flag("sql-compat"),
+        client_type=client_type,
+        reads_max=sent.whole("max-result-reads", least=1),
     )
 
 
@@ -268,8 +302,9 @@ def _format_of(text: str) -> ResultFormat | None:
     """Return the format with a name or a media type; None for an unknown one."""
     name, *options = (part.strip().lower() for part in text.split(";"))
     known_format = FORMATS.get(name)
-    if known_format == "json" and "lossless=true" in options:
-        return "lossless-json"
+    if known_format == "json":
+        lossless: ResultFormat = "lossless-adm" if "lossless-adm=true" in options else known_format
+        return "lossless-json" if "lossless=true" in options else lossless
     return "csv-header" if known_format == "csv" and "header=present" in options else known_format
 
 
@@ -280,7 +315,6 @@ def _check_unsupported(sent: RequestParameters) -> None:
             raise compilation(f"The parameter {name} is not supported: use EXPLAIN")
     for name, words in _FIXED_WORDS.items():
         sent.word(name, words)
-    sent.whole("max-result-reads", least=1)
 
 
 def _duration(text: str | None) -> int | None:

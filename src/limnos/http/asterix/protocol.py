@@ -39,6 +39,7 @@ def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
             "POST", "/query/service", service.query_service, "query-service", deadline_s=deadline_s,
             body_bytes_max=BODY_BYTES_MAX, takes="any", asks=asks,
         ),
+        Route("OPTIONS", "/query/service", admin.options, "query-service-options"),
         Route("GET", "/query/service/status/{handle}", result_handles.status, "query-service-status"),
         Route("GET", "/query/service/result/{handle}", result_handles.result, "query-service-result", query=("pretty",), deadline_s=deadline_s),
         Route("DELETE", "/query/service/result/{handle}", result_handles.discard, "query-service-discard"),

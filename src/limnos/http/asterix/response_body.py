@@ -14,10 +14,11 @@ import msgspec
 
 from limnos.http.asterix.errors import Failure, error_entry
 from limnos.services.sqlpp.requests.running_requests import RequestEnded
+from limnos.services.sqlpp.requests.session import StatementDescription
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.result_text import ResultFormat
 
-_SIGNATURE: Final = b'"signature":{"*":"*"},'
+_ANY_SIGNATURE: Final = b'"signature":{"*":"*"},'
 _TYPES: Final = {
     "adm": b'"type":"application/x-adm",',
     "csv": b'"type":"text/csv",',
@@ -37,7 +38,9 @@ class QueryResponseBody:
         self.pretty = pretty
         self.gives = gives
         """Whether any of the request's statements has results."""
-        self._before_results = (_SIGNATURE if signature else b"") + _TYPES.get(format_, b"") + b'"results":['
+        self._signature = _ANY_SIGNATURE if signature else b""
+        self._plans = b""
+        self._before_results = _TYPES.get(format_, b"") + b'"results":['
         self._warnings_max = warnings_max
         self.count = 0
         self.size = 0
@@ -54,7 +57,22 @@ class QueryResponseBody:
         if self.client_context_id is not None:
             named["clientContextID"] = self.client_context_id
         fields = msgspec.json.encode(named)[:-1] + b","
-        return fields + self._before_results if self.gives else fields
+        return fields + self._plans + (self._signature + self._before_results if self.gives else b"")
+
+    def describe(self, description: StatementDescription | None) -> None:
+        """Add what AsterixDB's JDBC driver reads: the category of the last statement, and its results' signature."""
+        if description is None:
+            return
+        plans: dict[str, object] = {"statementCategory": description.category}
+        if description.parameters is not None:
+            names = sorted(description.parameters.used, key=lambda name: (isinstance(name, str), name))
+            plans["statementParameters"] = names
+        if description.explains:
+            plans["explainOnly"] = True
+        self._plans = b'"plans":' + msgspec.json.encode(plans) + b","
+        if self._signature and description.signature is not None:
+            fields, types = description.signature
+            self._signature = b'"signature":' + msgspec.json.encode({"name": fields, "type": types}) + b","
 
     def counted(self, lines: Iterable[bytes]) -> None:
         """Count results that are stored, not sent."""
@@ -82,20 +100,25 @@ class QueryResponseBody:
 
     def outcome(self, warnings: Iterable[SqlppError] = (), failure: Failure | None = None) -> bytes:
         """Return the outcome as a JSON object: status, errors, warnings, metrics."""
-        rest: dict[str, object] = {}
-        listed = [error_entry(each) for each in warnings]
-        if listed and self._warnings_max != 0:
-            rest["warnings"] = listed[: self._warnings_max]
+        warnings = tuple(warnings)
+        rest = self._warned(warnings)
         if failure is not None:
             rest["errors"] = [error_entry(failure)]
         rest["status"] = status_word(failure)
-        rest["metrics"] = self._metrics(warnings=len(listed), errors=0 if failure is None else 1)
+        rest["metrics"] = self._metrics(warnings=len(warnings), errors=0 if failure is None else 1)
         return msgspec.json.encode(rest)
 
-    def pointing(self, status: str, handle: str) -> bytes:
+    def _warned(self, warnings: Iterable[SqlppError]) -> dict[str, object]:
+        """Return the field of the warnings, as many as the request takes; nothing if there are none."""
+        listed = [error_entry(each) for each in warnings][: self._warnings_max]
+        return {"warnings": listed} if listed else {}
+
+    def pointing(self, status: str, handle: str, *, warnings: Iterable[SqlppError] = ()) -> bytes:
         """Return a complete body with a handle for the results."""
+        signature = self._signature if self.gives and self._plans else b""
         self.gives = False
-        return self.head() + msgspec.json.encode({"status": status, "handle": handle})[1:]
+        rest = self._warned(warnings) | {"status": status, "handle": handle}
+        return self.head() + signature + msgspec.json.encode(rest)[1:]
 
     def refused(self, warnings: Iterable[SqlppError], failure: Failure) -> bytes:
         """Return a complete body without results."""

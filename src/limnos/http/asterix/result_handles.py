@@ -35,6 +35,8 @@ class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
     http: int
     gives: bool
     behind: msgspec.Raw
+    is_read_once: bool = False
+    """Whether the results are deleted when they have been read completely."""
 
 
 def handle_address(request: Request, what: str, *, handle: str) -> str:
@@ -90,6 +92,8 @@ async def _pieces(
         yield body.tail((), failure)
     else:
         yield body.behind(bytes(outcome.behind))
+        if outcome.is_read_once:
+            await result_discard(ctx, row)
 
 
 def _without_results(row: StatementRequest, word: str, *, message: str, code: int = 200) -> Response:

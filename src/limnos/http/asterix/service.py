@@ -25,7 +25,7 @@ from limnos.services.request.context import Context
 from limnos.services.sqlpp.requests.results import ResultWriter
 from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded
 from limnos.services.sqlpp.requests.running_requests import RunningRequest as Running
-from limnos.services.sqlpp.requests.session import StatementSession
+from limnos.services.sqlpp.requests.session import StatementDescription, StatementSession, UnsetParameters
 from limnos.services.sqlpp.statements import caller_require, dataverse_begin, has_results, statement_run, statements_of
 from limnos.sqlpp import ParsedStatement, SqlppError, tree
 from limnos.sqlpp.result_text import ResultText
@@ -76,6 +76,10 @@ class _QueryRun:
             plans_as_text=request.plan_format == "string", results_tagged=request.format != "json",
             sql_compat=request.sql_compat,
         )  # fmt: skip
+        if request.is_tabular:
+            self.session.description = StatementDescription()
+            if request.compile_only:
+                self.session.parameters = UnsetParameters(request.parameters)
         self.text = ResultText(request.format)
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:
@@ -132,6 +136,7 @@ async def _respond(run: _QueryRun) -> Response:
                 return stream_response(_pieces(run, gathered, batches=batches))
     except _FAILURES as failure:
         return _refusal_response(run, failure)
+    body.describe(run.session.description)
     return Response(200, b"".join((body.head(), *gathered, body.tail(run.session.warnings))))
 
 
@@ -142,6 +147,7 @@ async def _pieces(
     body = run.body
     failure: Failure | None = None
     async with aclosing(batches):
+        body.describe(run.session.description)
         yield body.head() + b"".join(gathered)
         gathered.clear()
         try:
@@ -174,7 +180,9 @@ async def _respond_with_handle(run: _QueryRun, request: Request) -> Response:
     keeping = ResultWriter(run.ctx, run.running, timeout_s=run.timeout_s)
     handle = run.running.handle
     try:
-        await run.parse()  # a syntax error is answered directly, without a handle
+        statements = await run.parse()  # a syntax error is answered directly, without a handle
+        if run.asked.is_tabular and _needs_no_handle(run, statements):
+            return await _respond(run)
         await keeping.begin()
     except _FAILURES as failure:
         return _refusal_response(run, failure)
@@ -185,7 +193,15 @@ async def _respond_with_handle(run: _QueryRun, request: Request) -> Response:
     failed = await working
     if failed is not None:
         return _refusal_response(run, failed)
-    return Response(200, run.body.pointing("success", handle_address(request, RESULT, handle=handle)))
+    run.body.describe(run.session.description)
+    address = handle_address(request, RESULT, handle=handle)
+    return Response(200, run.body.pointing("success", address, warnings=run.session.warnings))
+
+
+def _needs_no_handle(run: _QueryRun, statements: tuple[ParsedStatement, ...]) -> bool:
+    """Return whether the JDBC driver takes everything from the response itself: a plan, or no result at all."""
+    explains = bool(statements) and isinstance(statements[-1].statement, tree.Explain)
+    return explains or run.asked.compile_only or not run.body.gives
 
 
 async def _keep(run: _QueryRun, keeping: ResultWriter) -> Failure | None:
@@ -207,5 +223,8 @@ async def _keep(run: _QueryRun, keeping: ResultWriter) -> Failure | None:
         return failed
     body = run.body.outcome(run.session.warnings, failed)
     status = 200 if failed is None else status_of(failed)
-    await keeping.end(status_word(failed), msgspec.json.encode(QueryOutcome(status, run.body.gives, msgspec.Raw(body))))
+    await keeping.end(
+        status_word(failed),
+        msgspec.json.encode(QueryOutcome(status, run.body.gives, msgspec.Raw(body), run.asked.is_read_once)),
+    )
     return failed

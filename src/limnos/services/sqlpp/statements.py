@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -39,13 +39,13 @@ from limnos.services.sqlpp.requests.names import TEXT_SHORT
 from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
 from limnos.services.sqlpp.requests.options import check_option
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
-from limnos.sqlpp import ParsedStatement, SqlppError, parse, parse_body, tree
+from limnos.sqlpp import ParsedStatement, SqlppError, parse, tree
 from limnos.sqlpp.binding import UnparsedQuery
 from limnos.sqlpp.declarations import NOWHERE
 from limnos.sqlpp.explain import as_text
 from limnos.sqlpp.offloaded_work import PARSE, spans_of
 from limnos.sqlpp.plan import wire
-from limnos.sqlpp.sql_compat import as_sql
+from limnos.sqlpp.signatures import flat_signature
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
-from limnos.services.sqlpp.requests.session import StatementSession
+from limnos.services.sqlpp.requests.session import StatementDescription, StatementSession, UnsetParameters
 
 A = Action
 READ_ONLY: Final = 44
@@ -173,6 +173,7 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
     Raises SqlppError, PermissionDenied and the errors of the tree.
     """
     statement = parsed.statement
+    _describe(session, statement)
     rows = _rows(session, parsed)
     if rows is not None:
         async with aclosing(rows):
@@ -187,6 +188,18 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
         raise invalid_operation(f"{statement_kind_of(statement).word} statement is not supported", statement.at)
     if not session.compiles_only or statement_kind_of(statement).reads or isinstance(statement, tree.CopyTo):
         await run(session, statement)
+
+
+def _describe(session: StatementSession, statement: tree.Statement) -> None:
+    """Describe a statement for a client that asks for it; statements that only prepare others are not described."""
+    if session.description is None or isinstance(statement, (tree.SetOption, tree.Use, tree.DeclareFunction)):
+        return
+    reads = statement_kind_of(statement).reads
+    category: Literal["query", "update", "ddl"] = "update" if isinstance(statement, CHANGES) else "ddl"
+    unset = session.parameters if isinstance(session.parameters, UnsetParameters) else None
+    session.description = StatementDescription(
+        "query" if reads else category, explains=isinstance(statement, tree.Explain), parameters=unset
+    )
 
 
 async def _create_filled(
@@ -232,10 +245,9 @@ def _rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[
 async def _query(
     session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression
 ) -> AsyncGenerator[bytes, None]:
-    if session.sql_compat:
-        bound = await query_bind(session, await asyncio.to_thread(_with_sql_meaning, body))
-    else:
-        bound = await statement_bind(session, parsed, body=body)
+    bound = await statement_bind(session, parsed, body=body)
+    if session.description is not None:
+        session.description.signature = flat_signature(bound.query.expression)
     if session.compiles_only:
         await require_metadata(session.ctx, bound)
         return
@@ -248,15 +260,8 @@ async def _query(
             yield row
 
 
-def _with_sql_meaning(body: tree.Expression) -> tree.Expression:
-    """Return a query as SQL has it; a long one is parsed first. Raises SqlppError."""
-    return as_sql(parse_body(body.text) if isinstance(body, UnparsedQuery) else body)
-
-
 async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGenerator[bytes, None]:
     """Yield the bound plan in the form for engines, with the component that runs each part."""
-    if session.sql_compat:
-        body = await asyncio.to_thread(_with_sql_meaning, body)
     bound = await query_bind(session, body)
     await require_metadata(session.ctx, bound)
     data = await data_explain(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)

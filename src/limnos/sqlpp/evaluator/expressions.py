@@ -13,6 +13,7 @@ from limnos.sqlpp.errors import BudgetSpent, SqlppError
 from limnos.sqlpp.evaluator.operators import OPERATORS, charge_chain, conjunction, disjunction
 from limnos.sqlpp.functions.collections import distinct, items
 from limnos.sqlpp.functions.costs import OPERATOR, compare_cost
+from limnos.sqlpp.functions.types import CONSTRUCTORS
 from limnos.sqlpp.values import access, arithmetic, comparison
 from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, type_name
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 NOT_A_COLLECTION = UNSUPPORTED_TYPE = 4
 DUPLICATE_FIELD = 13
+INVALID_FORMAT = 6
+WARNED_TEXT_MAX = 80
+"""How many characters of a text a warning repeats."""
 
 
 def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row], Value]:
@@ -108,6 +112,8 @@ def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row]
     stray = node.function.stray
     if stray is not None:
         run = _warned(node, run, working=working)
+    if node.function.name in CONSTRUCTORS:
+        run = _checked(node, run, working=working)
     if meter is not None:
         cost = node.function.cost
 
@@ -132,6 +138,20 @@ def _warned(node: plan.FunctionCall, run: Callable[..., Value], *, working: Eval
         return run(*values)
 
     return warned
+
+
+def _checked(node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext) -> Callable[..., Value]:
+    """The same constructor, which warns of a text that has not the form of its type."""
+    name = node.function.name.replace("_", "-")
+
+    def checked(*values: Value) -> Value:
+        result = run(*values)
+        if result is None and values and isinstance(values[0], str):
+            words = f"Invalid format for {name} in {values[0][:WARNED_TEXT_MAX]}"
+            working.budget.warn(SqlppError(INVALID_FORMAT, words, node.at))
+        return result
+
+    return checked
 
 
 def _warn_of_strays(

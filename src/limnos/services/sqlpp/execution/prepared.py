@@ -32,6 +32,7 @@ class PlanKey(NamedTuple):
     text: str
     at: TextPosition
     dataverse: Levels
+    sql_compat: bool = False
 
 
 class ReadyQuery(NamedTuple):

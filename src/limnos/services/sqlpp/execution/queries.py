@@ -79,7 +79,9 @@ class _WatchedMoment(dict[str, "Value"]):
 
 def binding_of(session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> QueryBinding:
     """Return the arguments for binding a body in a session."""
-    return QueryBinding(body, session.dataverse, session.parameters, session.moment, session.declared, variables)
+    return QueryBinding(
+        body, session.dataverse, session.parameters, session.moment, session.declared, variables, session.sql_compat
+    )
 
 
 async def query_bind(
@@ -98,7 +100,7 @@ async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, 
     Raises SqlppError, PermissionDenied.
     """
     prepared_statements = PREPARED.of(session.ctx.services).queries
-    key = PlanKey(parsed.text, parsed.statement.at, session.dataverse)
+    key = PlanKey(parsed.text, parsed.statement.at, session.dataverse, session.sql_compat)
     rests_on_text = not session.parameters and not session.declared and len(parsed.text) <= TEXT_SHORT
     query = prepared_statements.get(key) if rests_on_text else None
     if query is not None:

@@ -7,7 +7,7 @@ statements change it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from limnos.services.sqlpp.requests.names import DEFAULT
 from limnos.sqlpp.values.model import Date, DateTime, Time
@@ -18,9 +18,40 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
     from limnos.sqlpp import SqlppError, tree
+    from limnos.sqlpp.signatures import FlatSignature
     from limnos.sqlpp.values.model import Value
 
 DAY_MS = 86_400_000
+
+
+@dataclass(slots=True)
+class StatementDescription:
+    """What a client that reads results as a table must know of a statement."""
+
+    category: Literal["query", "update", "ddl"] = "query"
+    explains: bool = False
+    parameters: UnsetParameters | None = None
+    """The parameters of a statement that is only compiled."""
+    signature: FlatSignature | None = None
+
+
+class UnsetParameters(dict["str | int", "Value"]):
+    """Parameters of a statement that is only compiled: each has a value, NULL by default, and is listed once used."""
+
+    def __init__(self, values: Mapping[str | int, Value]) -> None:
+        super().__init__(values)
+        self.used: dict[str | int, None] = {}
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, name: object) -> bool:
+        if isinstance(name, (str, int)):
+            self.used[name] = None
+        return True
+
+    def __missing__(self, name: str | int) -> Value:
+        return None
 
 
 @dataclass(slots=True)
@@ -43,6 +74,8 @@ class StatementSession:
     options: dict[str, str] = field(default_factory=dict)
     declared: tuple[tree.DeclareFunction, ...] = ()
     warnings: list[SqlppError] = field(default_factory=list)
+    description: StatementDescription | None = None
+    """What a client that reads results as a table must know of the last statement; None if it does not ask."""
 
     @property
     def moment(self) -> Mapping[str, Value]:

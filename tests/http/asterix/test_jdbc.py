@@ -1,0 +1,166 @@
+"""The query service as AsterixDB's JDBC driver uses it: a tested connection, described results, bound parameters."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from limnos.services.sqlpp.execution.engine import ENGINE
+from tests.http.asterix.wire import SERVICE, ask, refusal, rows
+from tests.http.driver import DriverAnswer, DriverNode
+
+LOSSLESS = "application/json; lossless-adm=true"
+
+
+def jdbc(node: DriverNode, statement: str, **more: object) -> DriverAnswer:
+    """Send a statement as the driver does."""
+    body = {
+        "client-type": "jdbc",
+        "mode": "deferred",
+        "statement": statement,
+        "signature": True,
+        "plan-format": "string",
+    }
+    more = {name.replace("_", "-"): value for name, value in more.items()}
+    return node.ask("POST", SERVICE, body | more, accept=LOSSLESS)
+
+
+def fetch(node: DriverNode, answer: DriverAnswer) -> DriverAnswer:
+    """Read a deferred result by its handle."""
+    return node.get(urlsplit(answer.json()["handle"]).path)
+
+
+def test_a_connection_is_tested_by_options(shared: DriverNode) -> None:
+    """The driver reads product and version from the header; only users of the metalake get them."""
+    answer = shared.ask("OPTIONS", SERVICE)
+
+    assert answer.status == 200
+    product, _, version = answer.headers["server"].partition("/")
+    assert (product, version[0].isdigit()) == ("Limnos", True)
+    assert shared.ask("OPTIONS", SERVICE, user="stranger").status == 403
+    assert shared.ask("OPTIONS", SERVICE, user=None).status == 401
+
+
+def test_a_query_is_described_and_its_result_read_once(shared: DriverNode) -> None:
+    """Names and types come with the handle; the driver discards nothing, so reading does."""
+    answer = jdbc(shared, "select x a, 'x' || string(x) b from [1, 2] x order by x")
+    body = answer.json()
+
+    assert (body["status"], body["plans"]) == ("success", {"statementCategory": "query"})
+    assert body["signature"] == {"name": ["a", "b"], "type": ["any", "string?"]}
+    assert fetch(shared, answer).json()["results"] == [{"a": 1, "b": ":x1"}, {"a": 2, "b": ":x2"}]
+    assert fetch(shared, answer).status == 404
+
+
+def test_a_result_is_kept_where_that_is_asked(shared: DriverNode) -> None:
+    """Other clients read as often as they like, unless they say once."""
+    often = ask(shared, "select value 1", mode="deferred")
+    once = shared.ask("POST", SERVICE, {"statement": "select value 1", "mode": "deferred", "max-result-reads": 1})
+
+    assert [fetch(shared, often).status for _ in range(2)] == [200, 200]
+    assert [fetch(shared, once).status for _ in range(2)] == [200, 404]
+
+
+def test_values_come_with_their_types(shared: DriverNode) -> None:
+    """Lossless ADM by the header alone, at once too."""
+    answer = jdbc(shared, "select value {'d': date('1970-01-02'), 'f': 1.5, 'm': missing, 'n': null}", mode="immediate")
+
+    assert answer.json()["results"] == [{"d": "11:1", "f": "0C:4609434218613702656", "n": None}]
+
+
+def test_parameters_keep_their_types(shared: DriverNode) -> None:
+    """Parameters are lossless ADM as well; what is none is refused by name."""
+    answer = jdbc(shared, "select value [?, ?, ?]", args=["11:1", ":11:1", 7], mode="immediate")
+
+    assert answer.json()["results"] == [["11:1", ":11:1", 7]]
+    bad = jdbc(shared, "select value ?", args=["zz:1"])
+    assert (bad.status, bad.json()["errors"][0]["msg"][:8]) == (400, "ASX0047:")
+
+
+def test_a_statement_is_compiled_without_its_parameters(shared: DriverNode) -> None:
+    """The driver prepares: it learns how many parameters there are, and the columns; nothing is stored."""
+    answer = jdbc(shared, "select ? a, $2 b, $name c from [1] x where x = ?", compile_only=True)
+    body = answer.json()
+
+    assert body["plans"] == {"statementCategory": "query", "statementParameters": [1, 2, "name"]}
+    assert body["signature"]["name"] == ["a", "b", "c"]
+    assert "handle" not in body
+    assert jdbc(shared, "select value ?").json()["errors"][0]["msg"].startswith("ASX1086:")
+
+
+def test_a_prepared_statement_is_not_taken_from_the_compiled_one(shared: DriverNode) -> None:
+    """A text without parameters that was compiled first gives its results later, in either mode."""
+    text = "select value (select y from [4] y)"
+
+    assert jdbc(shared, text, compile_only=True).status == 200
+    assert rows(shared, text) == [[{"y": 4}]]
+    assert jdbc(shared, text, sql_compat=True, mode="immediate").json()["results"] == [4]
+    assert rows(shared, text) == [[{"y": 4}]]
+
+
+def test_statements_without_results_leave_nothing(node: DriverNode) -> None:
+    """DDL and plans are answered at once: a connection of the driver would else fill the store."""
+    made = jdbc(node, "create dataverse shop.floor")
+    plan = jdbc(node, "explain select value 1")
+
+    assert (made.json()["status"], made.json()["plans"]) == ("success", {"statementCategory": "ddl"})
+    assert plan.json()["plans"] == {"statementCategory": "query", "explainOnly": True}
+    (text,) = plan.json()["results"]
+    assert isinstance(text, str)
+    assert all("handle" not in answer.json() for answer in (made, plan))
+
+
+class NoEngine:
+    """An engine that writes nothing and gives no rows."""
+
+    async def run(self, _job: object, **_more: object) -> AsyncIterator[bytes]:
+        """Give no rows."""
+        return
+        yield b""
+
+    async def cancel(self, _job_id: str) -> None:
+        """Nothing is under way."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_change_is_named_as_one(node: DriverNode) -> None:
+    """The driver refuses a change in `executeQuery` by asking for a read-only request."""
+    rows(node, "create dataset things(id bigint) open type primary key id")
+    ENGINE.put(node.built.services, NoEngine())
+
+    assert jdbc(node, "insert into things ({'id': 1})").json()["plans"] == {"statementCategory": "update"}
+    assert jdbc(node, "insert into things ({'id': 1})", readonly=True).json()["errors"][0]["msg"].startswith("ASX0044:")
+
+
+def test_a_dataverse_has_its_canonical_name(node: DriverNode) -> None:
+    """As the driver read it from Metadata: `a.b` are two parts for it, and one part with a dot for other clients."""
+    rows(node, "create dataverse a.b; create synonym a.b.s for Default.x")
+
+    query = "select value s.SynonymName from Metadata.`Synonym` s where s.DataverseName = 'a.b'"
+    assert jdbc(node, f"use a.b; {query}", mode="immediate").json()["results"] == [":s"]
+    assert jdbc(node, "create synonym t for x", dataverse="a.b").status == 200
+    assert jdbc(node, f"{query} order by s.SynonymName", mode="immediate").json()["results"] == [":s", ":t"]
+    assert refusal(node, "create synonym t for x", dataverse="a.b")[0] == 400
+
+
+def test_a_warning_comes_with_the_handle(shared: DriverNode) -> None:
+    """The driver reads warnings from there; a text that is no number is one."""
+    warnings = jdbc(shared, "select double('x') a, bigint('y') b", max_warnings=9).json()["warnings"]
+
+    assert [each["msg"].partition(" (in")[0] for each in warnings] == [
+        "ASX0006: Invalid format for double in x", "ASX0006: Invalid format for bigint in y",
+    ]  # fmt: skip
+    assert "warnings" not in jdbc(shared, "select double('x') a", max_warnings=0).json()
+
+
+@pytest.mark.parametrize("word", ["oracle", "jdbc "])
+def test_another_client_type_is_refused(shared: DriverNode, word: str) -> None:
+    """By name."""
+    answer = shared.ask("POST", SERVICE, {"statement": "select 1", "client-type": word})
+
+    assert answer.status == 400
+    assert "client-type" in answer.json()["errors"][0]["msg"]

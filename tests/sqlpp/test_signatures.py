@@ -1,0 +1,59 @@
+"""Flat signatures: names and types of a query's fields, and queries that have none."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp import parse, tree
+from limnos.sqlpp.binding import KnownNames, QueryBinding
+from limnos.sqlpp.signatures import flat_signature
+
+
+def signature(text: str) -> dict[str, str] | None:
+    """Names with their types."""
+    (parsed,) = parse(text)
+    assert isinstance(parsed.statement, tree.QueryStatement)
+    bound = QueryBinding(parsed.statement.body, ("Default",), {}, {}).bind(KnownNames({}))
+    result = flat_signature(bound.expression)
+    return None if result is None else dict(zip(result.names, result.types, strict=True))
+
+
+@pytest.mark.parametrize(
+    "text, fields",
+    [
+        ("select 1 a, 'x' b, true c, null d, [1] e, {'f': 1} f", {"a": "int64", "b": "string", "c": "boolean", "d": "null", "e": "array", "f": "object"}),
+        ("select int8(x) a, double(x) b, 'p' || string(x) c from [1] x", {"a": "int8?", "b": "double?", "c": "string?"}),
+        ("select year_month_duration('P1Y') a, get_day_time_duration(duration('P1D')) b", {"a": "year-month-duration?", "b": "day-time-duration?"}),
+        ("select count(*) n, max(x) m, avg(x) a from [1] x", {"n": "int64", "m": "any", "a": "double?"}),
+        ("select y, y + 1 z from [1] x let y = bigint(x)", {"y": "int64?", "z": "int64?"}),
+        ("select k, count(*) n from [1] x group by string(x) as k", {"k": "string?", "n": "int64"}),
+        ("select case when x then 1 end a, case when x then 1 else 'b' end b from [1] x", {"a": "int64?", "b": "any"}),
+        ("select x.f, x from [1] x", {"f": "any", "x": "any"}),
+        ("select value {'a': 1, 'b': x is null} from [1] x", {"a": "int64", "b": "boolean"}),
+        ("select 1 a union all select 2 a", {"a": "int64"}),
+        ("select 1 a union all select null a", {"a": "int64?"}),
+        ("select row_number() over (order by x) r from [1] x", {"r": "int64"}),
+    ],
+)  # fmt: skip
+def test_fields_have_names_and_types(text: str, fields: dict[str, str]) -> None:
+    """In the order of the query; a type that only values tell is `any`."""
+    result = signature(text)
+
+    assert result == fields
+    assert result is not None
+    assert list(result) == list(fields)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select value 1",
+        "1 + 1",
+        "select x.* from [1] x",
+        "select 1 a union all select 2 b",
+        "select value {x: 1} from ['a'] x",
+    ],
+)
+def test_results_without_known_fields_have_none(text: str) -> None:
+    """The driver then says so; a wrong list of columns would be worse."""
+    assert signature(text) is None
