@@ -79,7 +79,7 @@ def _own(kind: Kind) -> Rule:
 
 
 def _usable(kind: Kind, privilege: Privilege) -> Rule:
-    """The same as `_own`, or a privilege to use the object."""
+    """Return the same as `_own`, or a privilege to use the object."""
     return AnyOf(PrivilegeRule(privilege), _own(kind))
 
 

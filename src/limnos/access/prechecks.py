@@ -25,9 +25,7 @@ from limnos.model.kinds import Kind
 from limnos.model.principals import Subject
 
 _OPEN = {Kind.METALAKE: frozenset({Kind.METALAKE}), Kind.CATALOG: frozenset({Kind.METALAKE, Kind.CATALOG})}
-"""For a chain that begins at this kind, the target may be anywhere below it.
-
-Owners are known only for the kinds listed.
+"""The kinds of chain links below which the target may be anywhere. Owners are known only for the kinds listed.
 """
 
 

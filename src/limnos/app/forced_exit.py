@@ -1,6 +1,6 @@
 """Forced exit of a stopping process: when its time is over, it logs what is still running and exits.
 
-May import `telemetry`. Must not know what the process does. A thread in a call that never returns (a dead mount, a
+May import `telemetry`. Must not know the work of the process. A thread in a call that never returns (a dead mount, a
 silent database) would otherwise keep the process forever, because threads cannot be killed.
 """
 

@@ -1,6 +1,6 @@
 """One HTTP POST to an external address. Returns the status; redirects are not followed.
 
-May import the standard library. Knows nothing of what is sent. One deadline covers everything from name resolution to
+May import the standard library. Must not know the content. One deadline covers everything from name resolution to
 the status. Only the head of the response is read, at most 64 KiB.
 """
 

@@ -1,6 +1,6 @@
 """Sign-in of browsers at the outside issuer: where it begins, and the exchange of the code with which it ends.
 
-May import the rooms below. Knows no session. RFC 6749, section 4.1 (authorization codes), RFC 7636 (proof by a
+May import the rooms below. Must not know sessions. RFC 6749, section 4.1 (authorization codes), RFC 7636 (proof by a
 verifier), OpenID Connect Discovery 1.0, section 4. Tokens of the issuer never leave this module but for the ID token,
 which the caller verifies.
 """
@@ -26,7 +26,9 @@ from limnos.services.identity.issuer import AuthorizationRequest
 DOCUMENT_BYTES_MAX: Final = 1 << 20
 DISCOVERY: Final = "/.well-known/openid-configuration"
 EXCHANGES_MAX: Final = 16
-"""Requests to the issuer at one time, so that nobody turns this server against it."""
+"""The maximum number of concurrent requests to the issuer, which protects it from floods of requests through this
+server.
+"""
 RETRY_S: Final = 5
 _STANDING: Final = "The console's own way of signing in is set up wrongly: {}. Tell who runs this server"
 

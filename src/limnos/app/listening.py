@@ -1,6 +1,6 @@
 """The server's listening sockets, bound before anything else, so that a taken address is reported at once.
 
-May import `config` and `model`. Must not know what is served.
+May import `config` and `model`. Must not know the application.
 """
 
 from __future__ import annotations

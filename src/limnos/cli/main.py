@@ -1,6 +1,6 @@
 """The entry point: find the command, run it, convert any failure to a message and an exit code.
 
-May import cyclopts, `model` for what is secret, and this room. Command modules are imported only when they are called,
+May import cyclopts, `model` for secrets, and this room. Command modules are imported only when they are called,
 so that `limnos --version` and `--help` answer quickly.
 """
 

@@ -31,7 +31,7 @@ class Request:
     """One HTTP request. `path` is percent-encoded and relative to the server's base; `body` is JSON or None.
 
     `key` is sent as `Idempotency-Key`: the server executes such a request only once, even if it is repeated. A
-    `repeatable` request may be repeated without a key, whatever its method.
+    `repeatable` request may be repeated without a key, regardless of its method.
     """
 
     method: str

@@ -28,15 +28,15 @@ class AccessSection(SettingsSection):
     """The settings of authentication and authorization."""
 
     enabled: bool = True
-    """Decide by roles and owners; `off` lets everyone do everything."""
+    """Check access by roles and owners; with `off` all users may do everything."""
     authentication: Literal["simple", "token"] = "simple"
-    """`simple` believes the user named by Basic, beside tokens; `token` takes tokens only."""
+    """`simple` accepts the user name of HTTP Basic without a password, and tokens; `token` accepts tokens only."""
     session_s: PositiveInt = 3_600
-    """How long a session lasts that a password opened, in seconds, until it is refreshed."""
+    """The lifetime in seconds of a session that was opened with a password, until it is refreshed."""
     session_refresh_s: PositiveInt = 1_209_600
-    """For how long it can be refreshed without the password, in seconds."""
+    """The time in seconds during which it can be refreshed without the password."""
     service_admins: Annotated[tuple[User, ...], Words] = ()
-    """Users who may make metalakes, beside `server.admin`; separated by commas."""
+    """Users who may create metalakes, in addition to `server.admin`; separated by commas."""
 
 
 def _issuer_url(url: str) -> str:
@@ -50,32 +50,35 @@ class OidcSection(SettingsSection):
     """An external issuer of tokens (OpenID Connect): its JWTs are taken as bearer tokens, in every protocol."""
 
     issuer: Annotated[str, AfterValidator(_issuer_url)] | None = None
-    """The issuer's URL, exactly as its tokens say it as `iss`. Unset: none."""
+    """The issuer's URL, exactly as in the claim `iss` of its tokens. Unset: none."""
     audiences: Annotated[tuple[str, ...], Words] = ()
-    """What tokens must say as `aud`, one of them; separated by commas."""
+    """Accepted values of the tokens' claim `aud`; separated by commas."""
     user_claim: str = "sub"
-    """Claim that names the user: one that users of the issuer cannot choose themselves."""
+    """Claim that names the user: one that the issuer's users cannot choose themselves."""
     groups_claim: str | None = None
-    """Claim that lists a user's groups. Unset: tokens say nothing of groups."""
+    """Claim that lists a user's groups. Unset: groups are not taken from tokens."""
     metalakes: Annotated[tuple[str, ...], Words] = ()
-    """Metalakes to which users are added when they sign in first, and whose groups the tokens' groups are."""
+    """Metalakes to which users are added at their first sign-in, and whose groups the tokens name."""
     jwks_url: Annotated[str, AfterValidator(_issuer_url)] | None = None
-    """Where the issuer's keys are. Unset: where its discovery document says."""
+    """URL of the issuer's keys. Unset: the one in its discovery document."""
     client_id: str | None = None
-    """The issuer's public client by which people sign in in a browser (`limnos login --device`). Unset: they cannot."""
+    """The issuer's public client with which users sign in in a browser (`limnos login --device`). Unset: such sign-ins
+    are disabled.
+    """
     scope: str = "openid offline_access"
-    """What that client asks the issuer for; `offline_access` lets sessions go on."""
+    """The scopes that this client requests from the issuer; `offline_access` allows sessions to be refreshed."""
     console_client_id: str | None = None
-    """The issuer's client by which browsers sign in to the console. Unset: the console offers no sign-in at the issuer.
+    """The issuer's client with which browsers sign in to the console. Unset: the console offers no sign-in at the
+    issuer.
     """
     console_secret_file: str | None = None
     """File with the secret of that client, read at each sign-in. Unset: a public client."""
     skew_s: NonNegativeInt = 60
-    """By how much the issuer's clock may differ from the database's, in seconds."""
+    """The maximum difference between the issuer's clock and the database's, in seconds."""
     refresh_s: PositiveInt = 300
-    """After so many seconds keys are fetched anew and known tokens checked again."""
+    """The interval in seconds at which keys are fetched again and known tokens are checked again."""
     timeout_s: PositiveFloat = 5.0
-    """Longest time for fetching the issuer's keys, in seconds."""
+    """The maximum time for fetching the issuer's keys, in seconds."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> OidcSection:

@@ -16,22 +16,22 @@ class AuditSection(SettingsSection):
     """The audit: records of actions, with user, object and right."""
 
     changes: bool = True
-    """Keep who made each change, from where and by which right, in the change's own transaction. The same on all nodes.
+    """Record the user, the origin and the right of each change, in the change's own transaction. Must be the same on
+    all nodes.
     """
     refusals: Literal["off", "sampled", "whole"] = "whole"
-    """Whether requests get a line that were refused, or failed: all, one of `audit.sample_one_in`, or none."""
+    """Which refused and failed requests are recorded: all, one of `audit.sample_one_in`, or none."""
     reads: Literal["off", "sampled", "whole"] = "off"
-    """The same for requests that were answered and changed nothing."""
+    """The same for successful requests that changed nothing."""
     sample_one_in: PositiveInt = 100
-    """Of so many requests a sample has one."""
+    """The number of requests per recorded request of a sample."""
     refusals_per_s_max: PositiveInt = 100
-    """Lines of refused and failed requests that each serving process writes in a second; of the rest one line tells how
-    many they were.
+    """The maximum number of records of refused and failed requests per second and serving process; one further record
+    has the number of the others.
     """
     retention_s: PositiveInt = 7_776_000
-    """How long lines of the audit are kept, in seconds (90 days)."""
+    """The retention time of audit records, in seconds (90 days)."""
     export: str | None = None
-    """Location below which the server writes each day's lines as Parquet when the day is over, such as
-    `s3://bucket/audit`; it must lie below the server's warehouse or one of `storage.allowed_roots`. Unset: only `limnos
-    audit export` writes.
+    """Location to which the server writes each complete day's records as Parquet, such as `s3://bucket/audit`; it must
+    be below the server's warehouse or one of `storage.allowed_roots`. Unset: only `limnos audit export` writes.
     """

@@ -20,37 +20,39 @@ class SqlppSection(SettingsSection):
     """SQL++, at `/query/service`."""
 
     enabled: bool = True
-    """Serve SQL++; `off` leaves it out."""
+    """Serve SQL++."""
     catalog: Annotated[str, AfterValidator(check_part)] = "main"
-    """Catalog of the server's metalake in which dataverses lie, as its namespaces."""
+    """Catalog of the server's metalake whose namespaces are the dataverses."""
     workers_max: PositiveInt = 2
-    """Most processes that work out queries over constants and metadata; started when there is such a one. No user's
-    take the last one.
+    """The maximum number of processes for queries over constants and metadata; started on demand. No user can occupy
+    the last one.
     """
     file_roots: Annotated[tuple[Root, ...], Words] = ()
     """Directories below which LOAD and external datasets may read files; unset: none. Separated by commas."""
     export_roots: Annotated[tuple[Root, ...], Words] = ()
     """Directories below which COPY TO may write files on the server's machine; unset: none. Separated by commas."""
     timeout_s: PositiveFloat = 300.0
-    """Longest time for one request's statements, in seconds; a request may ask for less."""
+    """The maximum time for one request's statements, in seconds; a request may set a shorter one."""
     results_max: PositiveInt = 32
-    """Most results that are made or kept for one user to be fetched later (`mode` deferred or async)."""
+    """The maximum number of results per user that are computed or stored to be fetched later (`mode` deferred or
+    async).
+    """
     results_bytes_max: PositiveInt = 1 << 27
-    """Most bytes of such results that are kept for one user, in the store."""
+    """The maximum bytes of such results per user in the store."""
     results_keep_s: PositiveInt = 3600
-    """How long such a result can be fetched, in seconds after it was made."""
+    """The time in seconds for which such a result can be fetched after it was computed."""
 
     compact_files: NonNegativeInt = 64
-    """A dataset that has so many files more than its size asks for is compacted after the statement that made them; 0:
-    none is.
+    """The number of files beyond what a dataset's size needs at which the dataset is compacted after a statement; 0:
+    never.
     """
     snapshots_keep_s: int = Field(default=86_400, ge=600)
-    """How long a dataset's former states can be read by other engines, in seconds, 600 at least: older ones go when it
-    is compacted. Its branches and tags stay.
+    """The time in seconds, at least 600, for which other engines can read a dataset's earlier snapshots; older ones
+    expire when it is compacted. Its branches and tags are kept.
     """
     debris_age_s: Annotated[int, AfterValidator(never_or_an_hour)] = 259_200
-    """How old files of a dataset are that go when it is compacted and no state of it knows them, in seconds: what
-    killed statements left. Longer than any statement takes, 3600 at least; 0: none goes.
+    """The age in seconds at which a compaction deletes files of a dataset that no snapshot refers to, such as files of
+    killed statements. Longer than any statement takes, at least 3600; 0: none are deleted.
     """
 
 
@@ -81,13 +83,14 @@ class EngineSection(SettingsSection):
     """The engine of SQL++: a process with Spark, started for the first statement that reads or changes data."""
 
     master: str = "local"
-    """Spark master that statements run on: `local` is this machine, else a URL as `spark://host:7077`."""
+    """Spark master that executes statements: `local` is this machine, else a URL as `spark://host:7077`."""
     memory: Annotated[str, Field(pattern="^[1-9][0-9]{0,6}[mg]$"), AfterValidator(_heap)] = HEAP_DEFAULT
-    """Memory of the engine's Java heap, as `512m` or `4g`: 450m at least, and no more than this machine has."""
+    """Memory of the engine's Java heap, as `512m` or `4g`: at least 450m, and no more than this machine has."""
     slots: NonNegativeInt = 0
-    """Tasks of Spark at once, of which no statement takes the last; 0: one more than there are processors, at least 3.
+    """The number of Spark's task slots, the last of which no statement can occupy; 0: one more than there are
+    processors, at least 3.
     """
     statements_max: PositiveInt = 8
-    """Statements that the engine works on at once; others wait. No user's take the last place."""
+    """The maximum number of concurrent statements; others wait. No user can occupy the last place."""
     idle_s: PositiveFloat = 600.0
-    """How long the engine stays without a statement, in seconds."""
+    """The idle time after which the engine is stopped, in seconds."""

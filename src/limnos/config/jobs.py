@@ -29,44 +29,44 @@ class JobsSection(SettingsSection):
     """Jobs of Gravitino's templates, which the server runs in separate processes."""
 
     executor: Literal["off", "local"] = "off"
-    """`local` runs jobs on this machine, confined to `jobs.allowed` and what follows; `off` runs none."""
+    """`local` runs jobs on this machine, confined by the settings below; `off` runs none."""
     allowed: DirectoryPaths = ()
-    """Files, and directories with all below them, that jobs may run or be given (programs, scripts, jars, files,
-    archives), separated by commas. Unset: none, so that no job can run.
+    """Files, and directories with everything below them, that jobs may execute or get as input (programs, scripts,
+    jars, files, archives), separated by commas. Unset: none, so that no job can run.
     """
     readable: DirectoryPaths = ()
-    """Directories that jobs may read beside `jobs.allowed` and the system's own, separated by commas."""
+    """Directories that jobs may read in addition to `jobs.allowed` and the system's own, separated by commas."""
     writable: DirectoryPaths = ()
-    """Directories that jobs may write to beside the one of their own, separated by commas."""
+    """Directories that jobs may write to in addition to their own one, separated by commas."""
     environment: Annotated[tuple[str, ...], Words] = ()
-    """Names of environment variables that templates may set, `*` for any rest as in `LOAD_*`, separated by commas. Some
-    make programs run what they name (`PATH`, `LD_PRELOAD`, `BASH_ENV`): leave those out.
+    """Names of environment variables that templates may set; `*` matches any ending, as in `LOAD_*`; separated by
+    commas. Leave out variables that make programs execute a file (`PATH`, `LD_PRELOAD`, `BASH_ENV`).
     """
     spark_configs: Annotated[tuple[str, ...], Words] = SPARK_CONFIGS
-    """Properties of Spark that templates may set, as names or with `*`, separated by commas. Some make Spark run what
-    they name.
+    """Spark properties that templates may set, as names or with `*`, separated by commas. Some make Spark execute code
+    that they name.
     """
     spark_submit: Annotated[str, AfterValidator(_place)] | None = None
-    """The program `spark-submit`, for templates of Spark. Unset: that of the PySpark that is installed here."""
+    """The program `spark-submit` for Spark templates. Unset: that of the installed PySpark."""
     user: str | None = Field(default=None, min_length=1)
-    """User of this machine that jobs run as, which takes a server that was started by root. Unset: the server's own."""
+    """Local user that jobs run as; requires a server started by root. Unset: the server's user."""
     confined: bool = True
-    """Where the kernel cannot confine a job (Landlock, Linux 5.13 or later) and `jobs.user` is unset, refuse it; `off`
-    runs it with all rights of the server's user to files, for programs that are trusted.
+    """Refuse jobs if the kernel cannot confine them (Landlock, Linux 5.13 or later) and `jobs.user` is unset; `off`
+    runs them with all file rights of the server's user, for trusted programs.
     """
     running_max: PositiveInt = 2
-    """Jobs that each serving process runs at once; others wait."""
+    """The maximum number of concurrent jobs per serving process; others wait."""
     waiting_max: PositiveInt = 100
-    """Jobs of one user in a metalake that wait or run; for one more the answer is 503."""
+    """The maximum number of waiting and running jobs of one user in a metalake; further requests get 503."""
     timeout_s: PositiveFloat = 3600.0
-    """Longest time for a job, in seconds; then it is ended and has failed."""
+    """The maximum time of a job, in seconds; after it the job is ended and has failed."""
     memory_bytes_max: PositiveInt | None = None
-    """Memory of each process of a job. Unset: no limit."""
+    """The maximum memory of each process of a job, in bytes. Unset: no limit."""
     cpu_s_max: PositiveInt | None = None
-    """Processor seconds of each process. Unset: no limit."""
+    """The maximum processor time of each process, in seconds. Unset: no limit."""
     file_bytes_max: PositiveInt | None = None
-    """Size of each file that it writes. Unset: no limit."""
+    """The maximum size of each file that a job writes, in bytes. Unset: no limit."""
     network: bool = True
-    """`off` leaves jobs no network; where that cannot be, none begins."""
+    """`off` denies jobs the network; where the system cannot do that, no job starts."""
     output_bytes_max: PositiveInt = Field(default=65_536, le=1 << 20)
-    """How many bytes are kept of the end of what a job writes to each of its streams."""
+    """The number of bytes that are stored from the end of each output stream of a job."""

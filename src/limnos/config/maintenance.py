@@ -1,6 +1,6 @@
 """Settings of table maintenance.
 
-May import the room's `section`. Knows nothing of maintenance itself.
+May import the room's `section`. Must not know  maintenance itself.
 """
 
 from __future__ import annotations
@@ -19,32 +19,34 @@ class MaintenanceSection(SettingsSection):
     """Maintenance of Iceberg tables by the server."""
 
     assess: bool = True
-    """Find out every five minutes what tables that changed need (`limnos maintenance plan`). Changes no table."""
+    """Assess every five minutes which maintenance changed tables need (`limnos maintenance plan`). Changes no table."""
     expire_snapshots: bool = False
-    """Expire snapshots of tables that no policy is about, by their properties, else Iceberg's five days, for their
-    owners. Policies are carried out without it.
+    """Expire snapshots of tables without a policy, by their properties or Iceberg's default of five days, with the
+    owners' rights. Policies apply regardless of this setting.
     """
     rewrite_files: bool = False
-    """Rewrite small files, delete files and manifests of tables that no policy is about, for their owners. Policies are
-    carried out without it. An executor does the work.
+    """Rewrite small files, delete files and manifests of tables without a policy, with the owners' rights. Policies
+    apply regardless of this setting. An executor does the work.
     """
     executor: Literal["off", "local"] = "off"
-    """`local`: the server starts a process with Spark while operations wait that rewrite files; needs the extra `spark`
-    and a service admin. `off`: only `limnos maintenance work` carries them out.
+    """`local`: the server starts a process with Spark while operations that rewrite files are waiting; needs the extra
+    `spark` and a service admin. `off`: only `limnos maintenance work` executes them.
     """
     executor_master: str = "local[2]"
     """Spark master of that process: `local[2]`, or `spark://host:7077`."""
     metadata_retention_s: NonNegativeInt = 0
-    """How long metadata files that have left a table's log are kept, in seconds; at least a day. 0 keeps them."""
+    """The retention time in seconds, at least a day, of metadata files that are no longer in a table's log; 0 keeps
+    them.
+    """
 
     orphan_files: Literal["off", "policies", "all"] = "off"
-    """Remove files that no metadata of a table names: `policies` where a policy of type
-    system_iceberg_orphan_file_removal says so, `all` also on tables without one, for their owners. `off` removes none,
-    whatever policies say.
+    """Remove files that no metadata of a table refers to: `policies` where a policy of type
+    system_iceberg_orphan_file_removal says so, `all` also for tables without a policy, with the owners' rights. `off`
+    removes none, regardless of policies.
     """
     orphan_age_s: PositiveInt = 7 * DAY_S
-    """How long a file must have been an orphan before it is removed, in seconds, where no policy says so; at least a
-    day. Longer than any writer holds files before its commit.
+    """The minimum time in seconds, at least a day, for which a file must have been an orphan before it is removed,
+    where no policy sets it. Longer than any writer holds files before its commit.
     """
 
     @field_validator("orphan_age_s")

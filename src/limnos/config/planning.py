@@ -1,6 +1,6 @@
 """Settings of scan planning.
 
-May import the room's `section`. Knows nothing of planning itself.
+May import the room's `section`. Must not know  planning itself.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ class PlanningSection(SettingsSection):
     """Scans of Iceberg tables that are planned by the server."""
 
     workers_max: PositiveInt = 2
-    """Most processes that plan scans; no user's take the last."""
+    """The maximum number of processes that plan scans; no user can occupy the last one."""
     files_max: PositiveInt = 2_000
-    """How many files of a scan one answer names, about."""
+    """The approximate maximum number of a scan's files in one response."""
     wait_s: NonNegativeFloat = 20.0
-    """How long an answer waits for a plan, in seconds, before it says `submitted`. PyIceberg does not come again."""
+    """The time in seconds for which a response waits for a plan before it is `submitted`. PyIceberg does not poll."""
     keep_s: PositiveInt = 3_600
-    """How long what is left of a plan can be fetched, in seconds."""
+    """The time in seconds for which the remaining tasks of a plan can be fetched."""
     plans_max: PositiveInt = 100
-    """Plans of one user of which something is left; for one more the oldest is forgotten."""
+    """The maximum number of unfinished plans per user; a further one replaces the oldest."""
     restricted_bytes_per_reader: PositiveInt = 16 << 30
-    """Bytes of files that are rewritten for one restricted reader and that plans of theirs still need; past it their
-    plans are 503 with Retry-After.
+    """The maximum bytes of rewritten files per restricted user that their plans still need; beyond it their plans get
+    503 with Retry-After.
     """
     restricted_bytes_per_table: PositiveInt = 64 << 30
-    """The same for all restricted readers of one table together."""
+    """The same limit for all restricted users of one table together."""

@@ -69,49 +69,51 @@ class ServerSection(SettingsSection):
     data: str = Field(default="./limnos-data", min_length=1)
     """Directory of the embedded database, warehouse and admin token."""
     listen: Listen | None = None
-    """HOST:PORT to serve on, only there. Unset: 127.0.0.1:8090, and 127.0.0.1:9001 and :9101 when free."""
+    """HOST:PORT to listen on, exclusively. Unset: 127.0.0.1:8090, and 127.0.0.1:9001 and :9101 if they are free."""
     insecure_listen: bool = False
-    """Allow listening beyond loopback although nobody has to prove who they are."""
+    """Allow listening beyond loopback although users need no proof of identity."""
     bare: bool = False
-    """Leave an empty store empty: make no metalake, no catalog."""
+    """Leave an empty store empty: create no metalake and no catalog."""
     admin: User = "admin"
-    """The first service admin, who owns what is made on an empty store."""
+    """The first service admin, who owns the objects that are created on an empty store."""
     metalake: Annotated[str, AfterValidator(check_metalake_name)] = "lake"
-    """Metalake made on an empty store, and used where a protocol names none."""
+    """Metalake that is created on an empty store, and the default where a protocol names none."""
     catalog: Annotated[str, AfterValidator(check_catalog_name)] = "main"
-    """Catalog made on an empty store, and used where a protocol names none."""
+    """Catalog that is created on an empty store, and the default where a protocol names none."""
     hosts: Annotated[tuple[HostName, ...], Words] = ()
-    """Host names that requests may be addressed to, beside those of loopback and the listen address; `*.example.com`
-    for all below one, `*` for any; separated by commas.
+    """Host names that requests may be addressed to, in addition to those of loopback and the listen address;
+    `*.example.com` for all its subdomains, `*` for any; separated by commas.
     """
     origins: Annotated[tuple[Origin, ...], Words] = ()
-    """Origins whose pages may call this server from a browser, beside its own: scheme, host and port, as
+    """Origins whose pages may call this server from a browser, in addition to its own: scheme, host and port, as
     `https://console.example.com`; separated by commas.
     """
     public_url: PublicUrl | None = None
-    """The address at which browsers find this server behind a proxy, as `https://data.example.com/lake`: the prefix of
-    the console's links, and the origin of its pages. Unset: the requests' own Host, without a prefix.
+    """The public address of this server behind a proxy, as `https://data.example.com/lake`: the prefix of the console's
+    links, and the origin of its pages. Unset: the requests' own Host, without a prefix.
     """
     head_timeout_s: PositiveFloat = 10.0
-    """Longest time for the head of a request to arrive, in seconds."""
+    """The maximum time for the head of a request to arrive, in seconds."""
     body_timeout_s: PositiveFloat = 30.0
-    """Longest time for the body of a request to arrive, in seconds, or for each mebibyte of a long one."""
+    """The maximum time for the body of a request to arrive, in seconds; for a long body, per mebibyte."""
     body_bytes_max: PositiveInt = 33_554_432
-    """Largest request body, in bytes: of commits and new tables; other routes take a megabyte or 64 KiB at most."""
-    request_timeout_s: PositiveFloat = 30.0
-    """Longest time for one request, in seconds."""
-    workers: Annotated[int, Field(ge=1, le=200)] = 1
-    """Processes that serve, at one address and from one store: one for each core to use."""
-    chore_processes_max: PositiveInt = 2
-    """Most processes for heavy work on metadata; started when there is some, ended after a minute."""
-    lane: bool = True
-    """Answer ordinary requests straight from the connection, without ASGI in between."""
-    kept_bytes_max: NonNegativeInt = 33_554_432
-    """How much memory finished answers about tables may take that are kept whole and sent again while they hold, in
-    bytes; 0 keeps none.
+    """The maximum size of a request body in bytes, for commits and new tables; other routes accept at most a megabyte
+    or 64 KiB.
     """
+    request_timeout_s: PositiveFloat = 30.0
+    """The maximum time for one request, in seconds."""
+    workers: Annotated[int, Field(ge=1, le=200)] = 1
+    """The number of serving processes, with one address and one store: one per core to use."""
+    chore_processes_max: PositiveInt = 2
+    """The maximum number of processes for heavy work on metadata; started on demand, ended after an idle minute."""
+    lane: bool = True
+    """Answer ordinary requests directly from the connection, without ASGI in between."""
+    kept_bytes_max: NonNegativeInt = 33_554_432
+    """The maximum memory for cached responses about tables, in bytes; 0 disables this cache."""
     drain_timeout_s: NonNegativeFloat = 5.0
-    """Within how many seconds a stopping server is gone (1 at least); four fifths are for requests in flight."""
+    """The maximum time in which a stopping server exits, in seconds (at least 1); four fifths are for requests in
+    flight.
+    """
 
 
 class ConsoleSection(SettingsSection):
@@ -120,18 +122,18 @@ class ConsoleSection(SettingsSection):
     enabled: bool = True
     """Serve the console under `/console`."""
     idle_s: PositiveInt = 28_800
-    """After how many seconds without a click a session of the console ends; over http an hour at most."""
+    """The idle time in seconds after which a console session ends; over HTTP at most an hour."""
     session_s: PositiveInt = 86_400
-    """The longest time a session of the console lasts, in seconds."""
+    """The maximum duration of a console session, in seconds."""
 
 
 class TlsSection(SettingsSection):
     """TLS on the server's own addresses: both settings, or neither."""
 
     certificate: str | None = None
-    """PEM file of the server's certificate, with those between it and its authority behind it. Unset: no TLS."""
+    """PEM file of the server's certificate, followed by intermediate certificates. Unset: no TLS."""
     key: str | None = None
-    """PEM file of the certificate's key, without a password. Both are read again when they change."""
+    """PEM file of the certificate's key, without a password. Both files are reloaded when they change."""
 
     @model_validator(mode="after")
     def _is_pair(self) -> TlsSection:

@@ -78,9 +78,11 @@ class DatabaseSection(SettingsSection):
     url: Annotated[SecretText, AfterValidator(_url)] | None = None
     """postgresql:// or sqlite:// URL of the store. Unset: an SQLite file under `server.data`."""
     pool_max: PositiveInt = 8
-    """Most database connections of this process for writes, and as many again for reads."""
+    """The maximum number of database connections of this process for writes, and the same number for reads."""
     silence_s: PositiveFloat = 1.5
-    """How many seconds PostgreSQL may be silent before the server checks on a new connection whether it still works."""
+    """The seconds without an answer from PostgreSQL after which the server checks on a new connection whether it still
+    works.
+    """
 
 
 class NamesSection(SettingsSection):
@@ -89,7 +91,7 @@ class NamesSection(SettingsSection):
     separator: str = ":"
     """One character between the parts of a nested namespace."""
     separator_policy: Literal["restricted", "unrestricted"] = "restricted"
-    """`restricted` allows only : ; $ as separator; `unrestricted` nearly any character."""
+    """`restricted` allows only : ; $ as the separator; `unrestricted` allows nearly any character."""
 
     @model_validator(mode="after")
     def _separator_fits(self) -> NamesSection:
@@ -105,32 +107,33 @@ class IcebergSection(SettingsSection):
     """Iceberg REST."""
 
     verify_metadata_file: Literal["local", "always", "never"] = "local"
-    """Look whether a table's metadata file still exists: for file: locations, always, never."""
+    """Check whether a table's metadata file still exists: for file: locations, always, never."""
     idempotency_lifetime_s: NonNegativeInt = 1800
-    """How long a request with an `Idempotency-Key` may be repeated, in seconds; 0: keys are not looked at."""
+    """The time in seconds during which a request with an `Idempotency-Key` may be repeated; 0: keys are ignored."""
     report_retention_s: NonNegativeInt = 604_800
-    """How long reports of clients about scans and commits are kept, in seconds, a thousand per table at most; 0: not at
-    all.
+    """The retention time of clients' reports about scans and commits, in seconds, at most a thousand per table; 0: none
+    are stored.
     """
     report_sample: float = Field(default=1.0, ge=0.0, le=1.0)
-    """Which part of such reports is kept."""
+    """The fraction of such reports that is stored."""
     keep_pinned: bool = True
-    """Refuse (409) commits that remove snapshots which a pipeline run that runs or is held, or a scan plan that has not
-    expired, needs.
+    """Refuse (409) commits that remove snapshots which are needed by a running or held pipeline run, or by a scan plan
+    that has not expired.
     """
     check_added_files: bool = False
-    """Look for the files that a commit adds before it is made, and refuse (400) a commit that names one which is
-    missing or lies outside of the table's location and data paths.
+    """Check before a commit that the files which it adds exist, and refuse it (400) if one is missing or is outside of
+    the table's location and data paths.
     """
     check_added_files_max: PositiveInt = 1_000
-    """How many files of one request are looked for; the rest is taken as it is, which the log and
-    `limnos_commit_files_total` tell.
+    """The maximum number of files checked per request; further files are not checked, which the log and
+    `limnos_commit_files_total` show.
     """
     check_added_files_s: PositiveFloat = 10.0
-    """How long one request waits for that, in seconds; what was not looked for by then is taken as it is."""
+    """The maximum time for that check per request, in seconds; files not checked by then are accepted."""
     clock_ahead_s: float = Field(default=30.0, ge=0.0, le=60.0)
-    """How far the time of a new snapshot or view version may be ahead of the store's clock, in seconds; a commit with a
-    later one is 400. Iceberg's Java library refuses every later commit that is more than a minute behind the last one.
+    """The maximum seconds by which the time of a new snapshot or view version may be ahead of the store's clock;
+    commits with a later time get 400. Iceberg's Java library refuses every later commit that is more than a minute
+    behind the last one.
     """
 
 
@@ -138,25 +141,26 @@ class LanceSection(SettingsSection):
     """Lance REST."""
 
     catalog: Annotated[str, AfterValidator(_catalog_or_none)] = "lance"
-    """Catalog for Lance tables made on an empty store; empty: none is made."""
+    """Catalog for Lance tables that is created on an empty store; empty: none is created."""
     root_schema: Annotated[str, AfterValidator(check_part)] = "default"
-    """Schema in which Gravitino's names have the tables that lie directly in a catalog, as only Lance's may."""
+    """Schema of Gravitino's names for tables directly in a catalog, which only Lance catalogs can have."""
     workers_max: PositiveInt = 4
-    """Most processes that work on Lance tables; started when there is something to do, ended after a minute. One table,
-    and one caller, may have half of them, and one is left for short questions.
+    """The maximum number of processes that work on Lance tables; started on demand, ended after an idle minute. One
+    table, and one caller, may use half of them, and one is reserved for short requests.
     """
     worker_bytes_max: PositiveInt = 2_147_483_648
-    """How much memory such a process may have, in bytes: one that has more is ended, and its request refused."""
+    """The maximum memory of such a process, in bytes: a process that exceeds it is ended, and its request refused."""
     batch_bytes_max: PositiveInt = 536_870_912
-    """Largest batch of rows that is taken, in bytes when it is decoded; a process has about three times as much for it.
+    """The maximum size of a batch of rows, in bytes after decoding; a process has about three times as much memory for
+    it.
     """
     body_bytes_max: NonNegativeInt = 0
-    """Most bytes of rows in one request; 0: as many as come within the time."""
+    """The maximum bytes of rows in one request; 0: limited only by the request's time."""
     data_timeout_s: PositiveFloat = 600.0
-    """Longest time for one request that reads or writes rows, in seconds."""
+    """The maximum time for one request that reads or writes rows, in seconds."""
     debris_age_s: Annotated[int, AfterValidator(never_or_an_hour)] = 604_800
-    """How old files of Lance tables are that go when no version knows them, in seconds: what killed writers left, and
-    what was moved aside. Longer than any writer takes, 3600 at least; 0: none goes.
+    """The age in seconds at which files of Lance tables are deleted if no version refers to them: files of killed
+    writers, and files that were moved aside. Longer than any write takes, at least 3600; 0: none are deleted.
     """
 
 
@@ -166,21 +170,20 @@ class ViewSection(SettingsSection):
     bytes_max: ViewBytes = 268_435_456
     """Memory for cached facts, in bytes; at least 16777216 (16 MiB)."""
     cold_reads_max: PositiveInt = 64
-    """Reads of the store at once; more are answered 503."""
+    """The maximum number of concurrent reads of the store; further ones get 503."""
 
 
 class StoreSection(SettingsSection):
     """The retention times of changes, dropped objects and runs in the store."""
 
     change_retention_s: PositiveInt = 604_800
-    """How long changes are kept for other nodes and readers of the feed, in seconds."""
+    """The retention time of changes for other nodes and readers of the change feed, in seconds."""
     trash_retention_s: NonNegativeInt = 604_800
-    """How long a namespace, table or view that was dropped without its files can be brought back, in seconds; 0: it is
-    gone at once.
+    """The time in seconds for which a dropped namespace, table or view can be restored if its files were not purged; 0:
+    it cannot be restored.
     """
     run_retention_s: PositiveInt = 7_776_000
-    """How long runs of pipelines are kept after they ended, in seconds; what tells of the tables' present state stays.
-    """
+    """The retention time of ended pipeline runs, in seconds; records about the tables' present state are kept."""
 
 
 def _event_url(text: str) -> str:
@@ -202,19 +205,19 @@ class EventsSection(SettingsSection):
     """The allowed receivers of changes."""
 
     allowed_urls: Annotated[tuple[Annotated[str, AfterValidator(_event_url)], ...], Words] = ()
-    """Addresses below which webhooks may lie, as `https://hooks.example.com/limnos`; unset: none may be made. Separated
-    by commas.
+    """Addresses below which webhooks may be, as `https://hooks.example.com/limnos`; unset: no webhooks can be created.
+    Separated by commas.
     """
     timeout_s: PositiveFloat = 10.0
-    """Longest time for one delivery to a webhook, in seconds."""
+    """The maximum time for one delivery to a webhook, in seconds."""
 
 
 class SearchSection(SettingsSection):
     """Whether this node fills the search index of words."""
 
     words: bool = True
-    """Whether this node may fill the index of words of names, columns and comments. Without a node that does, searches
-    find whole names and their starts only.
+    """Whether this node may maintain the search index of words in names, columns and comments. Without such a node,
+    searches find only whole names and prefixes of names.
     """
 
 
@@ -222,7 +225,7 @@ class LogSection(SettingsSection):
     """Logs, which are written to standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """Least severe level to log."""
+    """The least severe level that is logged."""
     format: Literal["auto", "json", "console"] = "auto"
     """`auto` is `console` on a terminal and `json` elsewhere."""
 
@@ -231,9 +234,9 @@ class TelemetrySection(SettingsSection):
     """The request log."""
 
     request_log: Literal["all", "refusals", "none"] = "all"
-    """Which requests get a line in the log, at level `info`: all, those answered with 400 or more, none."""
+    """Which requests are logged, at level `info`: all, those with status 400 or higher, or none."""
     request_log_sample: float = Field(default=1.0, ge=0.0, le=1.0)
-    """Which part of the requests that were not refused gets a line."""
+    """The fraction of successful requests that is logged."""
 
 
 class SparkSection(SettingsSection):
@@ -242,7 +245,7 @@ class SparkSection(SettingsSection):
     repository: str | None = None
     """Maven repository URL for jars. Unset: Maven Central."""
     cache: str | None = None
-    """Directory of fetched jars. Unset: in the user's cache directory."""
+    """Directory of fetched jars. Unset: the user's cache directory."""
 
 
 class Settings(BaseSettings):

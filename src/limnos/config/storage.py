@@ -80,24 +80,26 @@ class StorageSection(SettingsSection):
     """The files and object stores that the server allows. A catalog can allow less than this, but not more."""
 
     warehouse: Annotated[str, AfterValidator(_warehouse)] | None = None
-    """Location below which catalogs without a warehouse of their own put their tables, as `s3://bucket/path`. Unset:
-    the directory `warehouse` in `server.data`.
+    """Location of the tables of catalogs without their own warehouse, as `s3://bucket/path`. Unset: the directory
+    `warehouse` in `server.data`.
     """
     allowed_roots: Annotated[tuple[Root, ...], Words] = ()
-    """Locations below which catalogs may have tables, beside the warehouse in `server.data`; `s3://` is every bucket.
-    Separated by commas.
+    """Locations below which catalogs may have tables, in addition to the warehouse in `server.data`; `s3://` is every
+    bucket. Separated by commas.
     """
     allowed_endpoints: Annotated[tuple[Annotated[str, AfterValidator(_endpoint)], ...], Words] = ()
-    """Addresses of object stores to talk to, beside those of the public clouds; separated by commas."""
+    """Addresses of object stores that the server may connect to, in addition to those of the public clouds; separated
+    by commas.
+    """
     timeout_s: PositiveFloat = 20.0
-    """Longest time for one operation on a file, in seconds; then the answer is 503."""
+    """The maximum time for one operation on a file, in seconds; after it the response is 503."""
     key_file: str | None = Field(default=None, min_length=1)
-    """File of mode 600 with the keys that seal catalogs' secrets in the database, 32 bytes in base64 a line; the last
-    one seals, all open. Unset: `secrets.key` in `server.data`, which a server on SQLite makes itself; on PostgreSQL
-    secrets are not sealed then.
+    """File of mode 600 with the keys that encrypt catalogs' secrets in the database, 32 bytes in base64 per line; the
+    last one encrypts, all decrypt. Unset: `secrets.key` in `server.data`, which a server on SQLite creates itself; on
+    PostgreSQL secrets are then not encrypted.
     """
     keys: Annotated[tuple[Annotated[SecretText, AfterValidator(_key)], ...], Words] = ()
-    """The same keys in place of a file, separated by commas, as secrets of a platform come."""
+    """The same keys without a file, separated by commas, for platforms that pass secrets in variables."""
     named: Annotated[dict[str, dict[str, SecretText]], BeforeValidator(_parse_storages)] = Field(default_factory=dict)
     """Storages that catalogs name by their property `storage`, in the file as `[storage.NAME]`: `locations`,
     `metalakes`, and properties as a catalog has them; in the environment as JSON.
@@ -118,6 +120,6 @@ class SourcesSection(SettingsSection):
     """External systems that catalogs show: databases, clusters of Kafka."""
 
     allowed_addresses: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], Words] = ()
-    """Addresses that catalogs of outside systems may name, as `HOST:PORT`, separated by commas. Unset: none."""
+    """Addresses that catalogs of external systems may name, as `HOST:PORT`, separated by commas. Unset: none."""
     timeout_s: PositiveFloat = 10.0
-    """Longest time for one question to an outside system, in seconds; then the answer is 502."""
+    """The maximum time for one request to an external system, in seconds; after it the response is 502."""

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 GROUP_BYTES: Final = 512 << 20
 """Size of the data files that one commit rewrites."""
 DELETES_OF_A_FILE: Final = 8
-"""The minimum number of delete files with which a data file is rewritten, whatever its size."""
+"""The minimum number of delete files with which a data file is rewritten, regardless of its size."""
 SWEPT: Final = "sqlpp.swept-before-ms"
 """Summary property of a snapshot: orphan files older than this time (in ms) have been removed."""
 SWEEP_EVERY_MS: Final = 86_400_000

@@ -80,7 +80,7 @@ class DirectTable:
         return None if most is not None and len(texts) > most else [decoded(text, form) for text in texts]
 
     def _text(self, record: JavaObject) -> str:
-        """A row as JSON by field ids.
+        """Return a row as JSON by field ids.
 
         It may have more fields than the scan's columns, because delete files need some of their own.
         """

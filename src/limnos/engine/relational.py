@@ -86,7 +86,7 @@ def _multiplies(frame: DataFrame, relation: Relation) -> bool:
 
 
 def has_few_rows(relation: Relation) -> bool:
-    """Return whether a relation has at most `FEW` rows, whatever its datasets contain."""
+    """Return whether a relation has at most `FEW` rows, regardless of the size of its datasets."""
     while isinstance(relation, (Extension, Filter, Sort, Window)):
         relation = relation.source
     if isinstance(relation, RowLimit):

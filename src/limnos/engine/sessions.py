@@ -75,7 +75,7 @@ class StatementSessions:
         return max(1, self._start.slots - 1)
 
     def is_alive(self) -> bool:
-        """Whether the JVM answers."""
+        """Return whether the JVM answers."""
         machine = None if self._spark is None else self._spark._jvm  # noqa: SLF001 - PySpark has no API for it
         try:
             return machine is not None and machine.java.lang.System.currentTimeMillis() > 0

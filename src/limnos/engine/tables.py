@@ -36,7 +36,7 @@ class DatasetTable(NamedTuple):
     """The table as an object of Iceberg's Java library."""
 
     def frame(self, spark: SparkSession) -> DataFrame | None:
-        """The table's rows as a data frame; None before the first commit."""
+        """Return the table's rows as a data frame; None before the first commit."""
         if self.snapshot is None:
             return None
         frame = spark.read.option("versionAsOf", str(self.snapshot)).table(self.quoted)

@@ -226,7 +226,9 @@ def _lineage_of(event: _Event) -> EventLineage | None:
 
 
 def _at(event: _Event) -> int:
-    """The time of the event. Its time zone may shift it before year 1 or after year 9999, which raises BadRequest."""
+    """Return the time of the event. Its time zone may shift it before year 1 or after year 9999, which raises
+    BadRequest.
+    """
     try:
         return int(event.event_time.astimezone(UTC).timestamp() * 1000)
     except OverflowError:

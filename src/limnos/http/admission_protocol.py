@@ -50,7 +50,7 @@ class GatheringTransport:
         self._loop = loop
         self._held: list[bytes] = []
         self.is_closing = transport.is_closing
-        """Called twice per request, so it is bound directly."""
+        """The method of the transport, bound directly because it is called twice per request."""
 
     def write(self, data: bytes) -> None:
         """Buffer the bytes until the end of the turn."""

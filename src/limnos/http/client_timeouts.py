@@ -51,9 +51,9 @@ class TimedConnection(Protocol):
 
 
 IDLE_S: Final = 75.0
-"""How long a connection may be idle, and how long a client may leave a response unread, in seconds."""
+"""The maximum time that a connection may be idle, or that a client may leave a response unread, in seconds."""
 PARTING_S: Final = 2.0
-"""How long a refused client may continue to send before the connection is closed, in seconds."""
+"""The maximum time that a refused client may continue to send before the connection is closed, in seconds."""
 
 
 class ClientTimeouts:

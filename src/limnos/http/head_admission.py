@@ -67,7 +67,7 @@ class HeadAdmission:
             | {host.lower() for host in listens_on}
         )
         self.origins = frozenset(_normal_origin(origin.encode()) for origin in origins)
-        """The origins of the settings, in normal form."""
+        """The allowed origins of the settings, in normal form."""
         self._scheme = b"https" if is_tls else b"http"
         self._own = b"" if own_origin is None else _normal_origin(own_origin.encode())
         self._known: set[bytes] = set()

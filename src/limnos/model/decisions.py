@@ -65,7 +65,7 @@ SecurableChain = tuple[ChainLink, ...]
 
 
 KIND_WORDS: Final[Mapping[Kind, str]] = {kind: kind.word for kind in Kind}
-"""Computed once: an enum member's `word` is computed at each use, and every factor needs one."""
+"""The word of each kind, computed once: an enum member computes `word` at each use."""
 
 
 class DecisionFactor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

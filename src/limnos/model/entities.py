@@ -95,8 +95,8 @@ class RoleWithRules(msgspec.Struct, frozen=True):
 class Token(msgspec.Struct, frozen=True):
     """A token of this server. Only the hash of its secret is stored.
 
-    `root_id` is the first token of its line, in which each token was made with the one before. It tells a user from a
-    later user of the same name.
+    `root_id` is the first token of its line, in which each token was created with the previous one. It tells a user
+    from a later user of the same name.
     """
 
     id: int

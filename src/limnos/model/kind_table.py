@@ -56,7 +56,7 @@ class KindRow(NamedTuple):
     """Everything that more than one room must know about one kind."""
 
     gravitino: str | Exclusion = UNSAID
-    """Type of Gravitino's MetadataObject, as it stands in addresses and bodies."""
+    """Type of Gravitino's MetadataObject in addresses and bodies."""
     gravitino_error: str | Exclusion = UNSAID
     """Noun in the names of Gravitino's exceptions: `Schema` in `NoSuchSchemaException`."""
     sqlpp: str | Exclusion = UNSAID
@@ -84,7 +84,7 @@ class KindRow(NamedTuple):
     export: str | Exclusion = UNSAID
     """Field of the export's record; for an entity, with the field of its content: `entity.view`."""
     feed: Literal["told", "internal"] | Exclusion = UNSAID
-    """Who reads its changes: also users who may load the object (`told`), or only nodes (`internal`)."""
+    """The readers of its changes: also users who may load the object (`told`), or only nodes (`internal`)."""
     transactions: Words | Exclusion = UNSAID
     """The operations on the kind that a transaction may contain."""
     locations: tuple[LocationKind, ...] | Exclusion = UNSAID

@@ -15,7 +15,7 @@ from limnos.names.errors import InvalidName
 from limnos.names.percent import unquote_strict
 
 MASK: Final = "***"
-"""Printed in place of a secret."""
+"""The text that is printed instead of a secret."""
 NAMES: Final = r"secret|passw|passphrase|pwd|token|credential|api[_-]?key|access[_-]?key|signature"
 """Parts of parameter names whose values are secrets."""
 KNOWN_LEAST: Final = 4

@@ -73,7 +73,7 @@ class StepOutcome:
     """The result of a step that wrote its branch, and the branch of its quarantine table if it has one."""
 
     branches: tuple[StepBranch, ...]
-    """The step's own table is first."""
+    """The branches that the step wrote, that of its own table first."""
     pins: tuple[ReadPin, ...]
     findings: tuple[ExpectationFinding, ...]
     rows: int

@@ -35,7 +35,7 @@ HOST: Final = ("adls.account-host",)
 TOKEN: Final = "adls.sas-token"  # noqa: S105 - the name of a property
 LIFE_S: Final = 3600
 _EARLIER_S: Final = 300
-"""How long before now tokens become valid, in seconds, because Azure's clock may be behind ours."""
+"""The seconds before now at which tokens become valid, because Azure's clock may be behind ours."""
 _READS: Final = "rl"
 _WRITES: Final = "racwdl"
 _TIMEOUT_S: Final = 8

@@ -48,7 +48,7 @@ class UnparsedFunction(NamedTuple):
     texts: tuple[str, ...]
 
     def parsed(self) -> UserFunction | None:
-        """The function that is called; None if none takes this number of arguments. Raises SqlppError."""
+        """Return the function that is called; None if none takes this number of arguments. Raises SqlppError."""
         functions = {arity_of(each): each for each in statements_of(self.texts, tree.CreateFunction)}
         one = functions.get(self.arity) or functions.get(tree.VARIADIC)
         return None if one is None else UserFunction(self.dataverse, self.name, one.parameters, one.body)
@@ -79,11 +79,11 @@ class KnownNames:
         return otherwise
 
     def has_dataverse(self, dataverse: Levels) -> bool:
-        """Whether there is such a dataverse."""
+        """Return whether there is such a dataverse."""
         return self._ask(NameQuestion("dataverse", dataverse), otherwise=True)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """The object that a name denotes. Raises BudgetSpent for a view that is not parsed."""
+        """Return the object that a name denotes. Raises BudgetSpent for a view that is not parsed."""
         otherwise: BoundDataset | BoundView | BoundSynonym | None = BoundDataset(dataverse, name)
         result = self._ask(NameQuestion("dataset", dataverse, name), otherwise)
         if isinstance(result, BoundView) and isinstance(result.body, UnparsedQuery):
@@ -91,7 +91,7 @@ class KnownNames:
         return result
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """A user-defined function. Raises BudgetSpent for one that is not parsed."""
+        """Return a user-defined function. Raises BudgetSpent for one that is not parsed."""
         otherwise: UserFunction | UnparsedFunction | None = None
         function = self._ask(NameQuestion("function", dataverse, name, arity), otherwise)
         if isinstance(function, UnparsedFunction):
@@ -122,7 +122,7 @@ class QueryBinding(NamedTuple):
 
 
 def parsed_facts(facts: Mapping[NameQuestion, object]) -> dict[NameQuestion, object]:
-    """The facts with the texts of views and functions parsed. Raises SqlppError."""
+    """Return the facts with the texts of views and functions parsed. Raises SqlppError."""
     return {question: _parse_fact(fact) for question, fact in facts.items()}
 
 

@@ -34,7 +34,7 @@ class Condition(Struct, frozen=True):
 
 
 def conditions_of(node: plan.Expression | None, slot: int) -> tuple[Condition, ...] | None:
-    """The conditions whose conjunction equals an expression; None if no such conditions exist."""
+    """Return the conditions whose conjunction equals an expression; None if no such conditions exist."""
     if node is None:
         return ()
     if isinstance(node, plan.Operate) and node.operators[0] == "and":
@@ -88,7 +88,7 @@ def _membership_conditions(node: plan.Expression, items: plan.Expression, *, slo
 
 
 def path_of(node: plan.Expression, slot: int) -> tuple[str, ...] | None:
-    """The field names after a variable; None if the expression is no path of it."""
+    """Return the field names after a variable; None if the expression is no path of it."""
     names: list[str] = []
     while isinstance(node, plan.FieldOf):
         names.append(node.name)
@@ -97,7 +97,7 @@ def path_of(node: plan.Expression, slot: int) -> tuple[str, ...] | None:
 
 
 def constant_value(node: plan.Expression) -> Value:
-    """The value of an expression without variables; MISSING if it is not constant."""
+    """Return the value of an expression without variables; MISSING if it is not constant."""
     if isinstance(node, plan.Constant):
         return node.value
     if isinstance(node, plan.ArrayOf):

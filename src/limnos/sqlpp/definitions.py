@@ -26,7 +26,7 @@ DIALECT: Final = "sqlpp"
 
 @lru_cache(4096)
 def statement_of(text: str) -> Statement:
-    """The statement of a text that the printer wrote."""
+    """Return the statement of a text that the printer wrote."""
     (parsed,) = parse(text)
     return parsed.statement
 
@@ -37,12 +37,12 @@ def statements_of(texts: Iterable[str], kind: type[S]) -> tuple[S, ...]:
 
 
 def arity_of(function: tree.CreateFunction) -> int:
-    """The number of a function's parameters; VARIADIC for any number."""
+    """Return the number of a function's parameters; VARIADIC for any number."""
     return tree.VARIADIC if function.parameters is None else len(function.parameters)
 
 
 def index_name(statement: tree.CreateIndex | tree.CreatePrimaryIndex, dataset: str) -> str:
-    """The name of an index; a primary one without a name gets the default name."""
+    """Return the name of an index; a primary one without a name gets the default name."""
     return statement.name or f"primary_idx_{dataset}"
 
 
@@ -62,7 +62,9 @@ class _ViewDocument(msgspec.Struct, rename="kebab"):
 
 
 def view_definition(document: bytes | msgspec.Raw) -> str | None:
-    """The SQL++ text of a view's current version; None if it has none. `document` is the view's metadata JSON."""
+    """Return the SQL++ text of a view's current version; None if it has none. `document` is the view's metadata
+    JSON.
+    """
     view_document = msgspec.json.decode(document, type=_ViewDocument)
     current = next(each for each in view_document.versions if each.version_id == view_document.current_version_id)
     return next((each.sql for each in current.representations if each.dialect.lower() == DIALECT), None)

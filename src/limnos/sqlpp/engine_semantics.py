@@ -37,7 +37,7 @@ AGGREGATES: Mapping[str, frozenset[str]] = {
 
 
 def aggregates_in(item: object) -> Iterator[plan.Aggregate]:
-    """The aggregates of a block, without those of subqueries."""
+    """Yield the aggregates of a block, without those of subqueries."""
     waiting: list[object] = [item]
     while waiting:
         one = waiting.pop()
@@ -50,14 +50,14 @@ def aggregates_in(item: object) -> Iterator[plan.Aggregate]:
 
 
 def result_of(function: str, type_: str) -> str:
-    """The type of an aggregate's result."""
+    """Return the type of an aggregate's result."""
     if function == "sum":
         return "bigint" if type_ in WHOLE else "double"
     return {"count": "bigint", "avg": "double"}.get(function, type_)
 
 
 def column_type(record: RecordType, path: tuple[str, ...]) -> Scalar | None:
-    """The type at a path of columns; None if the path is not stored as columns."""
+    """Return the type at a path of columns; None if the path is not stored as columns."""
     around: RecordType | None = record
     for length in range(1, len(path) + 1):
         if around is None or path[length - 1] not in {field.name for field in columns(around)}:
@@ -71,7 +71,7 @@ def column_type(record: RecordType, path: tuple[str, ...]) -> Scalar | None:
 
 
 def is_exact(record: RecordType, condition: Condition) -> bool:
-    """Whether an engine finds exactly the objects for which a condition is true."""
+    """Return whether an engine finds exactly the objects for which a condition is true."""
     scalar = column_type(record, condition.path)
     if scalar is None:
         return False

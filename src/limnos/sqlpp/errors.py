@@ -143,7 +143,7 @@ def syntax(message: str, place: TextPosition, *, has_position: bool = False) -> 
 
 
 def unexpected_token(line: str, what: str, place: TextPosition) -> SqlppError:
-    """The error for a token that the grammar does not allow here. `line` is its whole line, `what` the displayed
+    """Return the error for a token that the grammar does not allow here. `line` is its whole line, `what` the displayed
     token.
     """
     text = shown_line(line, place.column)
@@ -153,7 +153,9 @@ def unexpected_token(line: str, what: str, place: TextPosition) -> SqlppError:
 
 
 def lexical(character: str, after: str, place: TextPosition) -> SqlppError:
-    """The error for a character that cannot begin or continue a token; an empty character means the end of the text."""
+    """Return the error for a character that cannot begin or continue a token; an empty character means the end of the
+    text.
+    """
     met = f'"{escape_token(character)}" ({ord(character)})' if character else "<EOF>"
     text = escape_token(after[-_TOKEN_SHOWN_MAX:])
     where = f"Lexical error at line {place.line}, column {place.column}."
@@ -161,38 +163,38 @@ def lexical(character: str, after: str, place: TextPosition) -> SqlppError:
 
 
 def unexpected_word(image: str, place: TextPosition) -> SqlppError:
-    """The error for a keyword in a wrong place."""
+    """Return the error for a keyword in a wrong place."""
     return syntax(f"Unexpected token: {shorten(image)}", place)
 
 
 def compilation(message: str, place: TextPosition | None = None) -> SqlppError:
-    """The error for a statement that is syntactically valid but cannot be executed."""
+    """Return the error for a statement that is syntactically valid but cannot be executed."""
     return SqlppError(COMPILATION, f"Compilation error: {message}", place)
 
 
 def too_deep() -> SqlppError:
-    """The error for a statement, with its views and functions, or a value that is nested too deep."""
+    """Return the error for a statement, with its views and functions, or a value that is nested too deep."""
     return compilation("A query, with its views and functions, or a value is nested too deep")
 
 
 def invalid_name(part: str, place: TextPosition | None = None) -> SqlppError:
-    """The error for a name that SQL++ or the server's tree does not allow."""
+    """Return the error for a name that SQL++ or the server's tree does not allow."""
     return SqlppError(INVALID_NAME, f"Invalid name for a database object: {quote_for_message(part)}", place)
 
 
 def shorten(text: str) -> str:
-    """The text, cut to 80 characters."""
+    """Return the text, cut to 80 characters."""
     return text if len(text) <= _TOKEN_SHOWN_MAX else text[: _TOKEN_SHOWN_MAX - 3] + "..."
 
 
 def escape_token(text: str) -> str:
-    """A token's text inside double quotes, with quotes, backslashes and invisible characters escaped."""
+    """Return a token's text inside double quotes, with quotes, backslashes and invisible characters escaped."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("'", "\\'")
     return visible(plain.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t"))
 
 
 def shown_line(line: str, column: int) -> str:
-    """A line for a message: shortened, and without characters that could forge a line of a log."""
+    """Return a line for a message: shortened, and without characters that could forge a line of a log."""
     if len(line) <= LINE_SHOWN_MAX:
         return visible(line)
     begin = max(0, min(column - 1 - LINE_SHOWN_MAX // 2, len(line) - LINE_SHOWN_MAX))
@@ -202,7 +204,7 @@ def shown_line(line: str, column: int) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with control characters, line separators and lone surrogates escaped; tabs are kept."""
+    """Return the text with control characters, line separators and lone surrogates escaped; tabs are kept."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in "\t " else _escape_character(char) for char in text)

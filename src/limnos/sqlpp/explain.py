@@ -34,7 +34,7 @@ def explain_plan(
     *,
     indexes: Callable[[tuple[str, ...], str], Sequence[LookupIndex]] = lambda *_: (),
 ) -> bytes:
-    """The bound plan and its execution, as JSON.
+    """Return the bound plan and its execution, as JSON.
 
     Args:
         expression: The plan.
@@ -64,7 +64,9 @@ def _looked_up(
     *,
     indexes: Callable[[tuple[str, ...], str], Sequence[LookupIndex]],
 ) -> dict[str, list[str]]:
-    """The datasets that are looked up by key or index, if the whole statement consists of such lookups; else empty."""
+    """Return the datasets that are looked up by key or index, if the whole statement consists of such lookups; else
+    empty.
+    """
     _, requirements = prepare_scans(expression)
     entries: dict[str, list[str]] = {}
     for one in requirements:
@@ -98,7 +100,7 @@ def _runs(expression: plan.Expression, types: DatasetTypes) -> dict[str, object]
 
 
 def _scan_text(requirement: ScanRequirement) -> str:
-    """A line about one scan: the objects, fields or groups that Spark returns."""
+    """Return a line about one scan: the objects, fields or groups that Spark returns."""
     if requirement.carried is not None:
         return "a query inside"
     name = ".".join((*requirement.dataverse, requirement.name))

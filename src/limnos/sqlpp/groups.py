@@ -101,12 +101,12 @@ def _keys(group: plan.Group, slot: int, *, record: RecordType) -> Iterator[tuple
 
 
 def _group_field(at: plan.PlanNode, slot: int, *, name: str) -> plan.Expression:
-    """A field of a group's row."""
+    """Return a field of a group's row."""
     return plan.FieldOf(at.at, plan.Local(at.at, slot, "group"), name)
 
 
 def _measure_field(at: plan.PlanNode, slot: int, *, name: str) -> plan.Expression:
-    """An aggregate in a group's row, with MISSING replaced by NULL."""
+    """Return an aggregate in a group's row, with MISSING replaced by NULL."""
     field = _group_field(at, slot, name=name)
     return plan.FunctionCall(at.at, FUNCTIONS["if_missing"], (field, plan.Constant(at.at, None)))
 
@@ -144,7 +144,7 @@ class _MeasureCollector:
         return None if path is None else (function, path, node.distinct)
 
     def put(self, node: Node) -> Node:
-        """The node with each aggregate replaced by the field of its result."""
+        """Return the node with each aggregate replaced by the field of its result."""
         return self._put(node)  # type: ignore[return-value]
 
     def _put(self, content: object) -> object:

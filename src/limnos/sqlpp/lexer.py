@@ -91,7 +91,7 @@ class TokenizedText:
         return self.text[begin:end].rstrip("\r\n")
 
     def line_starts(self) -> Iterator[int]:
-        """The offsets of the beginnings of lines, without the first."""
+        """Return the offsets of the beginnings of lines, without the first."""
         return iter(self._ends)
 
 
@@ -116,7 +116,7 @@ class _Lexer:
         self.bags: list[bool] = []  # for each open brace, the innermost last: whether it opens a bag
 
     def place(self, offset: int) -> TextPosition:
-        """The position of an offset, which must not be before that of the last call."""
+        """Return the position of an offset, which must not be before that of the last call."""
         while self.next_start is not None and self.next_start <= offset:
             self.line += 1
             self.line_start = self.next_start
@@ -140,7 +140,7 @@ class _Lexer:
         self.add(END, size, size, place=self.last_place())
 
     def last_place(self) -> TextPosition:
-        """The position in messages about the end of the text: its last character."""
+        """Return the position in messages about the end of the text: its last character."""
         return self.place(max(0, len(self.text) - 1))
 
     def add(self, kind: str, start: int, end: int, *, value: str = "", place: TextPosition | None = None) -> int:
@@ -227,7 +227,7 @@ class _Lexer:
         return offset
 
     def error(self, start: int, offset: int) -> SqlppError:
-        """The error for a character that cannot continue the token that began at `start`."""
+        """Return the error for a character that cannot continue the token that began at `start`."""
         if offset >= len(self.text):
             last = self.last_place()
             return lexical("", self.text[start:], TextPosition(last.line, last.column + 1))

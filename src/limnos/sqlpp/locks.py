@@ -238,7 +238,7 @@ def require_downgrade(mode: LockMode | None, lock_mode: LockMode) -> None:
 
 
 def conflicting_modes_error(mode: LockMode, lock_mode: LockMode) -> SqlppError:
-    """The error for two modes of one key of which none contains the other."""
+    """Return the error for two modes of one key of which none contains the other."""
     return SqlppError(
         HELD_OTHERWISE,
         f"Metadata lock cannot be acquired for {mode.name} since it is already acquired for {lock_mode.name}",
@@ -246,5 +246,5 @@ def conflicting_modes_error(mode: LockMode, lock_mode: LockMode) -> SqlppError:
 
 
 def released_locks_error() -> SqlppError:
-    """The error for a request after locks were released."""
+    """Return the error for a request after locks were released."""
     return SqlppError(TWO_PHASES, "Two-phase locking violation -- locks can not be acquired after unlocking")

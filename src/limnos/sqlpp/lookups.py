@@ -45,7 +45,9 @@ class Lookup(NamedTuple):
 def lookup_in(
     form: StorageForm, conditions: Sequence[Condition], *, indexes: Sequence[LookupIndex] = ()
 ) -> Lookup | None:
-    """The lookup that conditions allow: one key, or values of an index's first field; None if they allow neither."""
+    """Return the lookup that conditions allow: one key, or values of an index's first field; None if they allow
+    neither.
+    """
     key = key_in(form, conditions)
     if key is not None:
         return Lookup(key, None)
@@ -58,7 +60,7 @@ def lookup_in(
 
 
 def _index_conditions(form: StorageForm, index: LookupIndex, *, among: Sequence[Condition]) -> KeyConditions:
-    """The conditions on an index's fields; empty if there is none on its first field."""
+    """Return the conditions on an index's fields; empty if there is none on its first field."""
     fit = [
         one for one in among if one.path in index.paths and is_exact(form.type, one) and _has_unique_spelling(form, one)
     ]
@@ -66,13 +68,13 @@ def _index_conditions(form: StorageForm, index: LookupIndex, *, among: Sequence[
 
 
 def _has_unique_spelling(form: StorageForm, condition: Condition) -> bool:
-    """Whether equal values of the field's type have identical representations; floating-point numbers do not."""
+    """Return whether equal values of the field's type have identical representations; floating-point numbers do not."""
     type_ = column_type(form.type, condition.path)
     return type_ is not None and type_.name in _NAMED
 
 
 def _cast_condition(form: StorageForm, condition: Condition) -> Condition:
-    """A condition with values converted to the field's type."""
+    """Return a condition with values converted to the field's type."""
     type_, value = column_type(form.type, condition.path), condition.value
     if type_ is None:
         raise TypeError(f"{condition.path} is no column")
@@ -82,14 +84,14 @@ def _cast_condition(form: StorageForm, condition: Condition) -> Condition:
 
 
 def key_in(form: StorageForm, conditions: Sequence[Condition]) -> KeyConditions | None:
-    """The equality conditions on all key fields; None if the conditions do not fix the key."""
+    """Return the equality conditions on all key fields; None if the conditions do not fix the key."""
     results = [_equality_condition(form, path, among=conditions) for path in form.keys]
     key = tuple(one for one in results if one is not None)
     return key if key and len(key) == len(results) else None
 
 
 def _equality_condition(form: StorageForm, path: tuple[str, ...], *, among: Sequence[Condition]) -> Condition | None:
-    """The condition that fixes a field, with the value converted to the field's type; None if there is none."""
+    """Return the condition that fixes a field, with the value converted to the field's type; None if there is none."""
     type_ = column_type(form.type, path)
     for one in among:
         if type_ is None or one.path != path or one.operator != "=":
@@ -101,5 +103,5 @@ def _equality_condition(form: StorageForm, path: tuple[str, ...], *, among: Sequ
 
 
 def key_of(form: StorageForm, one: dict[str, Value]) -> KeyConditions:
-    """The key of an object, as conditions."""
+    """Return the key of an object, as conditions."""
     return tuple(Condition(path, "=", at_path(one, path)) for path in form.keys)

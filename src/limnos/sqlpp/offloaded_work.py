@@ -50,12 +50,12 @@ _PackedScan = tuple[
 
 
 def source_key(dataverse: tuple[str, ...], name: str) -> str:
-    """The name of a source in the arguments of `evaluate`."""
+    """Return the name of a source in the arguments of `evaluate`."""
     return msgspec.json.encode((*dataverse, name)).decode()
 
 
 def row_line(value: Value, bytes_max: int = RESULT_BYTES_MAX, *, tagged: bool = False) -> bytes:
-    """A result as one line of JSON for users; if `tagged`, with its type, for `result_text`.
+    """Return a result as one line of JSON for users; if `tagged`, with its type, for `result_text`.
 
     Raises SqlppError if it is longer than `bytes_max`, if possible before it is built.
     """
@@ -74,7 +74,7 @@ def _too_large() -> SqlppError:
 
 
 def lines_of(part: bytes) -> list[bytes]:
-    """The lines of one part of an answer."""
+    """Return the lines of one part of an answer."""
     return part.split(b"\n") if part else []
 
 
@@ -91,7 +91,7 @@ class SourceRows(msgspec.Struct, frozen=True):
     fields: frozenset[str] | None = None
 
     def made(self, argument: tuple[bytes, ...]) -> tuple[Value, ...]:
-        """The rows as values."""
+        """Return the rows as values."""
         if not self.dataset:
             return tuple(from_tagged_json(cast("Json", msgspec.json.decode(row))) for row in self.rows)
         objects = chain.from_iterable(_OBJECTS.decode(argument[number]) for number in self.parts)

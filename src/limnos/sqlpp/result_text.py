@@ -31,7 +31,7 @@ _QUOTED: Final = ("date", "time", "datetime", "duration", "year-month-duration",
 
 
 def tagged_line(value: Value) -> str:
-    """A value as one line of JSON that keeps its type, for `ResultText`."""
+    """Return a value as one line of JSON that keeps its type, for `ResultText`."""
     return json.dumps(to_tagged_json(value), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -77,7 +77,7 @@ def _quoted(text: str) -> str:
 
 
 def adm_text(value: Value) -> str:
-    """A value as ADM."""
+    """Return a value as ADM."""
     if isinstance(value, dict):
         inside = ", ".join(f"{_quoted(name)}: {adm_text(item)}" for name, item in value.items())
         return f"{{ {inside} }}"
@@ -102,13 +102,13 @@ def adm_text(value: Value) -> str:
 
 
 def _time_text(value: Value) -> str:
-    """The text of a value, with the milliseconds of a time."""
+    """Return the text of a value, with the milliseconds of a time."""
     text = text_of(value)
     return f"{text}.000" if isinstance(value, (Time, DateTime)) and "." not in text else text
 
 
 def lossless_json_text(value: Value) -> str:
-    """A value as JSON in which each value with a type that JSON lacks is an object with the name of the type."""
+    """Return a value as JSON in which each value with a type that JSON lacks is an object with the name of the type."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{_quoted(name)}:{lossless_json_text(text)}" for name, text in value.items()) + "}"
     if isinstance(value, Bag) or _is_array(value):
@@ -127,7 +127,7 @@ def lossless_json_text(value: Value) -> str:
 
 
 def csv_text(value: Value) -> str:
-    """A value as a field of CSV; NULL and MISSING are empty."""
+    """Return a value as a field of CSV; NULL and MISSING are empty."""
     if value is None or value is MISSING:
         return ""
     if isinstance(value, (bool, int, bytes)):

@@ -93,7 +93,7 @@ class _ScanNumbering:
                 self._fields.setdefault(node.base.slot, set()).add(node.name)
 
     def numbered(self, node: plan.Expression) -> plan.Expression:
-        """An expression with its scans numbered."""
+        """Return an expression with its scans numbered."""
         changed = self._changed(node)
         if not isinstance(changed, plan.Expression):
             raise TypeError("an expression stays one")
@@ -124,12 +124,12 @@ class _ScanNumbering:
         return tuple([self._each(item) for item in content]) if type(content) is tuple else content
 
     def _scan(self, at: plan.Expression, requirement: ScanRequirement) -> plan.Scan:
-        """A scan with the next number."""
+        """Return a scan with the next number."""
         self.found.append(requirement)
         return plan.Scan(at.at, NUMBERED, str(len(self.found) - 1))
 
     def _carried(self, node: plan.Subquery) -> plan.Scan | None:
-        """A scan for a subquery that an engine can execute; None for other subqueries."""
+        """Return a scan for a subquery that an engine can execute; None for other subqueries."""
         if node is self._outermost or not self._carries:
             return None
         try:
@@ -153,7 +153,7 @@ class _ScanNumbering:
         return structs.replace(source, source=changed, condition=condition)
 
     def _groups(self, query: plan.Query) -> plan.Query | None:
-        """A query whose groups an engine computes; None for other queries."""
+        """Return a query whose groups an engine computes; None for other queries."""
         block = query.arms[0]
         if len(query.arms) > 1 or not isinstance(block, plan.Block) or len(block.sources) != 1:
             return None
@@ -187,7 +187,7 @@ def runs_functions(expression: plan.Expression) -> bool:
 
 
 def walk(node: plan.PlanNode) -> list[plan.PlanNode]:
-    """A node and all nodes below it."""
+    """Return a node and all nodes below it."""
     waiting: list[object] = [node]
     nodes: list[plan.PlanNode] = []
     while waiting:
@@ -201,7 +201,7 @@ def walk(node: plan.PlanNode) -> list[plan.PlanNode]:
 
 
 def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | None) -> set[int]:
-    """The slots of variables that are used as a whole, not only by their fields."""
+    """Return the slots of variables that are used as a whole, not only by their fields."""
     results = _results(expression) if result_fields is not None else ()
     entries: set[int] = set()
     waiting: list[object] = [expression]
@@ -221,7 +221,7 @@ def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | 
 
 
 def _results(expression: plan.Expression) -> tuple[plan.Local, ...]:
-    """The variables that the blocks of a query return as results."""
+    """Return the variables that the blocks of a query return as results."""
     if not isinstance(expression, plan.Subquery):
         return ()
     blocks = [arm for arm in expression.query.arms if isinstance(arm, plan.Block)]
@@ -229,7 +229,7 @@ def _results(expression: plan.Expression) -> tuple[plan.Local, ...]:
 
 
 def _limits(expression: plan.Expression) -> dict[int, int]:
-    """The sufficient number of objects, for a query with LIMIT over one dataset without filter or order."""
+    """Return the sufficient number of objects, for a query with LIMIT over one dataset without filter or order."""
     if not isinstance(expression, plan.Subquery):
         return {}
     query = expression.query

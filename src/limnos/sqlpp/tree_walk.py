@@ -12,7 +12,7 @@ from limnos.sqlpp.tree.expressions import Call
 
 
 def descendants(node: SyntaxNode) -> Iterator[SyntaxNode]:
-    """The node and all nodes below it, in the order of the text."""
+    """Yield the node and all nodes below it, in the order of the text."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -21,7 +21,7 @@ def descendants(node: SyntaxNode) -> Iterator[SyntaxNode]:
 
 
 def children(node: SyntaxNode) -> Iterator[SyntaxNode]:
-    """The direct children of a node."""
+    """Yield the direct children of a node."""
     for name in node.__struct_fields__:
         value = getattr(node, name)
         if isinstance(value, SyntaxNode):
@@ -33,7 +33,7 @@ def children(node: SyntaxNode) -> Iterator[SyntaxNode]:
 def outline(
     node: SyntaxNode, *, function_name: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda parts: parts
 ) -> list[object]:
-    """The tree as a flat list without positions: two trees are equal if their outlines are.
+    """Return the tree as a flat list without positions: two trees are equal if their outlines are.
 
     `function_name` returns the normal form of a called function's name.
     """

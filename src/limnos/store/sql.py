@@ -68,7 +68,7 @@ It is run inline on SQLite and awaited on PostgreSQL.
 
 
 def read_rows(statement: Sql, **params: Value) -> Load[list[Row]]:
-    """A load that reads the rows of one statement."""
+    """Yield a load that reads the rows of one statement."""
     return (yield statement, params)
 
 

@@ -39,7 +39,9 @@ class StoreTime:
 
     def __init__(self) -> None:
         self.offset_ms = 0
-        """How far this node's clock was ahead of the store's when the latter was last read, in milliseconds."""
+        """The time by which this node's clock was ahead of the store's when the latter was last read, in
+        milliseconds.
+        """
         self._at = 0.0
         self._wall_at = 0.0
         self._store_ms: int | None = None

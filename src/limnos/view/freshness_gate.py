@@ -37,14 +37,14 @@ TURNS_MAX = 8
 """The maximum number of event loop turns that a read waits while each turn brings more requests that can share it."""
 
 Zones = tuple[int, ...]
-"""In lock order: the server, the metalake, the catalog."""
+"""A chain of zones in lock order: the server, the metalake, the catalog."""
 
 
 class GateWaiter(Protocol):
     """Receives the result of a gate read: a future, or an object that the gate calls directly."""
 
     def done(self) -> bool:
-        """Return whether the waiter has gone, for example because the request was cancelled."""
+        """Return whether the waiter no longer waits, for example because the request was cancelled."""
 
     def set_result(self, moment: KnownRevisions, /) -> None:
         """Accept the revisions of the gate read, which started after the waiter joined. Must not raise."""

@@ -21,7 +21,10 @@ app = App(name="trash")
 def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
     """List the objects that you may restore, newest drop first, with the end of their retention and their ids.
 
-    Parameters ---------- path A catalog, or an object in it: objects dropped there, and the object itself.
+    Parameters
+    ----------
+    path
+        A catalog, or an object in it: objects dropped there, and the object itself.
     """
     with common.client() as client:
         result = client.trash.list(path)

@@ -84,7 +84,10 @@ def holders(
 
     The levels are read, write, create, drop and grant. You need the right to grant on the object.
 
-    Parameters ---------- path The object, such as `main.raw.nyc.flights`; by default the metalake.
+    Parameters
+    ----------
+    path
+        The object, such as `main.raw.nyc.flights`; by default the metalake.
     """
     rows: list[Row] = []
     after: str | None = None

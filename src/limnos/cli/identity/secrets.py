@@ -22,8 +22,10 @@ def create(
 ) -> None:
     """Create a secret of a service account and show it once. Clients use credential=USER:SECRET.
 
-    Parameters ---------- user The service account. At most two secrets are valid at a time: the current one and its
-    successor.
+    Parameters
+    ----------
+    user
+        The service account. At most two secrets are valid at a time: the current one and its successor.
     """
     lifetime_s = lifetime_of(expires_in)
     check_free(save)

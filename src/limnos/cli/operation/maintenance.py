@@ -33,8 +33,12 @@ def plan(catalog: str, /, *, kind: str | None = None, common: CommonFlags = DEFA
 
     Shows the tables that you may modify. The server checks changed tables every five minutes.
 
-    Parameters ---------- catalog The catalog, as `main`. kind Only this kind: compact, deletes, manifests, expire,
-    metadata or orphans.
+    Parameters
+    ----------
+    catalog
+        The catalog, as `main`.
+    kind
+        Only this kind: compact, deletes, manifests, expire, metadata or orphans.
     """
     with common.client() as client:
         plan = client.maintenance.plan(catalog)
@@ -108,10 +112,18 @@ def run(
     The server expires snapshots and checks for orphan files within a minute. The other operations rewrite files, and
     wait for an executor.
 
-    Parameters ---------- path The table, as `main.raw.trips`. kind The operation: expire removes the snapshots that
-    need not be retained, orphans checks for orphan files and removes old ones, compact rewrites small files, deletes
-    applies delete files, manifests rewrites manifests, statistics computes statistics. wait Wait for the operation and
-    show its result; the command fails if the operation does. wait_s The maximum wait in seconds.
+    Parameters
+    ----------
+    path
+        The table, as `main.raw.trips`.
+    kind
+        The operation: expire removes the snapshots that need not be retained, orphans checks for orphan files
+        and removes old ones, compact rewrites small files, deletes applies delete files, manifests rewrites
+        manifests, statistics computes statistics.
+    wait
+        Wait for the operation and show its result; the command fails if the operation does.
+    wait_s
+        The maximum wait in seconds.
     """
     with common.client() as client:
         operation = client.maintenance.run(path, operation=kind)

@@ -71,7 +71,10 @@ def jars(
 def demo(directory: Path = Path("demo-out"), /) -> int:
     """Start a server, run the Spark pipeline on real flight data, demonstrate access control, and print a report.
 
-    Parameters ---------- directory The directory for all files of the demonstration. A second run continues there.
+    Parameters
+    ----------
+    directory
+        The directory for all files of the demonstration. A second run continues there.
     """
     checkout = checkout_of(Path(__file__))
     if checkout is None:

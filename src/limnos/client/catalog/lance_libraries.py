@@ -164,7 +164,7 @@ class AsyncLance(LanceTables[AwaitedSender]):
 
 
 def _version_or_tag(version: int | None, tag: str | None) -> int | str | None:
-    """Combine both arguments for pylance, which tells a tag from a version by its type. Raises ArgumentError."""
+    """Combine both arguments for pylance, which distinguishes tags from versions by type. Raises ArgumentError."""
     if version is not None and tag is not None:
         raise ArgumentError("give a version or a tag, not both")
     return tag if version is None else version

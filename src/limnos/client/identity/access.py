@@ -110,7 +110,7 @@ class AccessReach(msgspec.Struct, frozen=True):
 
 
 class ConsequenceLine(msgspec.Struct, frozen=True):
-    """How many users gain or lose a level on how many objects of a kind."""
+    """The numbers of users who gain or lose a level, and of the objects of a kind that are concerned."""
 
     level: str
     kind: str

@@ -43,22 +43,22 @@ RESTS: Final[Mapping[Kind, str]] = {
 
 
 def version() -> schema_pb2.SchemaVersion:
-    """The schema version with which messages are written."""
+    """Return the schema version with which messages are written."""
     return schema_pb2.SchemaVersion(major_version=MAJOR_VERSION, minor_version=MINOR_VERSION)
 
 
 def stamp(at_ms: int) -> Timestamp:
-    """A time in milliseconds as a Timestamp."""
+    """Return a time in milliseconds as a Timestamp."""
     return Timestamp(seconds=at_ms // 1000, nanos=at_ms % 1000 * 1_000_000)
 
 
 def millis(at: Timestamp) -> int:
-    """A Timestamp in milliseconds."""
+    """Return a Timestamp in milliseconds."""
     return at.seconds * 1000 + at.nanos // 1_000_000
 
 
 def audit(result: tuple[str, int], changed: tuple[str | None, int | None]) -> schema_pb2.AuditInfo:
-    """The audit information: the creator and the last modifier of an object, with times in milliseconds."""
+    """Return the audit information: the creator and the last modifier of an object, with times in milliseconds."""
     info = schema_pb2.AuditInfo(creator=result[0], create_time=stamp(result[1]))
     if changed[0] is not None:
         info.last_modifier = changed[0]
@@ -68,7 +68,7 @@ def audit(result: tuple[str, int], changed: tuple[str | None, int | None]) -> sc
 
 
 def header(*, metalake: str, product: str, now_ms: int, epoch: int, revisions: tuple[int, int]) -> ExportRecord:
-    """The first record of an export."""
+    """Return the first record of an export."""
     head = export_pb2.ExportHeader(
         version=version(), metalake=metalake, product=product, time=stamp(now_ms), epoch=epoch,
         server_revision=revisions[0], metalake_revision=revisions[1],
@@ -77,12 +77,12 @@ def header(*, metalake: str, product: str, now_ms: int, epoch: int, revisions: t
 
 
 def trailer(records: int) -> ExportRecord:
-    """The last record of an export; `records` is the number of records before it."""
+    """Return the last record of an export; `records` is the number of records before it."""
     return ExportRecord(trailer=export_pb2.ExportTrailer(records=records + 1))
 
 
 def principal(result: Principal) -> ExportRecord:
-    """A user or a group."""
+    """Return a user or a group."""
     message = export_pb2.Principal(
         id=result.id, kind=result.kind.word, name=result.name, external_id=result.external_id, enabled=result.enabled,
         audit_info=_audit(result), version=version(), successor=result.tokens_from > 0,
@@ -101,7 +101,7 @@ def metalake(node: Node, *, owner_id: int | None) -> ExportRecord:
 
 
 def catalog(node: Node, *, properties: Mapping[str, str], masked: Sequence[str], warehouse: str) -> ExportRecord:
-    """A catalog, with the properties that may be exported."""
+    """Return a catalog, with the properties that may be exported."""
     record = cast("CatalogRecord", node.record)
     message = schema_pb2.Catalog(
         id=node.id, metalake_id=node.parent_id, name=node.name, comment=record.comment, type=type_number(record.type),
@@ -111,7 +111,7 @@ def catalog(node: Node, *, properties: Mapping[str, str], masked: Sequence[str],
 
 
 def node_record(node: Node, document: MetadataDocument | None) -> ExportRecord:
-    """An object in a catalog, or a metalake object."""
+    """Return an object in a catalog, or a metalake object."""
     record = EXPORTERS[node.kind](node, document)
     if document is not None:
         record.pointer.CopyFrom(
@@ -228,7 +228,7 @@ def grant(role_id: int, object_id: int, *, privilege: str, allowed: bool) -> Exp
 
 
 def link(kind: str, *, from_id: int, to_id: int) -> ExportRecord:
-    """A relation between two objects."""
+    """Return a relation between two objects."""
     return ExportRecord(link=export_pb2.Link(kind=kind, from_id=from_id, to_id=to_id))
 
 
@@ -242,7 +242,7 @@ def attachment_record(kind: str, row: Sequence[int], *, values: Sequence[str] = 
 
 
 def protection_record(node_id: int, *, below: bool, set_by: str, set_at: int) -> ExportRecord:
-    """The protection of an object."""
+    """Return the protection of an object."""
     message = export_pb2.Link(
         kind="protected", from_id=node_id, to_id=node_id, below=below, set_by=set_by, set_at=stamp(set_at)
     )
@@ -259,7 +259,7 @@ def model_version(model_id: int, result: ModelVersion) -> ExportRecord:
 
 
 def lance_version(table_id: int, result: LanceVersion) -> ExportRecord:
-    """A version of a Lance table."""
+    """Return a version of a Lance table."""
     message = export_pb2.LanceVersion(
         table_id=table_id, branch=result.branch, number=result.version, scheme=result.scheme, staged=result.staged, size=result.size,
         e_tag=result.e_tag, metadata=result.metadata, created_at=stamp(result.created_at), settled=result.settled,
@@ -268,7 +268,7 @@ def lance_version(table_id: int, result: LanceVersion) -> ExportRecord:
 
 
 def statistic(table_id: int, result: Statistic, *, field_id: int = 0) -> ExportRecord:
-    """A statistic of a table, a partition or a column."""
+    """Return a statistic of a table, a partition or a column."""
     message = export_pb2.Statistic(
         table_id=table_id, partition=result.partition, name=result.name, value=result.value,
         audit_info=_audit(result), field_id=field_id,
@@ -277,7 +277,7 @@ def statistic(table_id: int, result: Statistic, *, field_id: int = 0) -> ExportR
 
 
 def restriction(result: Restriction) -> ExportRecord:
-    """A restriction of a table or namespace."""
+    """Return a restriction of a table or namespace."""
     terms = result.terms
     message = export_pb2.ReadRestriction(
         object_id=result.object_id, name=result.name, row_filter=terms.row_filter, to_ids=terms.to, except_ids=terms.unless,
@@ -288,7 +288,7 @@ def restriction(result: Restriction) -> ExportRecord:
 
 
 def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int, ...]]) -> RestrictionTerms:
-    """The terms of a restriction; `ids` maps exported ids of users and roles to those of this store.
+    """Return the terms of a restriction; `ids` maps exported ids of users and roles to those of this store.
 
     Raises BadRequest.
     """
@@ -303,7 +303,9 @@ def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int,
 
 
 def declaration(row: Sequence[object]) -> ExportRecord:
-    """A version of a pipeline's declaration. `row`: pipeline id, number, digest, text, author, time in milliseconds."""
+    """Return a version of a pipeline's declaration. `row`: pipeline id, number, digest, text, author, time in
+    milliseconds.
+    """
     pipeline_id, number, digest, text, declared_by, declared_at = cast("tuple[int, int, str, str, str, int]", row)
     message = export_pb2.Declaration(
         pipeline_id=pipeline_id, number=number, digest=digest, text=text, declared_by=declared_by,

@@ -183,7 +183,7 @@ class SchemaDraft:
         raise BadRequest(f"The table has no column {_dotted(path)}")
 
     def _fields(self, path: Sequence[str]) -> list[Json]:
-        """The list of fields at a path: of the table, or of a nested struct."""
+        """Return the list of fields at a path: of the table, or of a nested struct."""
         schema: object = self.schema
         walked: list[str] = []
         for name in path:
@@ -246,7 +246,9 @@ def indexes_of(schema: Json) -> list[Json]:
 
 
 def _within(value: object, name: str) -> object:
-    """The type of a part of a struct, list or map. A list's item is called `element`, a map's `key` and `value`."""
+    """Return the type of a part of a struct, list or map. A list's item is called `element`, a map's `key` and
+    `value`.
+    """
     if not isinstance(value, dict):
         return None
     if value["type"] == "struct":

@@ -287,7 +287,7 @@ def _inner(fields: Json, kind: str, *, where: str) -> Iterator[object]:
 
 
 def _type_text(value: object) -> str:
-    """A canonical text of a type: equal for equal types."""
+    """Return a canonical text of a type: equal for equal types."""
     return value.strip().lower() if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
 
 

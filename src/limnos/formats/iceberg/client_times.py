@@ -10,7 +10,7 @@ from typing import Final
 from limnos.model.errors import BadRequest
 
 AHEAD_MS: Final = 30_000
-"""How far a client's clock may be ahead of the server's by default, in milliseconds.
+"""The maximum time by which a client's clock may be ahead of the server's by default, in milliseconds.
 
 Iceberg's Java library tolerates a minute between two times; half of it is left for the next client, whose clock may be
 behind.

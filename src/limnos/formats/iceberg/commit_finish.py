@@ -15,8 +15,8 @@ from limnos.formats.iceberg.metadata import current_snapshot_id, previous_versio
 from limnos.model.errors import BadRequest
 
 CLOCK_SKEW_MS = 60_000
-"""How far a new timestamp may lie before the table's last snapshot, in milliseconds. Iceberg's Java readers enforce
-it.
+"""The maximum time by which a new timestamp may lie before the table's last snapshot, in milliseconds. Iceberg's Java
+readers enforce it.
 """
 
 _LAYOUT = ("schemas", "current-schema-id", "partition-specs", "default-spec-id", "sort-orders", "default-sort-order-id")

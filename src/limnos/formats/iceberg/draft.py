@@ -42,7 +42,7 @@ class MetadataDraft:
     origin: Json | None
     now_ms: int
     ahead_ms: int = AHEAD_MS
-    """How far clients' times may be ahead of `now_ms`, in milliseconds."""
+    """The maximum time by which clients' times may be ahead of `now_ms`, in milliseconds."""
     updated_ms: int | None = None
     """The time of the next snapshot log entry, once an update of this request has set it."""
     schemas_asked: int = 0
@@ -68,11 +68,11 @@ class MetadataDraft:
         return integer_at(self.doc, "format-version", where=HERE)
 
     def integer(self, key: str) -> int:
-        """An integer field of the document."""
+        """Return an integer field of the document."""
         return integer_at(self.doc, key, where=HERE)
 
     def rows(self, key: str) -> DocumentRows:
-        """A list of rows with ids, to read and to change."""
+        """Return a list of rows with ids, to read and to change."""
         document_rows = self._lists.get(key)
         if document_rows is None:  # once: checking every element of a long list costs more than all the rest
             document_rows = self._lists[key] = DocumentRows(rows(self.doc, key), ID_KEYS[key])
@@ -85,14 +85,14 @@ class MetadataDraft:
                 self.doc[key] = document_rows.whole()
 
     def log(self, key: str) -> list[Json]:
-        """A log, to read only."""
+        """Return a log, to read only."""
         results = self._logs.get(key)
         if results is None:
             results = self._logs[key] = rows(self.doc, key)
         return results
 
     def edit_log(self, key: str) -> list[Json]:
-        """A log to change: a copy that belongs to this draft."""
+        """Return a log to change: a copy that belongs to this draft."""
         log = self.log(key)
         return log if key in self._owned else self.put_log(key, list(log))
 
@@ -103,14 +103,14 @@ class MetadataDraft:
         return new
 
     def map(self, key: str) -> Json:
-        """An object, to read only; empty if missing or null."""
+        """Return an object, to read only; empty if missing or null."""
         result = self.doc.get(key)
         if isinstance(result, dict):
             return result
         return {} if result is None else as_object(result, f"{HERE}: field '{key}'")
 
     def edit_map(self, key: str) -> Json:
-        """An object to change: a copy that belongs to this draft."""
+        """Return an object to change: a copy that belongs to this draft."""
         fields = self.map(key)
         if key in self._owned:
             return fields
@@ -120,7 +120,7 @@ class MetadataDraft:
         return copied
 
     def refs_to(self) -> dict[object, set[str]]:
-        """The names of references by snapshot. `put_ref` updates it."""
+        """Return the names of references by snapshot. `put_ref` updates it."""
         if self._refs_to is None:
             self._refs_to = {}
             for name, ref in references(self.doc).items():
@@ -141,28 +141,28 @@ class MetadataDraft:
             self._refs_to.setdefault(ref.get("snapshot-id"), set()).add(name)
 
     def field_ids(self) -> dict[object, object]:
-        """The ids of partition fields by source and transform. Code that adds a spec must add its fields."""
+        """Return the ids of partition fields by source and transform. Code that adds a spec must add its fields."""
         if self._field_ids is None:
             specs = map(stored_fields, self.rows("partition-specs"))
             self._field_ids = {key_of(one): one.get("field-id") for fields in specs for one in fields}
         return self._field_ids
 
     def current_schema(self) -> Json | None:
-        """The current schema; for a new table without one, the schema that was added last."""
+        """Return the current schema; for a new table without one, the schema that was added last."""
         fields = self.rows("schemas").find(self.integer("current-schema-id"))
         if fields is None and self.added_schema_id is not None:
             fields = self.rows("schemas").find(self.added_schema_id)
         return fields
 
     def current_columns(self, needed_for: str) -> SchemaColumns:
-        """The columns of the current schema. Raises BadRequest if there is no schema yet."""
+        """Return the columns of the current schema. Raises BadRequest if there is no schema yet."""
         schema = self.current_schema()
         if schema is None:
             raise BadRequest(f"Cannot add a {needed_for} before a schema: send add-schema and set-current-schema first")
         return self.columns_of(schema)
 
     def columns_of(self, schema: Json) -> SchemaColumns:
-        """The columns of a schema in the document, validated once per commit."""
+        """Return the columns of a schema in the document, validated once per commit."""
         key = schema.get("schema-id")
         schema_columns = self._columns.get(key)
         if schema_columns is None:
@@ -185,8 +185,8 @@ class MetadataDraft:
         return time_ms if time_ms <= self.now_ms + self.ahead_ms else self.now_ms
 
     def stamp(self) -> int:
-        """The time of this commit in the snapshot log, in ms: that of its snapshot if it adds one, else now; never
-        before the last entry.
+        """Return the time of this commit in the snapshot log, in ms: that of its snapshot if it adds one, else now;
+        never before the last entry.
         """
         if self.updated_ms is None:
             log = self.log("snapshot-log")
@@ -211,7 +211,7 @@ def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD
 
 
 def empty_history(version: int) -> Json:
-    """The fields of a table without snapshots."""
+    """Return the fields of a table without snapshots."""
     fresh: Json = {"current-snapshot-id": -1}
     if version >= 3:
         fresh = {"current-snapshot-id": None, "next-row-id": 0}

@@ -17,7 +17,7 @@ LONG_MAX = 2**63 - 1
 
 
 def json_kind(value: object) -> str:
-    """The JSON name of a value's type with its article, such as `an object`, for messages."""
+    """Return the JSON name of a value's type with its article, such as `an object`, for messages."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -29,44 +29,44 @@ def json_kind(value: object) -> str:
 
 
 def wrong_type_error(what: str, expected: str, value: object) -> BadRequest:
-    """The error for a value of the wrong type."""
+    """Return the error for a value of the wrong type."""
     return BadRequest(f"{what} must be {expected}, not {json_kind(value)}")
 
 
 def preview_value(value: object) -> str:
-    """A short form of a client's value for messages."""
+    """Return a short form of a client's value for messages."""
     text = str(value)
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
 def hashable(value: object) -> object:
-    """The value itself if it is hashable, else an equivalent text."""
+    """Return the value itself if it is hashable, else an equivalent text."""
     return repr(value) if isinstance(value, (dict, list)) else value
 
 
 def as_object(value: object, what: str) -> Json:
-    """The value as a JSON object; `what` names it in the error message."""
+    """Return the value as a JSON object; `what` names it in the error message."""
     if isinstance(value, dict):
         return value
     raise wrong_type_error(what, "an object", value)
 
 
 def as_list(value: object, what: str) -> list[object]:
-    """The value as a JSON array."""
+    """Return the value as a JSON array."""
     if isinstance(value, list):
         return value
     raise wrong_type_error(what, "an array", value)
 
 
 def as_string(value: object, what: str) -> str:
-    """The value as a string."""
+    """Return the value as a string."""
     if isinstance(value, str):
         return value
     raise wrong_type_error(what, "a string", value)
 
 
 def as_integer(value: object, what: str, *, low: int = -LONG_MAX - 1, high: int = LONG_MAX) -> int:
-    """The value as an integer between `low` and `high`, both inclusive. Booleans and fractions are refused."""
+    """Return the value as an integer between `low` and `high`, both inclusive. Booleans and fractions are refused."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type_error(what, "an integer", value)
     if not low <= value <= high:
@@ -86,19 +86,19 @@ def _required(doc: Json, key: str, where: str) -> object:
 
 
 def object_at(doc: Json, key: str, *, where: str) -> Json:
-    """The object in a required field."""
+    """Return the object in a required field."""
     value = doc.get(key)
     return value if isinstance(value, dict) else as_object(_required(doc, key, where), _field(key, where))
 
 
 def list_at(doc: Json, key: str, *, where: str) -> list[object]:
-    """The array in a required field."""
+    """Return the array in a required field."""
     value = doc.get(key)
     return value if isinstance(value, list) else as_list(_required(doc, key, where), _field(key, where))
 
 
 def objects_at(doc: Json, key: str, *, where: str) -> list[Json]:
-    """The array of objects in a required field (the stored array itself, not a copy)."""
+    """Return the array of objects in a required field (the stored array itself, not a copy)."""
     value = doc.get(key)
     items = value if isinstance(value, list) else list_at(doc, key, where=where)
     for item in items:
@@ -108,7 +108,7 @@ def objects_at(doc: Json, key: str, *, where: str) -> list[Json]:
 
 
 def as_objects(value: object, what: str) -> list[Json]:
-    """The value as an array of objects (the array itself, not a copy)."""
+    """Return the value as an array of objects (the array itself, not a copy)."""
     items = value if isinstance(value, list) else as_list(value, what)
     for position, item in enumerate(items):
         if not isinstance(item, dict):
@@ -117,13 +117,13 @@ def as_objects(value: object, what: str) -> list[Json]:
 
 
 def string_at(doc: Json, key: str, *, where: str) -> str:
-    """The string in a required field."""
+    """Return the string in a required field."""
     value = doc.get(key)
     return value if isinstance(value, str) else as_string(_required(doc, key, where), _field(key, where))
 
 
 def text_at(doc: Json, key: str, *, where: str) -> str:
-    """The string in a required field, not empty."""
+    """Return the string in a required field, not empty."""
     value = doc.get(key)
     text = value if isinstance(value, str) else string_at(doc, key, where=where)
     if not text:
@@ -132,13 +132,13 @@ def text_at(doc: Json, key: str, *, where: str) -> str:
 
 
 def optional_string_at(doc: Json, key: str, *, where: str) -> str | None:
-    """The string in a field; None if it is missing or null."""
+    """Return the string in a field; None if it is missing or null."""
     value = doc.get(key)
     return None if value is None else as_string(value, _field(key, where))
 
 
 def integer_at(doc: Json, key: str, *, where: str, low: int = -LONG_MAX - 1, high: int = LONG_MAX) -> int:
-    """The integer in a required field, within bounds."""
+    """Return the integer in a required field, within bounds."""
     value = doc.get(key)
     if type(value) is int and low <= value <= high:
         return value
@@ -148,12 +148,12 @@ def integer_at(doc: Json, key: str, *, where: str, low: int = -LONG_MAX - 1, hig
 def optional_integer_at(
     doc: Json, key: str, *, where: str, low: int = -LONG_MAX - 1, high: int = LONG_MAX
 ) -> int | None:
-    """The integer in a field; None if it is missing or null."""
+    """Return the integer in a field; None if it is missing or null."""
     return None if doc.get(key) is None else integer_at(doc, key, where=where, low=low, high=high)
 
 
 def boolean_at(doc: Json, key: str, *, where: str) -> bool:
-    """The boolean in a required field."""
+    """Return the boolean in a required field."""
     value = _required(doc, key, where)
     if isinstance(value, bool):
         return value
@@ -161,7 +161,7 @@ def boolean_at(doc: Json, key: str, *, where: str) -> bool:
 
 
 def integers_at(doc: Json, key: str, *, where: str) -> list[int]:
-    """The array of integers in a required field."""
+    """Return the array of integers in a required field."""
     what = _field(key, where)
     return [
         as_integer(item, f"{what}, element {i}") for i, item in enumerate(as_list(_required(doc, key, where), what))
@@ -169,13 +169,13 @@ def integers_at(doc: Json, key: str, *, where: str) -> list[int]:
 
 
 def strings_at(doc: Json, key: str, *, where: str) -> list[str]:
-    """The array of strings in a required field."""
+    """Return the array of strings in a required field."""
     what = _field(key, where)
     return [as_string(item, f"{what}, element {i}") for i, item in enumerate(as_list(_required(doc, key, where), what))]
 
 
 def as_string_map(value: object, what: str) -> dict[str, str]:
-    """The value as an object whose values are all strings (the object itself, not a copy)."""
+    """Return the value as an object whose values are all strings (the object itself, not a copy)."""
     items = value if isinstance(value, dict) else as_object(value, what)
     for key, item in items.items():
         if not isinstance(item, str):
@@ -184,7 +184,7 @@ def as_string_map(value: object, what: str) -> dict[str, str]:
 
 
 def string_map_at(doc: Json, key: str, *, where: str) -> dict[str, str]:
-    """The object of strings in a required field."""
+    """Return the object of strings in a required field."""
     value = doc.get(key)
     if isinstance(value, dict):
         for item in value.values():

@@ -67,7 +67,7 @@ def decode(data: bytes) -> Json:
 
 
 def is_packed(data: bytes) -> bool:
-    """Whether a metadata file is compressed, so that its size does not show the size of its content."""
+    """Return whether a metadata file is compressed, so that its size does not show the size of its content."""
     return data.startswith(_GZIP_MAGIC)
 
 
@@ -95,12 +95,14 @@ def encode(metadata: Json) -> bytes:
 
 
 def file_name(version: int, *, uuid: str, gzip: bool) -> str:
-    """The name of a metadata file: five digits, a uuid, and the suffix that shows readers whether it is compressed."""
+    """Return the name of a metadata file: five digits, a uuid, and the suffix that shows readers whether it is
+    compressed.
+    """
     return f"{version:05d}-{uuid}{'.gz' if gzip else ''}.metadata.json"
 
 
 def version_of(location: str | None) -> int:
-    """The version in a metadata file's name; 0 for another name; -1 for None, so that the next version is 0."""
+    """Return the version in a metadata file's name; 0 for another name; -1 for None, so that the next version is 0."""
     if location is None:
         return -1
     digits = location.rpartition("/")[2].partition("-")[0]
@@ -109,7 +111,7 @@ def version_of(location: str | None) -> int:
 
 
 def strip_slash(location: str) -> str:
-    """A location without trailing slashes; those of a bare `scheme://` are kept."""
+    """Return a location without trailing slashes; those of a bare `scheme://` are kept."""
     if not location.endswith("/"):
         return location
     bare = location.rstrip("/")  # in one step: a location may have megabytes of slashes
@@ -119,7 +121,7 @@ def strip_slash(location: str) -> str:
 
 
 def properties_of(metadata: Json) -> dict[str, str]:
-    """The table's properties; an empty object when there are none."""
+    """Return the table's properties; an empty object when there are none."""
     result = metadata.get("properties")
     return {} if result is None else as_string_map(result, f"{_HERE}: field 'properties'")
 
@@ -134,18 +136,20 @@ def property_of(metadata: Json, key: str) -> str | None:
 
 
 def whole_number(text: str) -> int | None:
-    """The integer in a property's text; None unless it is an integer of at most 9 digits."""
+    """Return the integer in a property's text; None unless it is an integer of at most 9 digits."""
     return int(text) if _WHOLE_NUMBER.fullmatch(text.strip()) else None
 
 
 def previous_versions_max(metadata: Json) -> int:
-    """The length limit of the metadata log: `write.metadata.previous-versions-max`, by default 100, at least 1."""
+    """Return the length limit of the metadata log: `write.metadata.previous-versions-max`, by default 100, at least
+    1.
+    """
     chosen = whole_number(property_of(metadata, PREVIOUS_VERSIONS_MAX) or "")
     return PREVIOUS_VERSIONS_MAX_DEFAULT if chosen is None else max(1, chosen)
 
 
 def metadata_directory(metadata: Json) -> str:
-    """The directory of metadata files: the property `write.metadata.path`, else `metadata` below the table's
+    """Return the directory of metadata files: the property `write.metadata.path`, else `metadata` below the table's
     location.
     """
     chosen = property_of(metadata, METADATA_PATH)
@@ -153,7 +157,7 @@ def metadata_directory(metadata: Json) -> str:
 
 
 def stated_path(metadata: Json) -> str | None:
-    """The property `write.metadata.path`, unchanged."""
+    """Return the property `write.metadata.path`, unchanged."""
     return property_of(metadata, METADATA_PATH)
 
 
@@ -171,19 +175,19 @@ def outside_paths(metadata: Json) -> dict[str, str]:
 
 
 def wants_gzip(metadata: Json) -> bool:
-    """Whether `write.metadata.compression-codec` is gzip."""
+    """Return whether `write.metadata.compression-codec` is gzip."""
     return (property_of(metadata, METADATA_CODEC) or "none").lower() == "gzip"
 
 
 def deletes_old_files(metadata: Json) -> bool:
-    """Whether `write.metadata.delete-after-commit.enabled` is set: files removed from the metadata log are then
+    """Return whether `write.metadata.delete-after-commit.enabled` is set: files removed from the metadata log are then
     deleted.
     """
     return (property_of(metadata, DELETE_AFTER_COMMIT) or "false").lower() == "true"
 
 
 def rows(metadata: Json, key: str) -> list[Json]:
-    """A list of objects in the document (not a copy); empty if missing or null."""
+    """Return a list of objects in the document (not a copy); empty if missing or null."""
     result = metadata.get(key)
     if result is None:
         return []
@@ -197,7 +201,7 @@ def rows(metadata: Json, key: str) -> list[Json]:
 
 
 def references(metadata: Json) -> dict[str, Json]:
-    """The branches and tags by name. A document without references has only `main`, at the current snapshot."""
+    """Return the branches and tags by name. A document without references has only `main`, at the current snapshot."""
     result = metadata.get("refs")
     if result is None:
         current = current_snapshot_id(metadata)
@@ -207,7 +211,7 @@ def references(metadata: Json) -> dict[str, Json]:
 
 
 def current_snapshot_id(metadata: Json) -> int | None:
-    """The current snapshot id; None if the document has none (missing, null or -1)."""
+    """Return the current snapshot id; None if the document has none (missing, null or -1)."""
     if metadata.get("current-snapshot-id") is None:
         return None
     integer = integer_at(metadata, "current-snapshot-id", where=_HERE)
@@ -215,14 +219,16 @@ def current_snapshot_id(metadata: Json) -> int | None:
 
 
 def current_schema(metadata: Json) -> Json:
-    """The current schema; an empty object if there is none. Documents of version 1 may have it only in `schema`."""
+    """Return the current schema; an empty object if there is none. Documents of version 1 may have it only in
+    `schema`.
+    """
     target = metadata.get("current-schema-id")
     result = next((one for one in rows(metadata, "schemas") if one.get("schema-id") == target), metadata.get("schema"))
     return {} if result is None else as_object(result, f"{_HERE}: field 'schema'")
 
 
 def no_snapshot(version: int) -> int | None:
-    """The value of `current-snapshot-id` for a table without snapshots, by format version."""
+    """Return the value of `current-snapshot-id` for a table without snapshots, by format version."""
     return None if version >= 3 else -1
 
 

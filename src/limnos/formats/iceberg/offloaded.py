@@ -101,8 +101,8 @@ def _outline(metadata: Json) -> bytes:
 
 
 def _whole(metadata: Json) -> list[bytes]:
-    """The outline, the document's bytes, and the compressed bytes if the table's properties require compression, else
-    empty.
+    """Return the outline, the document's bytes, and the compressed bytes if the table's properties require compression,
+    else empty.
     """
     body = iceberg_metadata.encode(metadata)
     return [_outline(metadata), body, iceberg_metadata.pack(body) if iceberg_metadata.wants_gzip(metadata) else b""]

@@ -61,7 +61,7 @@ def _check_unique(what: str, values: list[object]) -> None:
 
 
 def stored_fields(spec: Json) -> list[Json]:
-    """The fields of a stored spec."""
+    """Return the fields of a stored spec."""
     return objects_at(spec, "fields", where="Partition spec")
 
 
@@ -80,12 +80,14 @@ def check_binding(fields: Iterable[Json], columns: SchemaColumns, *, named: bool
 
 
 def key_of(one: Json) -> tuple[object, object]:
-    """A partition field's source column and transform, without its name."""
+    """Return a partition field's source column and transform, without its name."""
     return hashable(one.get("source-id")), canonical_transform(one.get("transform"))
 
 
 def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
-    """A key for the sources, transforms and names of fields: equal for two equal specs, whatever their field ids."""
+    """Return a key for the sources, transforms and names of fields: equal for two equal specs, regardless of their
+    field ids.
+    """
     return tuple((*key_of(one), hashable(one.get("name"))) for one in fields)
 
 
@@ -95,17 +97,17 @@ def with_field_ids(fields: list[Json], next_id: Callable[[Json], int]) -> list[J
 
 
 def highest_field_id(fields: Iterable[Json]) -> int:
-    """The highest field id; 999 if there are no fields."""
+    """Return the highest field id; 999 if there are no fields."""
     return max((integer_at(one, "field-id", where=_SPEC) for one in fields), default=FIRST_FIELD_ID - 1)
 
 
 def is_sequential(fields: list[Json]) -> bool:
-    """Whether the field ids count up from 1000, as format version 1 requires."""
+    """Return whether the field ids count up from 1000, as format version 1 requires."""
     return all(one.get("field-id") == FIRST_FIELD_ID + position for position, one in enumerate(fields))
 
 
 def renumber_spec(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
-    """The fields of a new table's spec: sources follow the renumbered columns, field ids count from 1000."""
+    """Return the fields of a new table's spec: sources follow the renumbered columns, field ids count from 1000."""
     return [
         {**one, "source-id": source_ids[one["source-id"]], "field-id": FIRST_FIELD_ID + position}
         for position, one in enumerate(fields)

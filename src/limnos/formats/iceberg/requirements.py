@@ -28,7 +28,7 @@ REQUIREMENTS_MAX = 10_000
 
 
 def is_create(requirements: list[object]) -> bool:
-    """Whether the commit creates its table. Raises BadRequest if `assert-create` is not the only requirement."""
+    """Return whether the commit creates its table. Raises BadRequest if `assert-create` is not the only requirement."""
     return _is_create(as_objects(requirements, "Field 'requirements'"))
 
 

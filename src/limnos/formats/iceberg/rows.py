@@ -37,11 +37,11 @@ class DocumentRows:
         return (row for row in self._rows if row is not None)
 
     def whole(self) -> list[Json]:
-        """The current list, for the document."""
+        """Return the current list, for the document."""
         return self._rows if not self._gone else list(self)  # type: ignore[return-value]  # nothing is gone
 
     def find(self, expected: int | str) -> Json | None:
-        """The last row with an id; None if there is none."""
+        """Return the last row with an id; None if there is none."""
         if self._places is None and self._scans < SCANS_MAX:
             self._scans += 1
             id_key = self._id_key  # the newest row is last and most likely wanted
@@ -83,14 +83,16 @@ class DocumentRows:
         return bool(places)
 
     def next_id(self, first: int) -> int:
-        """An integer id greater than all ids in the list, now or earlier in this commit; `first` for an empty list."""
+        """Return an integer id greater than all ids in the list, now or earlier in this commit; `first` for an empty
+        list.
+        """
         if self._highest is None:
             numbers = [row.get(self._id_key) for row in self]
             self._highest = max((one for one in numbers if isinstance(one, int)), default=first - 1)
         return max(first, self._highest + 1)
 
     def same(self, content: Hashable, content_of: Callable[[Json], Hashable]) -> Json | None:
-        """The first row with equal content; None if there is none.
+        """Return the first row with equal content; None if there is none.
 
         `content_of` must be the same function at each call.
         """

@@ -138,7 +138,7 @@ def _check_size(prefix: str, count: int) -> None:
 
 
 def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) -> SchemaColumn | None:
-    """The column of a plain field, checked on a fast path; None for a field that needs the full checks."""
+    """Return the column of a plain field, checked on a fast path; None for a field that needs the full checks."""
     try:
         field_id, name, type_value, required = one["id"], one["name"], one["type"], one["required"]
     except KeyError:
@@ -264,7 +264,7 @@ _VALUES: dict[str, Callable[[object], bool]] = {
 
 
 def _fits(value: object, parsed: PrimitiveType | None, type_value: object) -> bool:
-    """Whether a default has the JSON form of its type (specification, Appendix D); other primitive types have
+    """Return whether a default has the JSON form of its type (specification, Appendix D); other primitive types have
     strings.
     """
     if parsed is not None:
@@ -301,7 +301,7 @@ def _identifier_problem(schema_columns: SchemaColumns, field_id: int) -> str | N
 
 
 def same_schema(one: Json, other: Json) -> bool:
-    """Whether two checked schemas have equal fields and identifier fields; schema ids are ignored."""
+    """Return whether two checked schemas have equal fields and identifier fields; schema ids are ignored."""
     if one is other:
         return True
     left, right = one.get("identifier-field-ids") or [], other.get("identifier-field-ids") or []
@@ -316,7 +316,8 @@ def same_schema(one: Json, other: Json) -> bool:
 
 
 def content_of(schema: Json) -> bytes:
-    """A text that is equal for checked schemas with equal fields and identifier fields, whatever their schema ids.
+    """Return a text that is equal for checked schemas with equal fields and identifier fields, regardless of their
+    schema ids.
 
     Types are normalized, and null entries are omitted.
     """
@@ -326,7 +327,7 @@ def content_of(schema: Json) -> bytes:
 
 
 def _comparable(value: object) -> object:
-    """A type or list of fields in normalized form. Uses one call per level, for speed."""
+    """Return a type or list of fields in normalized form. Uses one call per level, for speed."""
     if isinstance(value, list):
         items: list[object] = []
         for item in value:
@@ -349,7 +350,7 @@ def _comparable(value: object) -> object:
 
 
 def _spelling(text: str) -> str:
-    """The canonical form of a type; other text is returned unchanged."""
+    """Return the canonical form of a type; other text is returned unchanged."""
     try:
         return parse_primitive(text).text
     except BadRequest:
@@ -364,7 +365,7 @@ class FreshIds:
     renumbered: dict[object, int] = field(default_factory=dict)
 
     def take(self, old: object) -> int:
-        """The next id, for the field with the old id `old`."""
+        """Return the next id, for the field with the old id `old`."""
         self.last += 1
         self.renumbered[old] = self.last
         return self.last

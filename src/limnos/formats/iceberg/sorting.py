@@ -50,7 +50,7 @@ def _choice(arguments: Json, key: str, where: str) -> str:
 
 
 def stored_fields(order: Json) -> list[Json]:
-    """The fields of a stored sort order."""
+    """Return the fields of a stored sort order."""
     return objects_at(order, "fields", where="Sort order")
 
 
@@ -66,7 +66,9 @@ def check_binding(fields: Iterable[Json], columns: SchemaColumns) -> None:
 
 
 def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
-    """A key for the fields of a sort order: equal for orders that sort in the same way; order ids are ignored."""
+    """Return a key for the fields of a sort order: equal for orders that sort in the same way; order ids are
+    ignored.
+    """
     return tuple(
         (
             hashable(one.get("source-id")),
@@ -79,5 +81,5 @@ def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
 
 
 def renumber_order(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
-    """The fields of a new table's order, with sources that follow the renumbered columns."""
+    """Return the fields of a new table's order, with sources that follow the renumbered columns."""
     return [{**one, "source-id": source_ids[one["source-id"]]} for one in fields]

@@ -27,7 +27,7 @@ _WORDS = frozenset(("identity", "void", "year", "month", "day", "hour"))
 
 
 def parse_transform(text: str, *, where: str) -> str:
-    """The canonical form of a transform such as `day` or `bucket[16]`. Raises BadRequest for an unknown one."""
+    """Return the canonical form of a transform such as `day` or `bucket[16]`. Raises BadRequest for an unknown one."""
     lowered = text.lower()
     if lowered in _WORDS:
         return lowered
@@ -42,7 +42,7 @@ def parse_transform(text: str, *, where: str) -> str:
 
 
 def canonical_transform(text: object) -> object:
-    """The canonical form of a stored transform; an unknown one is returned unchanged."""
+    """Return the canonical form of a stored transform; an unknown one is returned unchanged."""
     if not isinstance(text, str):
         return hashable(text)
     try:

@@ -68,7 +68,7 @@ def parse_primitive(text: str) -> PrimitiveType:
 
 @lru_cache(maxsize=4096)
 def plain_primitive(text: str) -> PrimitiveType | None:
-    """The primitive type for a text, if every format version has it; None for other text."""
+    """Return the primitive type for a text, if every format version has it; None for other text."""
     try:
         primitive_type = parse_primitive(text)
     except BadRequest:

@@ -40,7 +40,7 @@ def check_codec(properties: dict[str, str]) -> None:
 
 
 def format_version(properties: dict[str, str]) -> int | None:
-    """The format version that a property requests; None if the property is absent.
+    """Return the format version that a property requests; None if the property is absent.
 
     Raises BadRequest if it is no number.
     """

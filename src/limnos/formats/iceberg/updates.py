@@ -99,7 +99,7 @@ def _action(update: Json) -> Callable[[MetadataDraft, Json], None]:
 
 
 def _first_version(updates: list[Json]) -> int:
-    """The format version of a new table: that of its first upgrade, else the default."""
+    """Return the format version of a new table: that of its first upgrade, else the default."""
     for update in updates:
         if update.get("action") == "upgrade-format-version":
             version = integer_at(update, "format-version", where="upgrade-format-version")
@@ -110,7 +110,7 @@ def _first_version(updates: list[Json]) -> int:
 
 
 def removed_metadata_files(base: Json | None, new: Json) -> list[str]:
-    """The metadata files in the log of `base` that are not in the log of `new`, oldest first.
+    """Return the metadata files in the log of `base` that are not in the log of `new`, oldest first.
 
     Delete them only after the commit of `new` has succeeded, and only if `metadata.deletes_old_files(new)`.
     """

@@ -38,7 +38,7 @@ HERE = "View metadata"
 
 
 def history_size(metadata: Json) -> int:
-    """The number of versions that a view keeps.
+    """Return the number of versions that a view keeps.
 
     Raises BadRequest unless the property is a number from 1 to the limit.
     """
@@ -54,7 +54,7 @@ def history_size(metadata: Json) -> int:
 
 
 def may_drop_dialect(metadata: Json) -> bool:
-    """Whether a replace may omit a dialect that the view had."""
+    """Return whether a replace may omit a dialect that the view had."""
     return (property_of(metadata, DROP_DIALECT) or "false").lower() == "true"
 
 
@@ -92,12 +92,12 @@ def _dialect(representation: Json) -> str:
 
 
 def dialects(version: Json) -> list[str]:
-    """The dialects of a checked version, in lower case and in order."""
+    """Return the dialects of a checked version, in lower case and in order."""
     return [_dialect(one) for one in objects_at(version, "representations", where=HERE)]
 
 
 def current_version(metadata: Json) -> Json:
-    """The current version. Raises BadRequest if it is missing."""
+    """Return the current version. Raises BadRequest if it is missing."""
     integer = integer_at(metadata, "current-version-id", where=HERE)
     for one in rows(metadata, "versions"):
         if one.get("version-id") == integer:

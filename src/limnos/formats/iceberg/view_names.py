@@ -133,7 +133,7 @@ class TextBudget:
 
 
 def _may_name(sql: str, name: str) -> bool:
-    """Whether a text could contain a name at all; a name with quotes may have several notations."""
+    """Return whether a text could contain a name at all; a name with quotes may have several notations."""
     return '"' in name or "`" in name or name in sql or name in sql.lower()
 
 
@@ -183,7 +183,7 @@ def _close(reading: _SqlReader, at: int) -> None:
 
 
 def _is_own(tokens: list[_SqlToken], at: int) -> bool:
-    """Whether `AS (` comes next, so that the preceding name is one of WITH."""
+    """Return whether `AS (` comes next, so that the preceding name is one of WITH."""
     following = [token.text.lower() for token in tokens[at : at + 2]]
     return following == ["as", "("]
 
@@ -221,8 +221,8 @@ def _name(reading: _SqlReader, frame: _BracketFrame, at: int) -> int:
 
 
 def _means(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str], is_near: bool) -> bool:
-    """Whether a name may refer to the object at a path: relative to the catalog, after the catalog's name, or in the
-    default namespace.
+    """Return whether a name may refer to the object at a path: relative to the catalog, after the catalog's name, or in
+    the default namespace.
 
     `is_near`: the path is in the default namespace.
     """
@@ -236,7 +236,9 @@ def _means(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str],
 
 
 def _is_namespace(levels: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
-    """Whether levels refer to a namespace. Engines with flat schemas write a nested one as a single part with dots."""
+    """Return whether levels refer to a namespace. Engines with flat schemas write a nested one as a single part with
+    dots.
+    """
     if len(levels) > len(namespace):
         return False
     if len(levels) < len(namespace):
@@ -245,5 +247,5 @@ def _is_namespace(levels: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
 
 
 def _is_spelled(text: str, called: str) -> bool:
-    """Whether two names are equal. Case-insensitive engines convert names to lower case."""
+    """Return whether two names are equal. Case-insensitive engines convert names to lower case."""
     return called in (text, text.lower())

@@ -52,7 +52,7 @@ class ViewDraft:
     schemas_asked: int = 0
 
     def rows(self, key: str) -> list[Json]:
-        """A list of the document, to read only."""
+        """Return a list of the document, to read only."""
         return rows(self.doc, key)
 
 
@@ -101,7 +101,7 @@ def apply(base: Json, updates: list[object], *, now_ms: int, ahead_ms: int = AHE
 
 
 def writes_text(updates: list[object]) -> bool:
-    """Whether updates set the view's text, even to its current text."""
+    """Return whether updates set the view's text, even to its current text."""
     return any(one.get("action") in _TEXTUAL for one in as_objects(updates, "Field 'updates'"))
 
 
@@ -168,7 +168,7 @@ def _add_version(draft: ViewDraft, update: Json) -> None:
 
 
 def _same_version(one: Json, other: Json) -> bool:
-    """Whether two versions have equal content; ids and times are ignored."""
+    """Return whether two versions have equal content; ids and times are ignored."""
     return all(one.get(key) == other.get(key) for key in _SAME) and (one.get("summary") or {}) == other.get("summary")
 
 

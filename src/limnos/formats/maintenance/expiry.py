@@ -112,7 +112,7 @@ def _age_ms(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef | N
 
 
 def _least(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef) -> int:
-    """Return the number of snapshots of a branch that are kept whatever their age; the head is always kept."""
+    """Return the number of snapshots of a branch that are kept regardless of their age; the head is always kept."""
     stated = (rules.retain_last, metadata.number(MIN_SNAPSHOTS), ref.min_snapshots_to_keep)
     return max([1, *[each for each in stated if each is not None]])
 

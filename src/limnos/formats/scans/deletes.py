@@ -38,11 +38,11 @@ class _DeleteSeries:
         self._found.sort()
 
     def since(self, sequence: int) -> list[int]:
-        """The files with at least this sequence number."""
+        """Return the files with at least this sequence number."""
         return [number for _, number in self._found[bisect_left(self._found, (sequence, -1)) :]]
 
     def after(self, sequence: int) -> list[int]:
-        """The files with a greater sequence number."""
+        """Return the files with a greater sequence number."""
         return [number for _, number in self._found[bisect_right(self._found, (sequence, 1 << 62)) :]]
 
 

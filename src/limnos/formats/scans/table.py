@@ -88,7 +88,7 @@ class ScannedTable:
         )  # fmt: skip
 
     def spec(self, number: int) -> PartitionSpec:
-        """Return a spec. Raises InvalidTable."""
+        """Return a partition spec by its id. Raises InvalidTable if there is none."""
         spec = self._specs.get(number)
         if spec is None:
             raise InvalidTable(f"A manifest of the table is of partition spec {number}, which the table does not have")

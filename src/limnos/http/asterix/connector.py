@@ -51,5 +51,5 @@ def _encode_dataset(info: DatasetInfo) -> dict[str, object]:
 
 
 def _type(type_: tree.TypeExpression) -> str:
-    """Return a type in SQL++."""
+    """Format a type as SQL++ text."""
     return render(type_)

@@ -1,6 +1,6 @@
 """Signing in at the outside issuer: the browser is sent there, and comes back with a code for the server.
 
-May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Knows no rule and no
+May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Must not know rules or
 network: `ISSUER` exchanges the code. A short-lived cookie binds the way back to the browser that began (RFC 9700,
 section 4.7), so nobody is signed in by a link of somebody else's.
 """
@@ -24,7 +24,7 @@ from limnos.services.identity.issuer import ISSUER, AuthorizationRequest
 
 FROM_ISSUER: Final = "/from-issuer"
 LIFE_S: Final = 600
-"""How long a person may take at the issuer, in seconds."""
+"""The maximum time that a person may take at the issuer, in seconds."""
 TARGET_CHARS_MAX: Final = 1_000
 """A longer path to go on to is dropped, so that the cookie stays within what browsers keep."""
 _ERROR: Final = re.compile("[a-z_]{1,60}")
@@ -63,7 +63,7 @@ async def from_issuer(page_request: PageRequest) -> Response:
 
 
 def _begun(page_request: PageRequest) -> tuple[AuthorizationRequest, str]:
-    """Return the sign-in that this browser began, and where it goes on. Raises AuthenticationFailed."""
+    """Return the sign-in that this browser began, and the page to continue at. Raises AuthenticationFailed."""
     cookie = page_request.site.cookie_of(page_request.request.headers, SIGN_IN) or b""
     parts = cookie.split(b".", 3)
     sent = (page_request.request.query("state") or "").encode("utf-8", "replace")

@@ -32,7 +32,7 @@ _TYPES = {"managed": False, "external": True}
 
 
 class FilesetCreate(NamedBody, frozen=True):
-    """The body of a create. `storageLocation` is the unnamed location."""
+    """The body of a request to create a fileset. `storageLocation` is the unnamed location."""
 
     comment: str | None = None
     type: str | None = None

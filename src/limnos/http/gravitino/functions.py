@@ -23,7 +23,7 @@ from limnos.services.sqlpp.definitions import stored_functions as functions
 
 
 class FunctionRegister(GravitinoRequestBody, frozen=True):
-    """The body of a register."""
+    """The body of a request to register a function."""
 
     name: str
     function_type: str

@@ -22,7 +22,7 @@ from limnos.services.request.context import Context
 
 
 class GroupAdd(GravitinoRequestBody, frozen=True):
-    """The body of an addition."""
+    """The body of a request to add a group."""
 
     name: str
     external_id: str | None = None

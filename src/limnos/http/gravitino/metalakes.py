@@ -21,7 +21,7 @@ from limnos.services.request.request_scope import RequestScope
 
 
 class MetalakeCreate(GravitinoRequestBody, frozen=True):
-    """The body of a create."""
+    """The body of a request to create a metalake."""
 
     name: str
     comment: str | None = None

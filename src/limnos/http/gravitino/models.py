@@ -36,7 +36,7 @@ ONE_VERSION, ONE_ALIAS = "{model}/versions/{version}", "{model}/aliases/{alias}"
 
 
 class ModelRegister(GravitinoRequestBody, frozen=True):
-    """The body of a register."""
+    """The body of a request to register a model."""
 
     name: str
     comment: str | None = None
@@ -44,7 +44,7 @@ class ModelRegister(GravitinoRequestBody, frozen=True):
 
 
 class VersionLink(GravitinoRequestBody, frozen=True):
-    """The body of a link. `uri` is the unnamed URI."""
+    """The body of a request to link a model version. `uri` is the unnamed URI."""
 
     uri: str | None = None
     uris: dict[str, str] | None = None

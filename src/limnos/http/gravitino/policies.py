@@ -25,7 +25,7 @@ from limnos.services.request.property_edits import PropertyEdits
 
 
 class PolicyCreate(GravitinoRequestBody, frozen=True):
-    """The body of a create."""
+    """The body of a request to create a policy."""
 
     name: str
     policy_type: str

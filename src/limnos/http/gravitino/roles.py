@@ -28,7 +28,7 @@ from limnos.services.request.request_scope import RequestScope
 
 
 class RoleCreate(GravitinoRequestBody, frozen=True):
-    """The body of a create. The list of objects may be empty, but not missing."""
+    """The body of a request to create a role. The list of objects may be empty, but not missing."""
 
     name: str
     securable_objects: list[SecurableObject]

@@ -77,7 +77,7 @@ def _render_schema_name(codec: LogicalCodec, levels: Levels) -> str | None:
 
 
 class SchemaCreate(NamedBody, frozen=True):
-    """The body of a create."""
+    """The body of a request to create a schema."""
 
     comment: str | None = None
     properties: dict[str, str] | None = None

@@ -74,7 +74,7 @@ _NOT_TOLD = "How the source splits a table is not told here: look at it there"
 
 
 class TableCreate(NamedBody, frozen=True):
-    """The body of a create."""
+    """The body of a request to create a table."""
 
     columns: list[dict[str, object]]
     comment: str | None = None

@@ -25,7 +25,7 @@ from limnos.services.request.context import Context
 
 
 class TagCreate(GravitinoRequestBody, frozen=True):
-    """The body of a create."""
+    """The body of a request to create a tag."""
 
     name: str
     comment: str | None = None

@@ -29,7 +29,7 @@ from limnos.services.request.table_formats import is_sourced
 
 
 class TopicCreate(GravitinoRequestBody, frozen=True):
-    """The body of a create."""
+    """The body of a request to create a topic."""
 
     name: str
     comment: str | None = None

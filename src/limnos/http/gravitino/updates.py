@@ -64,7 +64,7 @@ class PropertyUpdates(GravitinoRequestBody, frozen=True):
 
 
 class InUseRequest(GravitinoRequestBody, frozen=True):
-    """Whether an object is enabled."""
+    """A request to enable or disable an object."""
 
     in_use: bool
 

@@ -28,7 +28,7 @@ _ENCODERS = {Kind.USER: dto.user, Kind.GROUP: dto.group}
 
 
 class UserAdd(GravitinoRequestBody, frozen=True):
-    """The body of an addition."""
+    """The body of a request to add a user."""
 
     name: str
     external_id: str | None = None

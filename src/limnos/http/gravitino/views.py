@@ -66,7 +66,7 @@ class ViewText(GravitinoRequestBody, frozen=True):
 
 
 class ViewCreate(ViewText, frozen=True, kw_only=True):
-    """The body of a create."""
+    """The body of a request to create a view."""
 
     name: str
     properties: dict[str, str] | None = None

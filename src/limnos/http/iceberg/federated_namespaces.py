@@ -1,7 +1,7 @@
 """Namespaces of catalogs that show another Iceberg REST catalog.
 
-May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Knows no
-rule.
+May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Must not know
+rules.
 """
 
 from __future__ import annotations

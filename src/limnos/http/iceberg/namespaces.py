@@ -32,7 +32,7 @@ COMMENT = "comment"
 
 
 class CreateNamespace(msgspec.Struct):
-    """The body of a create."""
+    """The body of a request to create a namespace."""
 
     namespace: object
     properties: dict[str, str] | None = None

@@ -67,7 +67,7 @@ _GLANCE_BYTES_MAX = 4 << 10
 
 
 class CreateTable(msgspec.Struct, rename="kebab"):
-    """The body of a create."""
+    """The body of a request to create a table."""
 
     name: str
     schema: dict[str, object]
@@ -79,7 +79,7 @@ class CreateTable(msgspec.Struct, rename="kebab"):
 
 
 class CommitTable(msgspec.Struct):
-    """The body of a commit."""
+    """The body of a request to commit to a table."""
 
     requirements: list[object] = []
     updates: list[object] = []
@@ -102,7 +102,7 @@ class LargeTableCommit(msgspec.Struct):
 
 
 class RegisterTable(msgspec.Struct, rename="kebab"):
-    """The body of a register."""
+    """The body of a request to register a table."""
 
     name: str
     metadata_location: str
@@ -131,7 +131,7 @@ class Identifier(msgspec.Struct):
 
 
 class RenameTable(msgspec.Struct):
-    """The body of a rename."""
+    """The body of a request to rename a table."""
 
     source: Identifier
     destination: Identifier

@@ -32,7 +32,7 @@ QUOTES_NAMES = b"PyIceberg/"
 
 
 class CreateView(msgspec.Struct, rename="kebab"):
-    """The body of a create."""
+    """The body of a request to create a view."""
 
     name: str
     schema: dict[str, object]
@@ -55,7 +55,7 @@ class NewViewName(msgspec.Struct):
 
 
 class ReplaceView(msgspec.Struct):
-    """The body of a replace."""
+    """The body of a request to replace a view."""
 
     requirements: list[object] = []
     updates: list[object] = []
@@ -70,7 +70,7 @@ class LargeViewReplace(msgspec.Struct):
 
 
 class RegisterView(msgspec.Struct, rename="kebab"):
-    """The body of a register."""
+    """The body of a request to register a view."""
 
     name: str
     metadata_location: str

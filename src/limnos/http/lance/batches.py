@@ -40,7 +40,7 @@ class BatchOperation(msgspec.Struct):
 
 
 class CommitTables(msgspec.Struct):
-    """The body of a batch."""
+    """The body of a request to change several tables."""
 
     operations: list[BatchOperation]
 

@@ -1,7 +1,7 @@
 """Changes of a table's content: rows by predicates, columns, metadata, restores; its statistics; and transactions.
 
-May import `model`, `services`, `sources` for the shapes of requests to a table's files, and this package. Knows no
-rule.
+May import `model`, `services`, `sources` for the shapes of requests to a table's files, and this package. Must not know
+rules.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class UpdateTable(IdentifiedBody, kw_only=True):
 
 
 class DeleteRows(IdentifiedBody, kw_only=True):
-    """The body of a delete."""
+    """The body of a request to delete rows."""
 
     predicate: str
     branch: str | None = None
 
 
 class RestoreTable(IdentifiedBody, kw_only=True):
-    """The body of a restore."""
+    """The body of a request to restore an earlier version."""
 
     version: int
     branch: str | None = None
@@ -95,7 +95,7 @@ class Alteration(msgspec.Struct):
 
 
 class AlterColumns(IdentifiedBody, kw_only=True):
-    """The body of a change of columns."""
+    """The body of a request to alter columns."""
 
     alterations: list[Alteration]
     branch: str | None = None

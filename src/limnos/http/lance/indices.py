@@ -60,7 +60,7 @@ class CreateIndex(IdentifiedBody, kw_only=True):
 
 
 class ListIndices(IdentifiedBody):
-    """The body of a list of indices."""
+    """The body of a request to list indices."""
 
     version: int | None = None
     branch: str | None = None

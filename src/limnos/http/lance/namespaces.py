@@ -27,14 +27,14 @@ BEHAVIORS = ("restrict", "cascade")
 
 
 class CreateNamespace(IdentifiedBody):
-    """The body of a create."""
+    """The body of a request to create a namespace."""
 
     mode: str | None = None
     properties: dict[str, str] | None = None
 
 
 class DropNamespace(IdentifiedBody):
-    """The body of a drop."""
+    """The body of a request to drop a namespace."""
 
     mode: str | None = None
     behavior: str | None = None

@@ -38,7 +38,7 @@ def encode_token(name: str) -> str:
 
 
 def decode_token(token: str) -> str:
-    """Decode a token. Raises BadRequest."""
+    """Return the name after which a page begins. Raises BadRequest for a token that this server did not create."""
     try:
         return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):

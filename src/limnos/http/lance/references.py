@@ -17,7 +17,7 @@ from limnos.sources.lance.questions import BranchReference, TagReference
 
 
 class ReferenceListBody(IdentifiedBody):
-    """The body of a list; clients send none."""
+    """The body of a request to list tags or branches; clients send none."""
 
 
 class TagBody(IdentifiedBody, kw_only=True):

@@ -33,7 +33,7 @@ LOCATION, PROPERTIES = b"x-lance-table-location", b"x-lance-table-properties"
 
 
 class CountRows(IdentifiedBody):
-    """The body of a count."""
+    """The body of a request to count rows."""
 
     version: int | None = None
     tag: str | None = None

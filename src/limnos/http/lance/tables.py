@@ -39,7 +39,7 @@ REGISTER_MODES = ("create", "overwrite")
 
 
 class DeclareTable(IdentifiedBody):
-    """The body of a declare."""
+    """The body of a request to declare a table."""
 
     location: str | None = None
     properties: dict[str, str] | None = None
@@ -47,7 +47,7 @@ class DeclareTable(IdentifiedBody):
 
 
 class RegisterTable(IdentifiedBody, kw_only=True):
-    """The body of a register."""
+    """The body of a request to register a table."""
 
     location: str
     mode: str | None = None
@@ -55,7 +55,7 @@ class RegisterTable(IdentifiedBody, kw_only=True):
 
 
 class DescribeTable(IdentifiedBody):
-    """The body of a describe."""
+    """The body of a request to describe a table."""
 
     version: int | None = None
     tag: str | None = None
@@ -72,7 +72,7 @@ class TableExistsRequest(IdentifiedBody):
 
 
 class RenameTable(IdentifiedBody, kw_only=True):
-    """The body of a rename. LanceDB's remote clients have another field for the new namespace."""
+    """The body of a request to rename a table. LanceDB's remote clients have another field for the new namespace."""
 
     new_table_name: str
     new_namespace_id: list[str] | None = None

@@ -25,13 +25,13 @@ SCHEMES = ("v1", "v2")
 
 
 class VersionListBody(IdentifiedBody):
-    """The body of a list. Clients send no body, only query parameters."""
+    """The body of a request to list versions. Clients send no body, only query parameters."""
 
     branch: str | None = None
 
 
 class CreateVersion(IdentifiedBody, kw_only=True):
-    """The body of a commit."""
+    """The body of a request to commit a version."""
 
     version: int
     manifest_path: str
@@ -50,7 +50,7 @@ class CreateVersion(IdentifiedBody, kw_only=True):
 
 
 class DescribeVersion(IdentifiedBody):
-    """The body of a describe; by default the newest version."""
+    """The body of a request to describe a version; by default the newest version."""
 
     version: int | None = None
     branch: str | None = None
@@ -64,7 +64,7 @@ class VersionRange(msgspec.Struct):
 
 
 class DeleteVersions(IdentifiedBody, kw_only=True):
-    """The body of a deletion."""
+    """The body of a request to delete versions."""
 
     ranges: list[VersionRange]
     branch: str | None = None

@@ -28,8 +28,8 @@ seconds.
 _CONNECT_PAUSE_MS = 1_000
 _CONNECT_TRIES = 120
 _ANSWER_WITHIN_S = 10.0
-"""How long a Spark Connect server may take to respond to an interrupt, in seconds. After that the connection is
-closed.
+"""The maximum time that a Spark Connect server may take to respond to an interrupt, in seconds. After that the
+connection is closed.
 """
 
 

@@ -30,11 +30,11 @@ class RunOptions:
     """The maximum number of steps that run at the same time."""
     lease_s: int = 30
     wait_s: float = 0
-    """How long to wait for the end of another run of the pipeline, in seconds."""
+    """The maximum wait for the end of another run of the pipeline, in seconds."""
     away_s: float = 600
-    """How long to wait for an unreachable server, in seconds."""
+    """The maximum wait for an unreachable server, in seconds."""
     tries: int = 3
-    """How often a step is repeated because another writer changed its table during the run."""
+    """The maximum number of times that a step is repeated because another writer changed its table during the run."""
 
     def to_record(self) -> dict[str, object]:
         """Return the options that the run's record stores for a resume."""

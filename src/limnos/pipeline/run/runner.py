@@ -34,7 +34,7 @@ from limnos.pipeline.side_tables import tables_of
 logger = logging.getLogger(__name__)
 
 _AWAY_TRIES = 5
-"""How often a step is repeated because a response was lost although the server is reachable."""
+"""The maximum number of times that a step is repeated because a response was lost although the server is reachable."""
 
 
 @dataclass(slots=True)

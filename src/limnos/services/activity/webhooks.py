@@ -41,7 +41,7 @@ Decide = Callable[[RequestView], Permit["WebhookChange"]]
 
 URL_MAX: Final = 2_000
 DECODINGS_MAX: Final = 4
-"""How often a path is decoded; one that is still encoded then is refused."""
+"""The maximum number of times that a path is decoded; one that is still encoded then is refused."""
 WEBHOOKS_MAX: Final = 100
 """The maximum number of webhooks of one metalake, so that each metalake gets its share of a node."""
 _URL = re.compile(r"https?://[!-~]+")

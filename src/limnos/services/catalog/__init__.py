@@ -1,4 +1,5 @@
-"""The objects of the tree: metalakes, catalogs, namespaces, tables, views, models and filesets, whatever their format.
+"""The objects of the tree: metalakes, catalogs, namespaces, tables, views, models and filesets, regardless of their
+format.
 
 May import `lookup` and the packages that `lookup` may import.
 """

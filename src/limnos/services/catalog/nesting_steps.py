@@ -27,7 +27,7 @@ from limnos.store.objects.nesting import NESTED as ON_PATH
 from limnos.store.tx import Tx
 
 BATCH: Final = 500
-"""How many names one transaction changes."""
+"""The number of names that one transaction changes."""
 NUMBER_BYTES: Final = 12
 SWITCHES: Final = ("switching", "unswitching")
 """States whose next step writes the catalog's own record, which belongs to the metalake's zone."""

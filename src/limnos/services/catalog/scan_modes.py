@@ -2,7 +2,7 @@
 catalog's.
 
 May import the rooms below and `formats.iceberg`. Must not know any wire format. The mode is advice to clients. A client
-that can read the files may plan by itself, and a restricted user cannot, whatever the mode
+that can read the files may plan by itself, and a restricted user cannot, regardless of the mode
 (`services.iceberg.restricted_reads`). Decision record 0104.
 """
 

@@ -37,7 +37,7 @@ from limnos.store.sql import Row, Sql
 
 IDS_AT_ONCE: Final = 10_000
 NODES_AT_ONCE: Final = 100
-"""How many nodes' rows and documents are in memory at once."""
+"""The maximum number of nodes whose rows and documents are in memory at once."""
 ROWS_AT_ONCE: Final = 1000
 AT_ONCE_MAX: Final = 2
 """The maximum number of exports on one node: each keeps a read transaction open."""

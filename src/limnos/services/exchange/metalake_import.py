@@ -45,7 +45,7 @@ IDS: Final = ("keep", "map")
 PRUNE_IMPORT: Final = "prune-import"
 PRUNED_AT_ONCE: Final = 500
 IDLE_MS: Final = 86_400_000
-"""How long an import without new batches is kept, in milliseconds."""
+"""The time after which an import without new batches is deleted, in milliseconds."""
 
 
 class ImportBegin(msgspec.Struct, frozen=True):

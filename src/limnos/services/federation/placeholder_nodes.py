@@ -45,7 +45,7 @@ _RECORDS: Final[Mapping[Kind, NodeRecord]] = {
 }
 READS_MAX: Final = 20
 PLACEHOLDERS_MAX: Final = 2_100
-"""How many placeholder nodes one request may create: as many as it may name objects."""
+"""The maximum number of placeholder nodes that one request may create: as many as it may name objects."""
 
 
 class SourceLookup(NamedTuple):

@@ -24,7 +24,7 @@ from limnos.sources.connectors.registry import SourceLimits, check_source, open_
 C = TypeVar("C")
 T = TypeVar("T")
 OPEN_MAX = 256
-"""How many connectors stay open; the least recently used one is closed."""
+"""The maximum number of open connectors; the least recently used one is closed."""
 
 
 class CatalogSource(NamedTuple):

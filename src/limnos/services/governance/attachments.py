@@ -37,7 +37,7 @@ HOLDERS: Final = tuple(sorted(kinds_with(lambda row: row.attachable), key=lambda
 """The kinds to which tags and policies can be attached."""
 PLURAL: Final = {kind: row.attached_as for kind, row in KIND_TABLE.items() if row.attached_as}
 NAMES_MAX: Final = 1_000
-"""How many attachments one request may add or remove."""
+"""The maximum number of attachments that one request may add or remove."""
 
 
 class AttachmentPoint(NamedTuple):

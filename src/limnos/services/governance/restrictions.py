@@ -38,7 +38,7 @@ from limnos.view.keys import principal_id_key, restrictions_key, rules_key
 FILTER_TEXT_MAX: Final = 4_096
 MASKS_MAX: Final = 500
 NAMED_MAX: Final = 100
-"""How many users, groups and roles one restriction may name."""
+"""The maximum number of users, groups and roles that one restriction may name."""
 
 
 class RestrictionPrincipals(NamedTuple):

@@ -33,9 +33,9 @@ CUSTOM: Final = "custom-"
 NAME_MAX: Final = 256
 VALUE_BYTES_MAX: Final = 16 << 10
 WRITES_MAX: Final = 10_000
-"""How many statistics one request may write or drop."""
+"""The maximum number of statistics that one request may write or drop."""
 READ_MAX: Final = 100_000
-"""How many statistics of partitions one response may contain."""
+"""The maximum number of statistics of partitions that one response may contain."""
 
 StatisticValue = object
 

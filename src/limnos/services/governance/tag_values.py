@@ -28,7 +28,7 @@ from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
 
 VALUES_MAX: Final = 1_000
-"""How many values a tag may allow, and may have on one object."""
+"""The maximum number of values that a tag may allow, and may have on one object."""
 
 
 class TagValuePair(NamedTuple):

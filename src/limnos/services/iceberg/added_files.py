@@ -48,7 +48,7 @@ class CommitFiles(NamedTuple):
     updates: Sequence[object]
     raw: bytes | None
     document: MetadataDocument | None
-    """None if the commit creates the table."""
+    """The table's document before the commit; None if the commit creates the table."""
     place: CatalogStorage
     path: Levels = ()
     """Set within a transaction, whose errors name the table."""
@@ -57,7 +57,7 @@ class CommitFiles(NamedTuple):
 
 
 def files_of(ctx: Context, document: MetadataDocument, *, place: CatalogStorage, bytes_max: int) -> TableFiles:
-    """Return the files below a table's own location, of which up to so many bytes are read."""
+    """Return the files below a table's own location, with the maximum number of bytes to read of them."""
     return TableFiles(ctx, place, places=(document.location,), bytes_max=bytes_max)
 
 

@@ -51,7 +51,7 @@ from limnos.view.keys import document_key
 
 log = get_logger("limnos.files")
 PATIENCE_S = 300.0
-"""How long a commit without a deadline is retried, in seconds."""
+"""The time for which a commit without a deadline is retried, in seconds."""
 OFFERED_BYTES_MAX = 64 << 10
 _PAUSE_S = 0.002
 _PAUSE_MAX_S = 0.02

@@ -33,7 +33,7 @@ _STATISTICS: Final = ("set-statistics", "set-partition-statistics")
 
 
 seconds_since_boot = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-"""Returns a time that no clock setting changes, and that goes on while the machine or the process sleeps."""
+"""Returns a time that no clock setting changes, and that advances while the machine or the process sleeps."""
 
 
 class FenceKnowledge(NamedTuple):

@@ -108,7 +108,7 @@ async def _rewrite_plan(scanned: ScanTarget, *, scan: TableScan, restricted_rewr
 async def _abandon_plan(
     ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, plan: str, quota_meter: QuotaMeter
 ) -> None:
-    """End a plan that failed or whose client has gone.
+    """End a plan that failed or whose client has disconnected.
 
     Its files are counted, and kept for a while if others may use them.
     """

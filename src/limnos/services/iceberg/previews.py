@@ -40,7 +40,7 @@ READ_BYTES_MAX: Final = 64 << 20
 FILES_MAX: Final = 20
 DEADLINE_S: Final = 10.0
 CALLER_MAX: Final = 2
-"""How many previews of one caller run at a time on a node."""
+"""The maximum number of concurrent previews of one caller on a node."""
 _NOTHING: Final = BoundRestrictions(None, {})
 _ENDED: Final = (
     "The rows were not read: the process that reads them has ended, or too much else is read at the moment. Try again, "

@@ -26,7 +26,7 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.restricted_reads")
 IDLE_MS: Final = 600_000
-"""How long a shared directory is kept after its last plan was cancelled, in milliseconds.
+"""The retention time of a shared directory after the cancellation of its last plan, in milliseconds.
 
 Iceberg's Java library cancels each plan when it has read it, and often plans again soon.
 """

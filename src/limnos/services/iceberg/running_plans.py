@@ -17,7 +17,9 @@ from limnos.services.request.node_services import ComponentKey
 
 T = TypeVar("T")
 IDLE_S: Final = 90.0
-"""How long a plan runs without a request for it, in seconds; clients wait at most a minute between two requests."""
+"""The time after which a plan without requests is cancelled, in seconds; clients wait at most a minute between two
+requests.
+"""
 PLANS_MAX: Final = 64
 OWN_MAX: Final = 16
 """The maximum number of running plans of one user."""

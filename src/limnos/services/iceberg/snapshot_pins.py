@@ -151,7 +151,7 @@ class _NodePin:
 class PlanPins:
     """Pins of plans that were complete in their first answer.
 
-    There is one row for each table and snapshots, whatever the number of plans. It is renewed after half of its
+    There is one row for each table and snapshots, regardless of the number of plans. It is renewed after half of its
     lifetime.
     """
 

@@ -20,7 +20,9 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 
 TRIES_MAX: Final = 50
-"""How often a change is retried. Each retry means that another commit came between reading and committing."""
+"""The maximum number of times that a change is retried. Each retry means that another commit came between reading and
+committing.
+"""
 
 
 class EvolvedTable(NamedTuple):

@@ -42,7 +42,7 @@ from limnos.services.storage.location_claims import location_move, locations_loc
 from limnos.store.tx import Tx
 
 PATIENCE_S = 300.0
-"""How long a replace without a deadline is retried, in seconds."""
+"""The time for which a replace without a deadline is retried, in seconds."""
 
 
 class ViewRequest(NamedTuple):
@@ -62,7 +62,7 @@ class ViewReplace(msgspec.Struct, frozen=True):
 
     view: Node
     document: MetadataDocument | None
-    """None if only the writer changes."""
+    """The new document; None if only the writer changes."""
     expected: int
     relocates: bool
     record: ViewRecord | None

@@ -89,7 +89,7 @@ def _catalog_name(name: str) -> str:
 
 
 class ConsequenceLine(NamedTuple):
-    """How many users gain, or lose, a level on objects of a kind, and on how many objects at least one user does."""
+    """The number of users who gain or lose a level on objects of a kind, and the number of those objects."""
 
     level: str
     kind: Kind

@@ -37,7 +37,7 @@ from limnos.view.cache_miss import require_fact
 from limnos.view.keys import token_key
 
 CODE_S: Final = 120
-"""How long a code can be used, in seconds."""
+"""The lifetime of a code, in seconds."""
 EXTEND_EVERY_MS: Final = 300_000
 """The minimum time between two extensions of a session, in milliseconds, so that most clicks write nothing."""
 CLIENT_NAME_MAX: Final = 100
@@ -143,9 +143,9 @@ async def session_open_with_header(ctx: Context, *, header: bytes, client: str) 
 async def session_open_at_issuer(
     ctx: Context, *, code: str, request: AuthorizationRequest, client: str
 ) -> ConsoleSession:
-    """Open a session for somebody whom the issuer sent back with a code.
+    """Open a session for a user whom the issuer redirected with a code.
 
-    The issuer's tokens are not kept, so the session lasts as long as one that a password opened. Raises
+    The issuer's tokens are not kept, so the session lasts as long as one opened with a password. Raises
     AuthenticationFailed, ServiceUnavailable.
     """
     identity = await ISSUER.of(ctx.services).identity_of_code(code, request)

@@ -38,9 +38,9 @@ from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
 
 RULES_MAX = 2_000
-"""How many privileges one request may name; each is looked up and written separately."""
+"""The maximum number of privileges that one request may name; each is looked up and written separately."""
 NAMES_MAX = 1_000
-"""How many roles one request may assign or revoke."""
+"""The maximum number of roles that one request may assign or revoke."""
 
 
 class PrivilegeRequest(NamedTuple):

@@ -21,7 +21,7 @@ from limnos.view.cache_miss import for_each, require_fact
 from limnos.view.keys import members_key
 
 MEMBERS_MAX = 1_000
-"""How many users one request may add to a group."""
+"""The maximum number of users that one request may add to a group."""
 
 
 class MembersAdd(msgspec.Struct, frozen=True):

@@ -41,7 +41,7 @@ class Issuer(Protocol):
     metalakes: tuple[str, ...]
     """The metalakes that store users and groups from its tokens."""
     remember_s: float
-    """How long a verification of a token is cached, in seconds."""
+    """The time for which a verification of a token is cached, in seconds."""
     client: PublicClient | None
     """The public client for signing in with a browser, if the settings name one."""
 

@@ -213,7 +213,7 @@ async def _same_token(ctx: Context, text: str) -> IssuedToken:
 
 
 async def _find_token(ctx: Context, text: str) -> Token | None:
-    """Find the token of a text, whatever its purpose; None for an invalid one, or one of an external issuer."""
+    """Find the token of a text, regardless of its purpose; None for an invalid one, or one of an external issuer."""
     credential = ctx.services.authenticator.credential(f"Bearer {text}".encode("utf-8", "replace"))
     if credential is None or credential.user is not None:
         return None

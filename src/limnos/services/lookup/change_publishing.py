@@ -154,7 +154,9 @@ class _ChangePublisher:
         return () if pipeline is None else (ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name),)
 
     def chain(self, node_id: int) -> SecurableChain | None:
-        """Return the chain from a node up, as it is or was when dropped; None if it is no longer known."""
+        """Return the chain from a node up, in its present state or in that of its drop; None if it is no longer
+        known.
+        """
         if node_id in self.chains:
             return self.chains[node_id]
         node_position, result = self.node_positions.get(node_id), self.request_view.view.get(node_key(node_id))

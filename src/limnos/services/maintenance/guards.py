@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from limnos.store.objects.snapshot_pins import PinHolder
 
 READER_KEEP_MS: Final = 7 * 86_400_000
-"""How long the last snapshot that an incremental reader has read is kept after the reader reported it, in
+"""The retention time of the last snapshot that an incremental reader reported as read, in
 milliseconds.
 """
 

@@ -39,7 +39,7 @@ TABLES_PER_ROUND: Final = 200
 LISTED_PER_ROUND: Final = 2_000
 """The maximum number of tables whose metadata files one round lists."""
 INTERVAL_MS: Final = 86_400_000
-"""The minimum time between two operations on a table, whatever their result, in milliseconds."""
+"""The minimum time between two operations on a table, regardless of their result, in milliseconds."""
 _PAGE: Final = 64
 
 

@@ -37,11 +37,15 @@ class MaintenanceDefaults(NamedTuple):
     rewrite: bool = False
     """Whether it rewrites files of tables without a policy."""
     metadata_keep_ms: int = 0
-    """How long metadata files that are no longer in a table's log are kept, in milliseconds; 0 keeps them forever."""
+    """The retention time of metadata files that are no longer in a table's log, in milliseconds; 0 keeps them
+    forever.
+    """
     orphans: str = "off"
     """Whether orphan files are removed: `off`, `policies`, or `all`, also of tables without a policy."""
     orphan_age_ms: int = 7 * 86_400_000
-    """How long a file must have been an orphan before it is removed, in milliseconds, if no policy sets it."""
+    """The minimum time for which a file must have been an orphan before it is removed, in milliseconds, if no policy
+    sets it.
+    """
 
 
 class RequestDefaults(NamedTuple):
@@ -55,11 +59,13 @@ class RequestDefaults(NamedTuple):
     verify_metadata_file: str
     allowed: AllowedStorage
     idempotency_s: int = 1800
-    """How long clients may rely on the outcome of a request with an idempotency key, in seconds; 0 ignores keys."""
+    """The maximum time that clients may rely on the outcome of a request with an idempotency key, in seconds; 0 ignores
+    keys.
+    """
     keep_dropped_ms: int = 604_800_000
-    """How long a dropped object can be restored, in milliseconds; 0 deletes it at once."""
+    """The time for which a dropped object can be restored, in milliseconds; 0 deletes it at once."""
     keep_reports_ms: int = 604_800_000
-    """How long clients' reports are kept, in milliseconds; 0 keeps none."""
+    """The retention time of clients' reports, in milliseconds; 0 keeps none."""
     reports_sample: float = 1.0
     allowed_urls: tuple[str, ...] = ()
     """The URL prefixes that webhooks may have."""
@@ -85,13 +91,13 @@ class RequestDefaults(NamedTuple):
     sqlpp_compact_files: int = 64
     """The number of excess files at which a dataset is compacted; 0 for never."""
     sqlpp_snapshots_keep_ms: int = 86_400_000
-    """How long superseded snapshots of a dataset are kept, in milliseconds."""
+    """The retention time of superseded snapshots of a dataset, in milliseconds."""
     scan_files_max: int = 2_000
     """The maximum number of files in one page of a scan plan."""
     scan_wait_s: float = 20.0
-    """How long a response waits for a scan plan before it reports the plan as running, in seconds."""
+    """The maximum time that a response waits for a scan plan before it reports the plan as running, in seconds."""
     scan_keep_ms: int = 3_600_000
-    """How long the remaining pages of a scan plan can be fetched, in milliseconds."""
+    """The time for which the remaining pages of a scan plan can be fetched, in milliseconds."""
     scan_plans_max: int = 100
     """The maximum number of stored scan plans of one user."""
     restricted_reader_bytes: int = 16 << 30
@@ -108,7 +114,9 @@ class RequestDefaults(NamedTuple):
     None turns it off.
     """
     clock_ahead_ms: int = 30_000
-    """How far timestamps in metadata from clients may be ahead of the store's clock, in milliseconds."""
+    """The maximum time by which timestamps in metadata from clients may be ahead of the store's clock, in
+    milliseconds.
+    """
     maintenance: MaintenanceDefaults = MaintenanceDefaults()
     storages: NamedStorages = NamedStorages()
     location_conflicts: LocationConflicts = LocationConflicts()

@@ -27,8 +27,7 @@ from limnos.store.tx import Tx
 T = TypeVar("T")
 C = TypeVar("C")
 GRACE_MS = 300_000
-"""How long an outcome is kept beyond the configured time, in milliseconds, for repetitions that are already on their
-way.
+"""The additional retention time of an outcome, in milliseconds, for repeated requests that are already in transit.
 """
 
 

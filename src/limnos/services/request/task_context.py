@@ -37,7 +37,7 @@ class TaskContext:
         self.allowed = allowed
         self.warehouse = warehouse
         self.keep_runs_ms = keep_runs_ms
-        """How long ended runs are kept, in milliseconds; 0 keeps them forever."""
+        """The retention time of ended runs, in milliseconds; 0 keeps them forever."""
         self.debris_ms = debris_ms
         """The age in milliseconds at which unreferenced files of Lance tables are deleted; 0 keeps them."""
         self.services = services

@@ -161,7 +161,7 @@ async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | Non
 
     Returns None if no job has that id.
 
-    An ended job stays as it is. Raises NotFound, PermissionDenied.
+    An ended job is not changed. Raises NotFound, PermissionDenied.
     """
     template_job = await _look_up(ctx, metalake, uuid=uuid)
     if template_job is None:

@@ -35,7 +35,9 @@ from limnos.telemetry.logs import get_logger
 log = get_logger("limnos.purge")
 PURGE = "purge-table"
 READERS_MS = 3_600_000
-"""How long files are kept after their dataset was dropped for good, in milliseconds: statements may still read them."""
+"""The retention time of files after their dataset was dropped for good, in milliseconds: statements may still read
+them.
+"""
 FILES_PER_BEAT = 100
 KEPT_NAMED = 10
 KEPT_REASON = "kept everything, as nothing is known of the catalog"

@@ -73,6 +73,6 @@ def _error(error: DBAPIError, about: str, *, container: bool, changes: bool) -> 
 
 
 def _short(text: str) -> str:
-    """The first line of a database's message, shortened."""
+    """Return the first line of a database's message, shortened."""
     line = text.strip().partition("\n")[0]
     return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]}…"

@@ -28,7 +28,7 @@ _NAMES_MAX: Final = 1_000_000
 _UNREADABLE: Final = (BadRequest, StopIteration, RecursionError, LookupError, TypeError, ValueError, AttributeError)
 """Errors that parsing malformed metadata may raise."""
 _TRIES_MAX: Final = 5
-"""How often an alter is rebuilt because another commit came first."""
+"""The maximum number of times that an alter is rebuilt because another commit came first."""
 
 
 class _Namespaces(msgspec.Struct, rename="kebab"):

@@ -42,7 +42,7 @@ _NOW: Final = frozenset({"now", "current_timestamp"})
 _QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-"""MariaDB escapes unusual characters of a text with backslashes, whatever the connection's mode."""
+"""Backslash escapes in MariaDB's texts, which it uses in every connection mode."""
 PRECISION_MAX: Final = 38
 COUNTS: Final = re.compile(r"(tiny|small|medium|big)?int( unsigned)?")
 

@@ -118,6 +118,6 @@ def _seconds(text: str | None) -> int:
 
 
 def _short(text: str) -> str:
-    """The first line of the source's message, without unprintable characters."""
+    """Return the first line of the source's message, without unprintable characters."""
     line = "".join(each for each in text.strip().partition("\n")[0] if each.isprintable())
     return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]}…"

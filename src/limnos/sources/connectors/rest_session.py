@@ -32,11 +32,11 @@ from limnos.sources.connectors.rest_errors import rest_failed_error, rest_refuse
 
 REPLY_BYTES_MAX: Final = 64 << 20
 CONFIG_S: Final = 300.0
-"""How long a source's configuration, or a token without a stated expiry, is cached, in seconds."""
+"""The time for which a source's configuration, or a token without a stated expiry, is cached, in seconds."""
 IDLE_S: Final = 2.0
-"""How long an idle connection is kept, in seconds: shorter than the keep-alive time of any server."""
+"""The maximum idle time of a connection, in seconds: shorter than the keep-alive time of any server."""
 _EARLY_S: Final = 30.0
-"""How long before its expiry a token is renewed, in seconds."""
+"""The time before its expiry at which a token is renewed, in seconds."""
 _SUCCESS: Final = frozenset({200, 201, 202, 204, 304})
 _ASSUMED: Final = frozenset(
     {

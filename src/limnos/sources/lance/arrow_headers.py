@@ -93,7 +93,7 @@ class _FlatbufferTable:
         return None if place is None else _FlatbufferTable(self._data, place + _U32.unpack_from(self._data, place)[0])
 
     def buffers(self) -> tuple[tuple[int, int], ...]:
-        """The vector of buffers, a batch's third field."""
+        """Return the vector of buffers, a batch's third field."""
         place = self._place(2)
         if place is None:
             return ()

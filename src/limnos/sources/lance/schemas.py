@@ -21,12 +21,12 @@ _UNITS = {"s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 
 
 def fields_of(schema: pa.Schema) -> list[Json]:
-    """The fields of a schema, with Arrow's names of types."""
+    """Return the fields of a schema, with Arrow's names of types."""
     return [_field(field) for field in schema]
 
 
 def logical_fields_of(schema: pa.Schema) -> list[Json]:
-    """The fields of a schema, with Lance's logical names of types."""
+    """Return the fields of a schema, with Lance's logical names of types."""
     return [_logical_field(field) for field in schema]
 
 

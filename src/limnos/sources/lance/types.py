@@ -61,7 +61,7 @@ def _type_by_name(name: object, entries: Mapping[str, Any]) -> pa.DataType | Non
 
 
 def _nested_type(word: str, entries: Mapping[str, Any]) -> pa.DataType | None:
-    """A type with a length or fields."""
+    """Return a type with a length or fields."""
     length = entries.get("length")
     if word in ("decimal128", "decimal256") and length is not None:
         return getattr(pa, word)(length // 1000, length % 1000)

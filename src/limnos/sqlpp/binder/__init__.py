@@ -102,7 +102,7 @@ def bind(
 
 
 def _as_query(expression: plan.Expression) -> plan.Expression:
-    """A call of a function whose body is a query, as that query with the arguments as its LET."""
+    """Return a call of a function whose body is a query, as that query with the arguments as its LET."""
     if not isinstance(expression, plan.LetIn):
         return expression
     body = _as_query(expression.body)
@@ -113,7 +113,7 @@ def _as_query(expression: plan.Expression) -> plan.Expression:
 
 
 def _outermost(binder: QueryBinder, variables: tuple[str, ...]) -> VariableScope:
-    """The outermost scope."""
+    """Return the outermost scope."""
     if not variables:
         return VariableScope(None, sources=True)
     named = {name: binder.slots.new() for name in variables}

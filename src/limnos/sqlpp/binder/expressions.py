@@ -271,17 +271,17 @@ class ExpressionBinder(ABC):
         return plan.FunctionCall(node.at, entry, arguments)
 
     def _distinct_items(self, at: TextPosition, arguments: tuple[plan.Expression, ...]) -> tuple[plan.Expression, ...]:
-        """The arguments of an aggregate over an array, with each value once."""
+        """Return the arguments of an aggregate over an array, with each value once."""
         return tuple(plan.FunctionCall(at, FUNCTIONS["array_distinct"], (one,)) for one in arguments)
 
     def built_in(self, name: tree.DottedName) -> Function | None:
-        """The built-in function of a name. Like a user-defined one it may be called through any dataverse."""
+        """Return the built-in function of a name. Like a user-defined one it may be called through any dataverse."""
         entry = find(name.last)
         is_known = entry is not None and (not name.dataverse or self.names.has_dataverse(name.dataverse))
         return entry if is_known else None
 
     def no_function(self, node: tree.Call, count: int) -> SqlppError:
-        """The error for a call of an unknown function or dataverse, or with a wrong number of arguments."""
+        """Return the error for a call of an unknown function or dataverse, or with a wrong number of arguments."""
         dataverse = node.function.dataverse
         if dataverse and not self.names.has_dataverse(dataverse):
             return SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {display_name(dataverse)}", node.at)
@@ -297,7 +297,7 @@ class ExpressionBinder(ABC):
             raise SqlppError(ILLEGAL_FILTER, "Illegal use of aggregate FILTER clause", node.at)
 
     def written(self, name: tree.DottedName, count: int) -> UserFunction | tree.DeclareFunction | None:
-        """The user-defined function in a call; None if there is none."""
+        """Return the user-defined function in a call; None if there is none."""
         if len(name.parts) == 1:
             declared = self.declared.get((name.last, count)) or self.declared.get((name.last, None))
             if declared is not None:

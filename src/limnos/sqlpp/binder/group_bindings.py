@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def key_outline(node: tree.SyntaxNode) -> list[object]:
-    """The outline of a key, with built-in functions under one name."""
+    """Return the outline of a key, with built-in functions under one name."""
     return outline(node, function_name=_function_name)
 
 
@@ -27,7 +27,7 @@ def _function_name(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def find_key(group: GroupBinding, node: tree.Expression) -> tuple[int, str] | None:
-    """The slot and name of the group's key that equals an expression; None if there is none."""
+    """Return the slot and name of the group's key that equals an expression; None if there is none."""
     constants = (tree.Integer, tree.String, tree.Null, tree.MissingLiteral, tree.Boolean, tree.Decimal)
     if isinstance(node, constants) or not group.keys:
         return None

@@ -19,7 +19,7 @@ SETS_MAX = 256
 
 
 def sets_of(elements: tuple[tree.Grouping, ...], shapes: list[list[object]]) -> tuple[tuple[int, ...], ...]:
-    """The grouping sets, as numbers of keys: each element's sets combined with those of every other element.
+    """Return the grouping sets, as numbers of keys: each element's sets combined with those of every other element.
 
     Args:
         elements: The elements of GROUP BY.
@@ -38,7 +38,7 @@ def sets_of(elements: tuple[tree.Grouping, ...], shapes: list[list[object]]) -> 
 
 
 def group_keys(elements: tuple[tree.Grouping, ...]) -> Iterator[tree.GroupKey]:
-    """The keys of all elements, in order."""
+    """Yield the keys of all elements, in order."""
     for element in elements:
         match element:
             case tree.GroupSet(keys=keys):
@@ -50,7 +50,7 @@ def group_keys(elements: tuple[tree.Grouping, ...]) -> Iterator[tree.GroupKey]:
 
 
 def _sets_of(element: tree.Grouping, shapes: list[list[object]]) -> list[tuple[int, ...]]:
-    """The sets of one grouping element, as numbers of keys."""
+    """Return the sets of one grouping element, as numbers of keys."""
     if isinstance(element, tree.GroupSet):
         return [tuple(shapes.index(key_outline(key.value)) for key in element.keys)]
     if isinstance(element, tree.GroupingSets):

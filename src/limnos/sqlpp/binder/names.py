@@ -54,18 +54,18 @@ class NameResolver(Protocol):
     """Resolves names of a dataverse."""
 
     def has_dataverse(self, dataverse: Dataverse) -> bool:
-        """Whether a dataverse exists."""
+        """Return whether a dataverse exists."""
         ...
 
     def resolve(self, dataverse: Dataverse, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """The object with a name, without following synonyms.
+        """Return the object with a name, without following synonyms.
 
         A dataset or a view takes precedence over a synonym.
         """
         ...
 
     def function(self, dataverse: Dataverse, name: str, *, arity: int) -> UserFunction | None:
-        """The function with this number of arguments, else the variadic one, else None."""
+        """Return the function with this number of arguments, else the variadic one, else None."""
         ...
 
 

@@ -227,7 +227,7 @@ class QueryBinder(WindowBinder):
         return group, tuple(steps), seen
 
     def keys(self, node: tree.GroupBy, rows: BoundRows) -> tuple[list[tuple[list[object], int, str]], dict[str, int]]:
-        """Bind the keys, each once even if several sets name it, and return their variables."""
+        """Bind each grouping key once, even if several grouping sets contain it, and return the keys' variables."""
         keys: list[tuple[list[object], int, str]] = []
         named: dict[str, int] = {}
         self.key_values: list[plan.Expression] = []
@@ -243,13 +243,13 @@ class QueryBinder(WindowBinder):
         return keys, named
 
     def sets(self, node: tree.GroupBy, shapes: list[list[object]]) -> tuple[tuple[int, ...], ...]:
-        """The grouping sets, as numbers of keys. Raises SqlppError if there are too many."""
+        """Return the grouping sets, as numbers of keys. Raises SqlppError if there are too many."""
         return sets_of(node.elements, shapes)
 
     def members(
         self, node: tree.GroupVariable | None, rows: BoundRows, *, at: TextPosition
     ) -> tuple[tuple[str, plan.Expression], ...]:
-        """The fields of GROUP AS's items: the variables and implied fields that it names, or all variables."""
+        """Return the fields of GROUP AS's items: the variables and implied fields that it names, or all variables."""
         if node is None or node.fields is None:
             return tuple((name, plan.Local(at, slot, name)) for name, slot in rows.everything)
         return tuple(
@@ -257,14 +257,14 @@ class QueryBinder(WindowBinder):
         )
 
     def aggregates(self, node: tree.Block, order: tuple[tree.OrderItem, ...]) -> bool:
-        """Whether SELECT, HAVING or ORDER BY has an aggregate of this block, which makes all rows one group."""
+        """Return whether SELECT, HAVING or ORDER BY has an aggregate of this block, which makes all rows one group."""
         parts: list[tree.SyntaxNode] = [node.select, *order]
         if node.having is not None:
             parts.append(node.having)
         return any(self.has_aggregate(part) for part in parts)
 
     def has_aggregate(self, node: tree.SyntaxNode) -> bool:
-        """Whether a node contains an aggregate, outside of subqueries and windows."""
+        """Return whether a node contains an aggregate, outside of subqueries and windows."""
         waiting = [node]
         while waiting:
             one = waiting.pop()
@@ -276,7 +276,7 @@ class QueryBinder(WindowBinder):
         return False
 
     def is_aggregate(self, node: tree.Call) -> bool:
-        """Whether a call is an aggregate. A user-defined function of that name takes precedence."""
+        """Return whether a call is an aggregate. A user-defined function of that name takes precedence."""
         entry = self.built_in(node.function)
         if entry is None or entry.kind != "aggregate":
             return False
@@ -285,8 +285,8 @@ class QueryBinder(WindowBinder):
     # SELECT and ORDER BY.
 
     def names_of(self, node: tree.Select) -> list[str | None]:
-        """The names of SELECT's projections. Those without a name are numbered through the statement, outer blocks
-        first.
+        """Return the names of SELECT's projections. Those without a name are numbered through the statement, outer
+        blocks first.
         """
         return [
             self.unnamed() if one.value is not None and not one.every and one.name is None else one.name
@@ -294,7 +294,7 @@ class QueryBinder(WindowBinder):
         ]
 
     def unnamed(self) -> str:
-        """The next generated name of a projection: `$1`, `$2`."""
+        """Return the next generated name of a projection: `$1`, `$2`."""
         self.unnamed_count += 1
         return f"${self.unnamed_count}"
 
@@ -346,7 +346,7 @@ class QueryBinder(WindowBinder):
     def aliases(
         self, node: tree.Select, scope: VariableScope, *, shared: list[plan.Let]
     ) -> dict[str, Callable[[], plan.Expression]]:
-        """The functions that bind SELECT's named expressions, for ORDER BY; variables take precedence.
+        """Return the functions that bind SELECT's named expressions, for ORDER BY; variables take precedence.
 
         A nested query cannot contain aggregates of this block, so their values are added to `shared` and evaluated
         before it.
@@ -385,8 +385,8 @@ def _named_values(node: tree.Select) -> Iterator[tuple[str, tree.Expression]]:
 
 
 def _is_implied(key: tree.GroupKey) -> bool:
-    """Whether the name of a key is derived from its path. If several keys have the same derived name, the first has
-    precedence.
+    """Return whether the name of a key is derived from its path. If several keys have the same derived name, the first
+    has precedence.
     """
     value = key.value
     last = value.steps[-1] if isinstance(value, tree.PathExpression) and value.steps else None

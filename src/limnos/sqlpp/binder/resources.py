@@ -27,7 +27,7 @@ NO_DATAVERSE: Final = 1063
 
 
 def source_of(names: NameResolver, node: tree.Call, *, function: str) -> tuple[Dataverse, str]:
-    """The dataverse and name of the source for a call.
+    """Return the dataverse and name of the source for a call.
 
     Raises SqlppError for an argument that is no constant name of a dataset.
     """

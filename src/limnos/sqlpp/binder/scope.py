@@ -66,7 +66,9 @@ class VariableScope:
         self.group = group
 
     def alias(self, name: str) -> Callable[[], Expression] | None:
-        """The function that binds SELECT's expression with this name; None if an inner variable has the same name."""
+        """Return the function that binds SELECT's expression with this name; None if an inner variable has the same
+        name.
+        """
         scope: VariableScope | None = self
         while scope is not None and name not in scope.variables:
             if name in scope.aliases:
@@ -75,7 +77,7 @@ class VariableScope:
         return None
 
     def find(self, name: str) -> int | None:
-        """The slot of a variable, innermost scope first; None if there is none."""
+        """Return the slot of a variable, innermost scope first; None if there is none."""
         scope: VariableScope | None = self
         while scope is not None:
             if name in scope.variables:
@@ -84,7 +86,7 @@ class VariableScope:
         return None
 
     def groups_around(self, name: str) -> Iterator[GroupBinding]:
-        """The groups of outer blocks, innermost first, up to a variable of that name."""
+        """Yield the groups of outer blocks, innermost first, up to a variable of that name."""
         scope: VariableScope | None = self
         while scope is not None and name not in scope.variables:
             if scope.group is not None:
@@ -92,18 +94,18 @@ class VariableScope:
             scope = scope.outer
 
     def with_(self, variables: Mapping[str, int]) -> VariableScope:
-        """An inner scope with more variables and the same rules."""
+        """Return an inner scope with more variables and the same rules."""
         return VariableScope(self, variables, fields_of=self.fields_of, sources=self.sources)
 
     def as_source(self, *, implies_fields: bool = False) -> VariableScope:
-        """A scope with the same variables, for a source of rows.
+        """Return a scope with the same variables, for a source of rows.
 
         With `implies_fields` an identifier that is no dataset may be a field of the only variable of FROM.
         """
         return VariableScope(self, fields_of=self.fields_of if implies_fields else None, sources=True)
 
     def implied(self, name: str, place: TextPosition) -> tuple[str, int]:
-        """The variable of which a bare identifier is a field. Raises SqlppError if there is none or several."""
+        """Return the variable of which a bare identifier is a field. Raises SqlppError if there is none or several."""
         bound = self.fields_of or ()
         if len(bound) == 1:
             return bound[0]

@@ -44,11 +44,11 @@ class EvaluationContext:
         self._queries = queries
 
     def key(self, value: Value) -> bytes:
-        """The comparison key of a value, charged before it is built."""
+        """Return the comparison key of a value, charged before it is built."""
         if self.meter is not None:
             self.meter.compare(value)
         return key(value)
 
     def query(self, node: plan.Query) -> Callable[[Row], Iterator[Value]]:
-        """The function that yields a query's results for the surrounding variables."""
+        """Return the function that yields a query's results for the surrounding variables."""
         return self._queries(node, self)

@@ -31,7 +31,7 @@ WARNED_TEXT_MAX = 80
 
 
 def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row], Value]:
-    """The function that evaluates an expression. With a metered budget each call of it is charged."""
+    """Return the function that evaluates an expression. With a metered budget each call of it is charged."""
     result = _WORKS[type(node)](node, working)
     meter = working.meter
     if meter is None:
@@ -47,7 +47,7 @@ def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row]
 
 
 def works_of(nodes: tuple[plan.Expression, ...], working: EvaluationContext) -> list[Callable[[Row], Value]]:
-    """The functions that evaluate several expressions."""
+    """Return the functions that evaluate several expressions."""
     return [work_of(node, working) for node in nodes]
 
 
@@ -93,7 +93,7 @@ def _slice(node: plan.SliceOf, working: EvaluationContext) -> Callable[[Row], Va
 
 
 def _charge_result(work: Callable[[Row], Value], working: EvaluationContext) -> Callable[[Row], Value]:
-    """The same function, with the size of its value charged, because the caller copies it."""
+    """Return the same function, with the size of its value charged, because the caller copies it."""
     meter = working.meter
     if meter is None:
         return work
@@ -130,7 +130,7 @@ def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row]
 
 
 def _warned(node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext) -> Callable[..., Value]:
-    """The same aggregate over an array, with a warning about ignored items."""
+    """Return the same aggregate over an array, with a warning about ignored items."""
     name = node.function.name.partition("_")[2]
 
     def warned(*values: Value) -> Value:
@@ -173,7 +173,7 @@ def aggregate_of(
     *,
     working: EvaluationContext,
 ) -> Callable[[list[Row]], Value]:
-    """The function that evaluates an aggregate over rows."""
+    """Return the function that evaluates an aggregate over rows."""
     run, entry = node.function.run, None if node.filter is None else work_of(node.filter, working)
     once, meter, cost = node.distinct, working.meter, node.function.cost
 
@@ -307,7 +307,7 @@ def _quantified(node: plan.Quantified, working: EvaluationContext) -> Callable[[
     wants = node.kind == "some"
 
     def search(row: Row, depth: int) -> bool | None:
-        """Whether some combination has the wanted result of the condition; None if there is no combination."""
+        """Return whether some combination has the wanted result of the condition; None if there is no combination."""
         if depth == len(bindings):
             return (condition(row) is True) is wants
         slot, source = bindings[depth]
@@ -341,8 +341,8 @@ def _bag(node: plan.BagOf, working: EvaluationContext) -> Callable[[Row], Value]
 
 
 def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], Value]:
-    """The function that evaluates an object constructor. If several fields have one name, the first is kept, with a
-    warning.
+    """Return the function that evaluates an object constructor. If several fields have one name, the first is kept,
+    with a warning.
 
     As in AsterixDB, a literal name comes before a computed one, and a computed constant before a name that depends on
     the row.
@@ -397,7 +397,7 @@ def _subquery(node: plan.Subquery, working: EvaluationContext) -> Callable[[Row]
 
 
 def source_items(value: Value, node: plan.PlanNode) -> tuple[Value, ...]:
-    """The items of a source of rows; empty for NULL or MISSING.
+    """Return the items of a source of rows; empty for NULL or MISSING.
 
     Raises SqlppError (ASX0004) if it is no collection.
     """

@@ -37,7 +37,9 @@ class JoinKeys(NamedTuple):
 
 
 def surrounding_slots_of(node: plan.Block) -> list[SurroundingSlots | None]:
-    """The surrounding slots of each source; None for the first, which is joined to a single row and needs no keys."""
+    """Return the surrounding slots of each source; None for the first, which is joined to a single row and needs no
+    keys.
+    """
     if len(node.sources) < 2:
         return [None] * len(node.sources)
     own = [own_slots(source) for source in node.sources]
@@ -47,12 +49,12 @@ def surrounding_slots_of(node: plan.Block) -> list[SurroundingSlots | None]:
 
 
 def own_slots(node: plan.ForEach) -> frozenset[int]:
-    """The slots that a source fills."""
+    """Return the slots that a source fills."""
     return frozenset({node.slot} if node.position is None else {node.slot, node.position})
 
 
 def is_uncorrelated(node: plan.ForEach, around: SurroundingSlots) -> bool:
-    """Whether a source has the same items for all rows of earlier sources."""
+    """Return whether a source has the same items for all rows of earlier sources."""
     read = slots_in(node.source)
     return read is not None and not read & around.earlier
 
@@ -60,7 +62,7 @@ def is_uncorrelated(node: plan.ForEach, around: SurroundingSlots) -> bool:
 def keys_of(
     node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots, working: EvaluationContext
 ) -> JoinKeys | None:
-    """The equalities between a source and earlier ones, from its own condition or from WHERE; None if there are
+    """Return the equalities between a source and earlier ones, from its own condition or from WHERE; None if there are
     none.
     """
     own = own_slots(node)
@@ -72,7 +74,7 @@ def keys_of(
 
 
 def conjuncts(*conditions: plan.Expression | None) -> Iterator[plan.Expression]:
-    """The conditions that must all be true."""
+    """Yield the conditions that must all be true."""
     waiting = [each for each in reversed(conditions) if each is not None]
     while waiting:
         node = waiting.pop()
@@ -85,7 +87,9 @@ def conjuncts(*conditions: plan.Expression | None) -> Iterator[plan.Expression]:
 def _sides(
     node: plan.Expression, own: frozenset[int], *, around: SurroundingSlots
 ) -> tuple[plan.Expression, plan.Expression] | None:
-    """The operands of an equality between earlier sources and this one, in this order; None for other expressions."""
+    """Return the operands of an equality between earlier sources and this one, in this order; None for other
+    expressions.
+    """
     if not isinstance(node, plan.Operate) or node.operators != ("=",):
         return None
     one, other = node.operands
@@ -99,7 +103,7 @@ def _sides(
 
 
 def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
-    """The slots of the variables in an expression; None if its value is not deterministic."""
+    """Return the slots of the variables in an expression; None if its value is not deterministic."""
     waiting: list[object] = [node]
     results = set()
     while waiting:
@@ -135,8 +139,8 @@ class JoinPartners:
         self._unsure: list[tuple[int, Value]] = []
 
     def of(self, row: Row) -> Iterable[tuple[int, Value]]:
-        """The possible partners of a row, in order; all items if there are no keys. The index is built at the second
-        row.
+        """Return the possible partners of a row, in order; all items if there are no keys. The index is built at the
+        second row.
         """
         keys = self._keys
         if keys is None or not self._asked:
@@ -170,7 +174,7 @@ class JoinPartners:
 
 
 def _key(works: Sequence[Callable[[Row], Value]], row: Row, *, working: EvaluationContext) -> bytes | None:
-    """The combined key of several values; None if one is NULL or MISSING, which equals nothing."""
+    """Return the combined key of several values; None if one is NULL or MISSING, which equals nothing."""
     parts = []
     for work in works:
         value = work(row)

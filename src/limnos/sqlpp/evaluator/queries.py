@@ -34,7 +34,7 @@ def working_of(
 
 
 def query_of(node: plan.Query, working: EvaluationContext) -> Callable[[Row], Iterator[Value]]:
-    """The function that yields a query's results for a row of outer variables."""
+    """Return the function that yields a query's results for a row of outer variables."""
     lets = [(let.slot, work_of(let.value, working)) for let in node.lets]
     order = ordering_of(node.order, working)
     arms = [_arm(arm, order if node.output is None else None, working=working) for arm in node.arms]
@@ -61,7 +61,7 @@ def _arm(
 
 
 def _count(work: Callable[[Row], Value] | None, row: Row) -> int | None:
-    """The value of LIMIT or OFFSET: an integer of at least 0; NULL and MISSING count as 0. Raises SqlppError."""
+    """Return the value of LIMIT or OFFSET: an integer of at least 0; NULL and MISSING count as 0. Raises SqlppError."""
     if work is None:
         return None
     value = work(row)
@@ -114,7 +114,7 @@ class _DescendingKey(bytes):
 
 
 def ordering_of(items: tuple[plan.Order, ...], working: EvaluationContext) -> Callable[[Row], Key] | None:
-    """The function that returns a row's sort key; None if there is no ORDER BY."""
+    """Return the function that returns a row's sort key; None if there is no ORDER BY."""
     if not items:
         return None
     parts = [(work_of(item.value, working), item.descending, item.nulls_first) for item in items]
@@ -149,7 +149,9 @@ def _ordered_output(
 def block_of(
     node: plan.Block, order: Callable[[Row], Key] | None, *, working: EvaluationContext
 ) -> Callable[[Row], Iterator[Value]]:
-    """The function that yields a block's results. It includes the query's ORDER BY if that uses the block's rows."""
+    """Yield the function that yields a block's results. It includes the query's ORDER BY if that uses the block's
+    rows.
+    """
     sources = [
         _source_of(source, None if node.lets else node.where, around=around, working=working)
         for source, around in zip(node.sources, surrounding_slots_of(node), strict=True)
@@ -190,7 +192,7 @@ def block_of(
 def _steps_of(
     steps: tuple[plan.Let | plan.WindowCall, ...], working: EvaluationContext
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """The function that adds the values of LET to rows. For a window function it collects all rows first."""
+    """Return the function that adds the values of LET to rows. For a window function it collects all rows first."""
     works: list[Callable[[Iterable[Row]], Iterable[Row]]] = []
     for step in steps:
         if isinstance(step, plan.Let):
@@ -238,8 +240,8 @@ def _distinct_values(results: Iterable[Value], working: EvaluationContext) -> It
 
 
 def _select_of(node: plan.Select, working: EvaluationContext) -> Callable[[Row], Value]:
-    """The function that evaluates SELECT. If several fields have one name, which only `value.*` can cause, the last one
-    is kept.
+    """Return the function that evaluates SELECT. If several fields have one name, which only `value.*` can cause, the
+    last one is kept.
     """
     if node.value is not None:
         return work_of(node.value, working)
@@ -269,7 +271,9 @@ def _select_of(node: plan.Select, working: EvaluationContext) -> Callable[[Row],
 
 
 def without(value: Value, path: tuple[str, ...]) -> Value:
-    """A value without the field at a path. If the path leads through an array, the field is removed from each item."""
+    """Return a value without the field at a path. If the path leads through an array, the field is removed from each
+    item.
+    """
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(without(item, path) for item in value)
     if not isinstance(value, dict) or path[0] not in value:
@@ -285,7 +289,7 @@ def without(value: Value, path: tuple[str, ...]) -> Value:
 def _source_of(
     node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots | None, working: EvaluationContext
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """The function that joins rows of earlier sources with the items of this one.
+    """Yield the function that joins rows of earlier sources with the items of this one.
 
     Args:
         node: The source.
@@ -342,7 +346,7 @@ def _right(
     keys: JoinKeys | None,
     working: EvaluationContext,
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """A right join. Items without a partner come last, with MISSING on the left side."""
+    """Yield a right join. Items without a partner come last, with MISSING on the left side."""
 
     def run(rows: Iterator[Row]) -> Iterator[Row]:
         left = list(rows)
@@ -374,7 +378,9 @@ def _right(
 
 
 def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterator[Row], Row], Iterator[Row]]:
-    """The function that evaluates GROUP BY: the groups in the order of their keys, one grouping set after the other."""
+    """Yield the function that evaluates GROUP BY: the groups in the order of their keys, one grouping set after the
+    other.
+    """
     keys = [(slot, work_of(value, working)) for slot, value in node.keys]
     slots = [slot for slot, _ in node.keys]
     fields = [(name, work_of(value, working)) for name, value in node.members]

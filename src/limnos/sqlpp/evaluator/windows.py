@@ -48,7 +48,7 @@ def windows_of(
     *,
     ordering: Callable[[tuple[plan.Order, ...], EvaluationContext], Callable[[Row], Key] | None],
 ) -> Callable[[Iterable[Row]], list[Row]] | None:
-    """The function that fills the slots of a block's window functions; None if there are none."""
+    """Return the function that fills the slots of a block's window functions; None if there are none."""
     if not calls:
         return None
     filled = [_window_filler(call, working, ordering=ordering) for call in calls]
@@ -91,7 +91,7 @@ def _window_filler(
 
 
 def _values_of(call: plan.WindowCall, working: EvaluationContext) -> Callable[[WindowPartition], list[Value]]:
-    """The function that computes the values for a partition's rows."""
+    """Return the function that computes the values for a partition's rows."""
     name = call.function.name
     if call.function.kind == "aggregate":
         argument = work_of(call.arguments[0], working) if call.arguments else None
@@ -158,7 +158,7 @@ def _neighbour_values(
 def _at_distance(
     part: WindowPartition, work: Callable[[Row], Value], *, at: int, side: int, by: int, ignore: bool
 ) -> tuple[Value, ...]:
-    """The value `by` rows away, in a tuple; an empty tuple beyond the edge.
+    """Return the value `by` rows away, in a tuple; an empty tuple beyond the edge.
 
     With `ignore`, NULL and MISSING are skipped.
     """
@@ -228,7 +228,7 @@ def _frame_values(
 
 
 def _without(part: WindowPartition, frame: Frame | None, *, at: int, begin: int, end: int) -> list[Row]:
-    """The rows of a frame without those that EXCLUDE removes."""
+    """Return the rows of a frame without those that EXCLUDE removes."""
     if frame is None or frame.exclude == "no others":
         return part.rows[begin:end]
     if frame.exclude == "current row":
@@ -271,7 +271,7 @@ def _edges_of(
 
 
 def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tuple[int, int]], int]:
-    """The function that computes an edge from a row, its index, and the last index on this side."""
+    """Return the function that computes an edge from a row, its index, and the last index on this side."""
     work = None if bound.value is None else work_of(bound.value, working)
 
     def edge(row: Row, here: tuple[int, int]) -> int:
@@ -291,7 +291,7 @@ def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tupl
 def _range_edges(
     frame: Frame, call: plan.WindowCall, *, working: EvaluationContext
 ) -> Callable[[WindowPartition, int], tuple[int, int]]:
-    """The edges of a RANGE frame with a distance: rows whose ORDER BY value is within it."""
+    """Return the edges of a RANGE frame with a distance: rows whose ORDER BY value is within it."""
     if len(call.order) != 1:
         raise compilation("RANGE with a distance needs one expression in ORDER BY", frame.at)
     of_row, descending = work_of(call.order[0].value, working), call.order[0].descending
@@ -330,6 +330,6 @@ def _is_unbounded(bound: FrameBound) -> bool:
 
 
 def _has_reached(later: Value, earlier: Value, *, descending: bool) -> bool:
-    """Whether one value does not precede another in the order."""
+    """Return whether one value does not precede another in the order."""
     pair = (later, earlier) if descending else (earlier, later)
     return comparison.less_or_equal(*pair) is True

@@ -112,5 +112,5 @@ ABSENT: Final[Mapping[str, frozenset[str]]] = {
 
 
 def absent_function_subject(name: str) -> str | None:
-    """The subject of an unsupported function; None for a name that AsterixDB lacks, too."""
+    """Return the subject of an unsupported function; None for a name that AsterixDB lacks, too."""
     return next((family for family, names in ABSENT.items() if name in names), None)

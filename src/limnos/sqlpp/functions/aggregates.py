@@ -31,12 +31,12 @@ INCOMPATIBLE, UNSUPPORTED = 3, 4
 
 
 def count(values: list[Value]) -> Value:
-    """The number of values."""
+    """Return the number of values."""
     return len(values)
 
 
 def total(values: list[Value]) -> Value:
-    """The sum of the numbers: a bigint for integers of any width, a double if one is not an integer.
+    """Return the sum of the numbers: a bigint for integers of any width, a double if one is not an integer.
 
     Other values are ignored, so their sum is 0. NULL if there are no values. Raises SqlppError if a sum of integers
     does not fit a bigint.
@@ -50,18 +50,18 @@ def total(values: list[Value]) -> Value:
 
 
 def strict_total(values: list[Value]) -> Value:
-    """The sum; NULL if a value is no number."""
+    """Return the sum; NULL if a value is no number."""
     return None if strays(values) is not None else total(values)
 
 
 def average(values: list[Value]) -> Value:
-    """The mean of the numbers, as a double. Other values are ignored."""
+    """Return the mean of the numbers, as a double. Other values are ignored."""
     numbers = [float(known) for value in values if (known := number(value)) is not None]
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def strict_average(values: list[Value]) -> Value:
-    """The mean; NULL if a value is no number."""
+    """Return the mean; NULL if a value is no number."""
     return None if strays(values) is not None else average(values)
 
 
@@ -71,17 +71,17 @@ def strays(values: Sequence[Value]) -> Value:
 
 
 def count_numbers(values: list[Value]) -> Value:
-    """The number of numbers."""
+    """Return the number of numbers."""
     return sum(number(value) is not None for value in values)
 
 
 def least(values: list[Value]) -> Value:
-    """The least value; NULL if two values cannot be compared."""
+    """Return the least value; NULL if two values cannot be compared."""
     return _extreme(values, greatest=False)
 
 
 def greatest(values: list[Value]) -> Value:
-    """The greatest value; NULL if two values cannot be compared."""
+    """Return the greatest value; NULL if two values cannot be compared."""
     return _extreme(values, greatest=True)
 
 
@@ -99,14 +99,15 @@ def _extreme(values: list[Value], *, greatest: bool) -> Value:
 
 
 def _numbers(values: list[Value]) -> list[float] | None:
-    """The values as doubles; None if there are none, or if one is no number."""
+    """Return the values as doubles; None if there are none, or if one is no number."""
     results = [number(value) for value in values]
     known = [float(value) for value in results if value is not None]
     return known if known and len(known) == len(results) else None
 
 
 def _moments(values: list[Value], *, function: str) -> tuple[int, list[float]] | None:
-    """The number of values, and the sums of the second, third and fourth powers of their deviations from the mean.
+    """Return the number of values, and the sums of the second, third and fourth powers of their deviations from the
+    mean.
 
     None if there are no values. Raises SqlppError if one is no number.
     """
@@ -121,7 +122,7 @@ def _moments(values: list[Value], *, function: str) -> tuple[int, list[float]] |
 
 
 def _stray_error(function: str, values: list[Value], *, stray: Value) -> SqlppError:
-    """The error of an aggregate for a value that is no number."""
+    """Return the error of an aggregate for a value that is no number."""
     other = next((value for value in values if number(value) is not None), None)
     if other is None:
         return SqlppError(UNSUPPORTED, f"Unsupported type: agg-{function} cannot process input type {type_name(stray)}")
@@ -130,31 +131,31 @@ def _stray_error(function: str, values: list[Value], *, stray: Value) -> SqlppEr
 
 
 def variance_of_sample(values: list[Value], *, function: str = "var_samp") -> float | None:
-    """The sample variance; None for one value. `function` is the name in errors."""
+    """Return the sample variance; None for one value. `function` is the name in errors."""
     moments = _moments(values, function=function)
     return None if moments is None or moments[0] < 2 else moments[1][0] / (moments[0] - 1)
 
 
 def variance_of_population(values: list[Value], *, function: str = "var_pop") -> float | None:
-    """The population variance. `function` is the name in errors."""
+    """Return the population variance. `function` is the name in errors."""
     moments = _moments(values, function=function)
     return None if moments is None else moments[1][0] / moments[0]
 
 
 def deviation_of_sample(values: list[Value]) -> Value:
-    """The sample standard deviation."""
+    """Return the sample standard deviation."""
     variance = variance_of_sample(values, function="stddev_samp")
     return None if variance is None else math.sqrt(variance)
 
 
 def deviation_of_population(values: list[Value]) -> Value:
-    """The population standard deviation."""
+    """Return the population standard deviation."""
     variance = variance_of_population(values, function="stddev_pop")
     return None if variance is None else math.sqrt(variance)
 
 
 def skewness(values: list[Value]) -> Value:
-    """The third standardised moment; NULL for fewer than three values."""
+    """Return the third standardised moment; NULL for fewer than three values."""
     moments = _moments(values, function="skewness")
     if moments is None or moments[0] < 3 or moments[1][0] == 0:
         return None
@@ -163,7 +164,7 @@ def skewness(values: list[Value]) -> Value:
 
 
 def kurtosis(values: list[Value]) -> Value:
-    """The excess kurtosis: the fourth standardised moment minus 3; NULL for fewer than three values."""
+    """Return the excess kurtosis: the fourth standardised moment minus 3; NULL for fewer than three values."""
     moments = _moments(values, function="kurtosis")
     if moments is None or moments[0] < 3 or moments[1][0] == 0:
         return None
@@ -172,13 +173,13 @@ def kurtosis(values: list[Value]) -> Value:
 
 
 def median(values: list[Value]) -> Value:
-    """The median of numbers."""
+    """Return the median of numbers."""
     numbers = _numbers(values)
     return None if numbers is None else statistics.median(numbers)
 
 
 def gathered(values: list[Value]) -> Value:
-    """All values, as an array."""
+    """Return all values, as an array."""
     return tuple(values)
 
 
@@ -246,5 +247,5 @@ scalar("array_array_agg", "array_arrayagg", "strict_array_agg", "strict_arrayagg
 
 
 def distinct_first(entry: Function, values: list[Value]) -> Value:
-    """An aggregate over distinct values."""
+    """Return an aggregate over distinct values."""
     return entry.run(distinct(values))

@@ -45,13 +45,13 @@ def print_binary(value: Value, form: Value) -> Value:
 
 @scalar("binary_length", least=1, cost=character_cost)
 def binary_length(value: Value) -> Value:
-    """The number of bytes."""
+    """Return the number of bytes."""
     return len(value) if isinstance(value, bytes) else None
 
 
 @scalar("sub_binary", least=2, most=3, cost=character_cost)
 def sub_binary(value: Value, first: Value, *length: Value) -> Value:
-    """A part of a binary, from an offset counted from 0, to the end or of a given length.
+    """Return a part of a binary, from an offset counted from 0, to the end or of a given length.
 
     Bytes outside are ignored.
     """
@@ -64,7 +64,7 @@ def sub_binary(value: Value, first: Value, *length: Value) -> Value:
 
 @scalar("binary_concat", least=1, cost=character_cost)
 def binary_concat(values: Value) -> Value:
-    """The concatenation of an array of binaries; NULL if an item is no binary."""
+    """Return the concatenation of an array of binaries; NULL if an item is no binary."""
     result = items(values)
     if result is None:
         return None
@@ -91,21 +91,21 @@ def _digest(value: Value) -> bytes | None:
 
 @scalar("sha1_hex", least=1, cost=character_cost)
 def sha1_hex(value: Value) -> Value:
-    """The SHA-1 digest of a string's UTF-8, in base 16."""
+    """Return the SHA-1 digest of a string's UTF-8, in base 16."""
     digest = _digest(value)
     return None if digest is None else digest.hex().upper()
 
 
 @scalar("sha1_base64", least=1, cost=character_cost)
 def sha1_base64(value: Value) -> Value:
-    """The SHA-1 digest of a string's UTF-8, in base 64."""
+    """Return the SHA-1 digest of a string's UTF-8, in base 64."""
     digest = _digest(value)
     return None if digest is None else base64.b64encode(digest).decode()
 
 
 @scalar("find_binary", least=2, most=3, cost=product_cost)
 def find_binary(value: Value, part: Value, *first: Value) -> Value:
-    """The offset of the first occurrence of a part, starting at an offset; -1 if there is none."""
+    """Return the offset of the first occurrence of a part, starting at an offset; -1 if there is none."""
     start = whole(first[0]) if first else 0
     if not isinstance(value, bytes) or not isinstance(part, bytes) or start is None:
         return None

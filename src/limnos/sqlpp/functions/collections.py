@@ -36,17 +36,17 @@ Items = tuple[Value, ...]
 
 
 def items(value: Value) -> Items | None:
-    """The items of an array or a multiset; None for another value."""
+    """Return the items of an array or a multiset; None for another value."""
     return value if type(value) is tuple or isinstance(value, Bag) else None
 
 
 def as_collection_like(model: Value, result: Items | list[Value]) -> Value:
-    """The items as a multiset if `model` is one, else as an array."""
+    """Return the items as a multiset if `model` is one, else as an array."""
     return Bag(result) if isinstance(model, Bag) else tuple(result)
 
 
 def distinct(values: Items | list[Value]) -> list[Value]:
-    """Each value once, in order of first occurrence."""
+    """Return each value once, in order of first occurrence."""
     seen: dict[bytes, Value] = {}
     for value in values:
         seen.setdefault(key(value), value)
@@ -55,13 +55,13 @@ def distinct(values: Items | list[Value]) -> list[Value]:
 
 @scalar("array_length", "len", least=1, cost=unit_cost)
 def length(value: Value) -> Value:
-    """The number of items of a collection, of fields of an object, or of characters of a string."""
+    """Return the number of items of a collection, of fields of an object, or of characters of a string."""
     return len(value) if isinstance(value, (str, dict)) or items(value) is not None else None  # type: ignore[arg-type]
 
 
 @scalar("array_append", least=2, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def append(value: Value, *more: Value) -> Value:
-    """The items, then the other values."""
+    """Return the items, then the other values."""
     unknown = _unknown(value, *more)
     elements = items(value)
     return (
@@ -71,7 +71,7 @@ def append(value: Value, *more: Value) -> Value:
 
 @scalar("array_prepend", least=2, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def prepend(*values: Value) -> Value:
-    """The other values, then the items of the array, which is the last argument."""
+    """Return the other values, then the items of the array, which is the last argument."""
     *more, value = values
     unknown = _unknown(value, *more)
     elements = items(value)
@@ -89,7 +89,7 @@ def _unknown(value: Value, *more: Value) -> Value:
 
 @scalar("array_concat", least=2, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
-    """The items of all collections."""
+    """Return the items of all collections."""
     elements = [items(value) for value in values]
     known = [one for one in elements if one is not None]
     if len(known) != len(values):
@@ -99,14 +99,14 @@ def concat(*values: Value) -> Value:
 
 @scalar("array_contains", least=2, cost=match_cost)
 def contains(value: Value, target: Value) -> Value:
-    """Whether an item equals a value."""
+    """Return whether an item equals a value."""
     elements = items(value)
     return None if elements is None else any(comparison.equal(item, target) is True for item in elements)
 
 
 @scalar("array_position", least=2, cost=match_cost)
 def position(value: Value, target: Value) -> Value:
-    """The position of the first equal item, counted from 0; -1 if there is none."""
+    """Return the position of the first equal item, counted from 0; -1 if there is none."""
     elements = items(value)
     if elements is None:
         return None
@@ -115,7 +115,7 @@ def position(value: Value, target: Value) -> Value:
 
 @scalar("array_distinct", least=1, cost=compare_cost)
 def array_distinct(value: Value) -> Value:
-    """Each item once; MISSING is NULL in a collection."""
+    """Return each item once; MISSING is NULL in a collection."""
     elements = items(value)
     if elements is None:
         return None
@@ -124,14 +124,14 @@ def array_distinct(value: Value) -> Value:
 
 @scalar("array_reverse", least=1, cost=linear_cost)
 def reverse(value: Value) -> Value:
-    """The items in reverse order."""
+    """Return the items in reverse order."""
     elements = items(value)
     return None if elements is None else as_collection_like(value, elements[::-1])
 
 
 @scalar("array_sort", least=1, cost=compare_cost)
 def sort(value: Value) -> Value:
-    """The items in the order of SQL++ values."""
+    """Return the items in the order of SQL++ values."""
     elements = items(value)
     return None if elements is None else as_collection_like(value, sorted(elements, key=key))
 
@@ -156,7 +156,7 @@ def flatten(value: Value, depth: Value) -> Value:
 
 @scalar("array_ifnull", least=1, cost=linear_cost)
 def first_known(value: Value) -> Value:
-    """The first item that is neither NULL nor MISSING."""
+    """Return the first item that is neither NULL nor MISSING."""
     elements = items(value)
     return None if elements is None else next((item for item in elements if not is_unknown(item)), None)
 
@@ -189,7 +189,7 @@ def put(value: Value, *more: Value) -> Value:
 
 @scalar("array_remove", least=2, most=ANY_NUMBER, cost=match_cost)
 def remove(value: Value, *unwanted: Value) -> Value:
-    """The items that equal none of the values."""
+    """Return the items that equal none of the values."""
     elements = items(value)
     if elements is None:
         return None
@@ -215,7 +215,7 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
 
 @scalar("array_repeat", least=2, strict=False, cost=repeat_cost(1))
 def repeat(value: Value, count: Value) -> Value:
-    """An array that repeats a value."""
+    """Return an array that repeats a value."""
     unknown = _unknown(count, value)
     times = whole(count)
     if unknown is not True or value is None or times is None or times < 0:
@@ -260,7 +260,7 @@ def _require_item_count(count: int) -> None:
 
 @scalar("array_slice", least=2, most=3, cost=linear_cost)
 def array_slice(value: Value, start: Value, *end: Value) -> Value:
-    """The items from `start` to `end` (exclusive); NULL if a position is outside."""
+    """Return the items from `start` to `end` (exclusive); NULL if a position is outside."""
     elements, first = items(value), whole(start)
     last = None if elements is None else whole(end[0]) if end else len(elements)
     if elements is None or first is None or last is None:
@@ -271,7 +271,7 @@ def array_slice(value: Value, start: Value, *end: Value) -> Value:
 
 
 def _sets(values: Items) -> list[dict[bytes, Value]] | None:
-    """The items of each collection, by key; None if a value is no collection."""
+    """Return the items of each collection, by key; None if a value is no collection."""
     elements = []
     for value in values:
         items_of = items(value)
@@ -283,14 +283,14 @@ def _sets(values: Items) -> list[dict[bytes, Value]] | None:
 
 @scalar("array_union", least=2, most=ANY_NUMBER, cost=compare_cost)
 def union(*values: Value) -> Value:
-    """The distinct items of all collections."""
+    """Return the distinct items of all collections."""
     joined = concat(*values)
     return None if joined is None else array_distinct(joined)
 
 
 @scalar("array_intersect", least=2, most=ANY_NUMBER, cost=compare_cost)
 def intersect(*values: Value) -> Value:
-    """The distinct items that all collections contain; NULL and MISSING are ignored."""
+    """Return the distinct items that all collections contain; NULL and MISSING are ignored."""
     sets = _sets(values)
     elements = items(values[0])
     if sets is None or elements is None:
@@ -303,7 +303,7 @@ def intersect(*values: Value) -> Value:
 
 @scalar("array_except", least=2, cost=compare_cost)
 def difference(value: Value, other: Value) -> Value:
-    """The items that the other collection does not contain."""
+    """Return the items that the other collection does not contain."""
     elements, sets = items(value), _sets((other,))
     if elements is None or sets is None:
         return None
@@ -324,14 +324,14 @@ def _matching_items(values: Items) -> list[list[Value]] | None:
 
 @scalar("array_symdiff", least=2, most=ANY_NUMBER, cost=compare_cost)
 def symmetric_difference(*values: Value) -> Value:
-    """The items that exactly one collection contains."""
+    """Return the items that exactly one collection contains."""
     shared = _matching_items(values)
     return None if shared is None else as_collection_like(values[0], [same[0] for same in shared if len(same) == 1])
 
 
 @scalar("array_symdiffn", least=2, most=ANY_NUMBER, cost=compare_cost)
 def odd_difference(*values: Value) -> Value:
-    """The items that an odd number of collections contains."""
+    """Return the items that an odd number of collections contains."""
     shared = _matching_items(values)
     return None if shared is None else as_collection_like(values[0], [same[0] for same in shared if len(same) % 2])
 
@@ -368,7 +368,7 @@ _moving("array_swap", _swap)
 
 @scalar("array_binary_search", least=2, cost=compare_cost)
 def binary_search(value: Value, target: Value) -> Value:
-    """The first position of a value in a sorted array; -1 if it is absent. NULL for a multiset."""
+    """Return the first position of a value in a sorted array; -1 if it is absent. NULL for a multiset."""
     elements = items(value)
     if elements is None or isinstance(value, Bag):
         return None
@@ -404,7 +404,7 @@ def star(value: Value) -> Value:
 
 @scalar("subset_collection", least=3, cost=linear_cost)
 def subset(value: Value, start: Value, count: Value) -> Value:
-    """A number of items of an array, starting at an offset."""
+    """Return a number of items of an array, starting at an offset."""
     elements, first, number_of = items(value), whole(start), whole(count)
     if elements is None or first is None or number_of is None or first < 0:
         return None

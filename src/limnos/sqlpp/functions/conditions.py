@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def _first(name: str, passed: Callable[[Value], bool], *more: str, numeric: bool = False) -> None:
-    """Register a function for the first argument that `passed` does not skip; NULL if all are skipped.
+    """Register a function that returns the first argument for which `passed` is false; NULL if there is none.
 
-    If `numeric`, it also skips MISSING, and returns NULL at a value that is no number.
+    If `numeric`, it also skips MISSING, and returns NULL if it reaches a value that is not a number.
     """
 
     def run(*values: Value) -> Value:
@@ -71,25 +71,25 @@ _when_equal("neginf_if", -math.inf, "neginfif")
 
 @scalar("nvl", least=2, strict=False, cost=unit_cost)
 def nvl(value: Value, other: Value) -> Value:
-    """The second value if the first is NULL or MISSING, else the first."""
+    """Return the second value if the first is NULL or MISSING, else the first."""
     return other if is_unknown(value) else value
 
 
 @scalar("nvl2", least=3, strict=False, cost=unit_cost)
 def nvl2(value: Value, known: Value, unknown: Value) -> Value:
-    """The second value if the first is known, the third if it is NULL or MISSING."""
+    """Return the second value if the first is known, the third if it is NULL or MISSING."""
     return unknown if is_unknown(value) else known
 
 
 @scalar("greatest", least=1, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def greatest(*values: Value) -> Value:
-    """The greatest known value; NULL if there is none, or if two values cannot be compared."""
+    """Return the greatest known value; NULL if there is none, or if two values cannot be compared."""
     return _extreme(values, greatest=True)
 
 
 @scalar("least", least=1, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def least(*values: Value) -> Value:
-    """The least known value; NULL if there is none, or if two values cannot be compared."""
+    """Return the least known value; NULL if there is none, or if two values cannot be compared."""
     return _extreme(values, greatest=False)
 
 
@@ -109,7 +109,9 @@ def _extreme(values: tuple[Value, ...], *, greatest: bool) -> Value:
 
 @scalar("switch_case", least=3, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def switch_case(value: Value, *more: Value) -> Value:
-    """The result of the first pair whose value equals the first argument; else the last unpaired argument, or NULL."""
+    """Return the result of the first pair whose value equals the first argument; else the last unpaired argument, or
+    NULL.
+    """
     for at in range(0, len(more) - 1, 2):
         if comparison.equal(value, more[at]) is True:
             return more[at + 1]
@@ -118,11 +120,11 @@ def switch_case(value: Value, *more: Value) -> Value:
 
 @scalar("deep_equal", least=2, cost=compare_cost)
 def deep_equal(value: Value, other: Value) -> Value:
-    """Whether two values are equal at every depth; NULL equals NULL."""
+    """Return whether two values are equal at every depth; NULL equals NULL."""
     return not comparison.distinct(value, other)
 
 
 @scalar("is_nan", "isnan", least=1, cost=unit_cost)
 def is_nan(value: Value) -> Value:
-    """Whether a number is NaN."""
+    """Return whether a number is NaN."""
     return None if number(value) is None else _is_nan(value)

@@ -31,7 +31,7 @@ UNBOUNDED: Final = 1 << 62
 
 
 def weight_of(value: Value, most: int, *, shift: int = SHIFT) -> int:
-    """The units for one walk over a value; `most + 1` or more if they exceed `most`."""
+    """Return the units for one walk over a value; `most + 1` or more if they exceed `most`."""
     total = 0
     waiting = [value]
     while waiting:
@@ -68,44 +68,46 @@ def unit_cost(_arguments: Sequence[Value], _most: int) -> int:
 
 
 def linear_cost(arguments: Sequence[Value], most: int) -> int:
-    """The cost of a function that walks each argument once, or creates a result of that size."""
+    """Return the cost of a function that walks each argument once, or creates a result of that size."""
     return _sum(arguments, most)
 
 
 def character_cost(arguments: Sequence[Value], most: int) -> int:
-    """The cost of a function that inspects each character of a string."""
+    """Return the cost of a function that inspects each character of a string."""
     return _sum(arguments, most, shift=0)
 
 
 def print_cost(arguments: Sequence[Value], most: int) -> int:
-    """The cost of a function that writes its arguments as text."""
+    """Return the cost of a function that writes its arguments as text."""
     return PRINTED_EACH * _sum(arguments, most // PRINTED_EACH)
 
 
 def compare_cost(arguments: Sequence[Value], most: int) -> int:
-    """The cost of a function that builds keys of all items, to compare, sort or look them up."""
+    """Return the cost of a function that builds keys of all items, to compare, sort or look them up."""
     return COMPARED_EACH * _sum(arguments, most // COMPARED_EACH)
 
 
 def product_cost(arguments: Sequence[Value], most: int) -> int:
-    """The cost of a function that combines each item or character of the first argument with each of the others."""
+    """Return the cost of a function that combines each item or character of the first argument with each of the
+    others.
+    """
     first, rest = _sum(arguments[:1], most, shift=0), _sum(arguments[1:], most, shift=0)
     return first * max(1, rest)
 
 
 def quadratic_cost(arguments: Sequence[Value], most: int) -> int:
-    """The cost of a function that combines each item of the arguments with each other one."""
+    """Return the cost of a function that combines each item of the arguments with each other one."""
     total = _sum(arguments, most)
     return total * total
 
 
 def match_cost(arguments: Sequence[Value], most: int) -> int:
-    """The cost of a function that compares each item of the first argument with each of the others."""
+    """Return the cost of a function that compares each item of the first argument with each of the others."""
     return COMPARED_EACH * product_cost(arguments, most // COMPARED_EACH)
 
 
 def repeat_cost(at: int) -> Cost:
-    """The cost of repeating the other arguments by the number in argument `at`."""
+    """Return the cost of repeating the other arguments by the number in argument `at`."""
 
     def cost(arguments: Sequence[Value], most: int) -> int:
         others = [argument for place, argument in enumerate(arguments) if place != at]
@@ -119,7 +121,7 @@ def repeat_cost(at: int) -> Cost:
 
 
 def range_cost(arguments: Sequence[Value], most: int) -> int:
-    """The cost of the numbers from the first argument to the second, in steps of the third."""
+    """Return the cost of the numbers from the first argument to the second, in steps of the third."""
     numbers = [argument for argument in arguments if isinstance(argument, (int, float))]
     if len(numbers) != len(arguments) or len(numbers) < 2:
         return 1
@@ -129,5 +131,7 @@ def range_cost(arguments: Sequence[Value], most: int) -> int:
 
 
 def unbounded_cost(_arguments: Sequence[Value], _most: int) -> int:
-    """A cost above any budget, for functions that must not run on the event loop, such as regular expressions."""
+    """Return a cost above any budget, for functions that must not run on the event loop, such as regular
+    expressions.
+    """
     return UNBOUNDED

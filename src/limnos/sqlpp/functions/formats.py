@@ -34,7 +34,7 @@ def _runs(pattern: str) -> tuple[str, ...]:
 
 
 def _read(text: str, pattern: str) -> Parts | None:
-    """The parts of a text by a pattern; None if it does not fit."""
+    """Return the parts of a text by a pattern; None if it does not fit."""
     results: Parts = {}
     at = 0
     for run in _runs(pattern):
@@ -79,7 +79,7 @@ def _day_ms(parts: Mapping[str, int]) -> int | None:
 
 
 def _first(text: Value, pattern: Value) -> Parts | None:
-    """The parts by the first pattern that fits."""
+    """Return the parts by the first pattern that fits."""
     if not isinstance(text, str) or not isinstance(pattern, str):
         return None
     return next((results for each in pattern.split("|") if (results := _read(text, each)) is not None), None)
@@ -112,7 +112,7 @@ def parse_datetime(text: Value, pattern: Value) -> Value:
 
 
 def _format_moment(pattern: Value, days: int | None, *, of_day: int | None) -> str | None:
-    """Print a date, a time or both by a pattern; None if the pattern has other parts."""
+    """Format a date, a time or both by a pattern; None if the pattern has other parts."""
     if not isinstance(pattern, str):
         return None
     known = _parts_of(days, of_day)
@@ -154,19 +154,19 @@ def _piece(run: str, known: Parts, *, twelve: bool) -> str:
 
 @scalar("print_date", least=2, cost=character_cost)
 def print_date(value: Value, pattern: Value) -> Value:
-    """Print a date by a pattern."""
+    """Format a date by a pattern."""
     return _format_moment(pattern, value.days, of_day=None) if isinstance(value, Date) else None
 
 
 @scalar("print_time", least=2, cost=character_cost)
 def print_time(value: Value, pattern: Value) -> Value:
-    """Print a time of day by a pattern."""
+    """Format a time of day by a pattern."""
     return _format_moment(pattern, None, of_day=value.ms) if isinstance(value, Time) else None
 
 
 @scalar("print_datetime", least=2, cost=character_cost)
 def print_datetime(value: Value, pattern: Value) -> Value:
-    """Print a datetime by a pattern."""
+    """Format a datetime by a pattern."""
     if not isinstance(value, DateTime):
         return None
     days, of_day = divmod(value.ms, DAY_MS)

@@ -21,7 +21,7 @@ Plane = Point | Line | Rectangle | Circle | Polygon
 
 @scalar("spatial_intersect", least=2, cost=unbounded_cost)
 def spatial_intersect(one: Value, other: Value) -> Value:
-    """Whether two shapes of the plane have a point in common."""
+    """Return whether two shapes of the plane have a point in common."""
     if not isinstance(one, Plane) or not isinstance(other, Plane):
         return None
     if isinstance(one, Polygon) and isinstance(other, Point):
@@ -36,7 +36,7 @@ def spatial_intersect(one: Value, other: Value) -> Value:
 
 
 def _is_inside(point: Point, polygon: Polygon) -> bool:
-    """Whether a ray from the point to the right crosses an odd number of the polygon's edges."""
+    """Return whether a ray from the point to the right crosses an odd number of the polygon's edges."""
     x, y = point.coordinates
     corners = list(zip(polygon.coordinates[::2], polygon.coordinates[1::2], strict=True))
     inside = False
@@ -47,7 +47,7 @@ def _is_inside(point: Point, polygon: Polygon) -> bool:
 
 
 def _is_parallel(one: Line, other: Line) -> bool:
-    """Whether two lines are parallel."""
+    """Return whether two lines are parallel."""
     (ax, ay, bx, by), (cx, cy, dx, dy) = one.coordinates, other.coordinates
     return (bx - ax) * (dy - cy) == (by - ay) * (dx - cx)
 
@@ -57,7 +57,7 @@ def _radius(shape: Plane) -> float:
 
 
 def _geometry(shape: Plane) -> BaseGeometry:
-    """A shape as a GEOS geometry; for a circle its centre."""
+    """Return a shape as a GEOS geometry; for a circle its centre."""
     from shapely import geometry  # noqa: PLC0415 - takes a second, and few servers compute with shapes
 
     known = shape.coordinates

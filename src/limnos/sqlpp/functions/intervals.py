@@ -37,7 +37,7 @@ _READERS: dict[str, Callable[[str], Moment | None]] = {
 
 
 def _make(start: Value, end: Value) -> Value:
-    """An interval; NULL if the ends have two types, or the start is not before the end."""
+    """Return an interval; NULL if the ends have two types, or the start is not before the end."""
     if not isinstance(start, Moment) or type(start) is not type(end) or not isinstance(end, Moment):
         return None
     return Interval(start, end) if start[0] < end[0] else None
@@ -45,7 +45,7 @@ def _make(start: Value, end: Value) -> Value:
 
 @scalar("interval", least=2, cost=unit_cost)
 def interval(start: Value, end: Value) -> Value:
-    """The interval from a start to an end, both dates, times or datetimes."""
+    """Return the interval from a start to an end, both dates, times or datetimes."""
     return _make(start, end)
 
 
@@ -90,7 +90,7 @@ scalar("is_interval", "isinterval", least=1, cost=unit_cost)(lambda value: isins
 
 @scalar("duration_from_interval", least=1, cost=unit_cost)
 def duration(value: Value) -> Value:
-    """The time between start and end, as a day-time-duration."""
+    """Return the time between start and end, as a day-time-duration."""
     return times.shift_time(value.end, value.start, sign=-1) if isinstance(value, Interval) else None
 
 
@@ -125,7 +125,7 @@ for _name, _holds in {
 
 @scalar("get_overlapping_interval", least=2, cost=unit_cost)
 def overlap(one: Value, other: Value) -> Value:
-    """The intersection of two intervals; NULL if they do not overlap."""
+    """Return the intersection of two intervals; NULL if they do not overlap."""
     if not isinstance(one, Interval) or not isinstance(other, Interval) or type(one.start) is not type(other.start):
         return None
     return _make(max(one.start, other.start), min(one.end, other.end))
@@ -133,13 +133,13 @@ def overlap(one: Value, other: Value) -> Value:
 
 @scalar("interval_bin", least=3, cost=unit_cost)
 def interval_bin(value: Value, anchor: Value, size: Value) -> Value:
-    """The interval of the bin that contains a time; bins have a size, and one of them begins at the anchor."""
+    """Return the interval of the bin that contains a time; bins have a size, and one of them begins at the anchor."""
     number = _bin_number(value, anchor, size=size)
     return None if number is None else _bin(anchor, number, size=size)
 
 
 def _bin_number(value: Value, anchor: Value, *, size: Value) -> int | None:
-    """The number of a time's bin; the bin at the anchor is 0. None for arguments of wrong types."""
+    """Return the number of a time's bin; the bin at the anchor is 0. None for arguments of wrong types."""
     if not isinstance(value, Moment) or type(value) is not type(anchor) or not isinstance(anchor, Moment):
         return None
     if isinstance(size, YearMonthDuration) and size.months > 0 and not isinstance(value, Time):
@@ -156,7 +156,7 @@ def _months(value: Moment) -> int:
 
 
 def _bin(anchor: Value, number: int, *, size: Value) -> Value:
-    """The bin with a number. The end of a time of day is not wrapped at midnight."""
+    """Return the bin with a number. The end of a time of day is not wrapped at midnight."""
     if isinstance(anchor, Time) and isinstance(size, DayTimeDuration):
         return Interval(Time(anchor.ms + number * size.ms), Time(anchor.ms + (number + 1) * size.ms))
     return _make(_edge(anchor, number, size=size), _edge(anchor, number + 1, size=size))
@@ -174,7 +174,7 @@ def _edge(anchor: Value, number: int, *, size: Value) -> Value:
 
 @scalar("overlap_bins", least=3, cost=unbounded_cost)
 def overlap_bins(value: Value, anchor: Value, size: Value) -> Value:
-    """All bins that an interval overlaps. Raises SqlppError for too many."""
+    """Return all bins that an interval overlaps. Raises SqlppError for too many."""
     if not isinstance(value, Interval):
         return None
     first, last = _bin_number(value.start, anchor, size=size), _bin_number(value.end, anchor, size=size)

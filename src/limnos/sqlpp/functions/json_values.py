@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @scalar("parse_json", least=1, cost=unbounded_cost)
 def parse_json(text: Value) -> Value:
-    """The value of a JSON text; NULL if it is malformed or nested too deep."""
+    """Return the value of a JSON text; NULL if it is malformed or nested too deep."""
     if not isinstance(text, str):
         return None
     try:
@@ -28,7 +28,7 @@ def parse_json(text: Value) -> Value:
 
 
 def _value(parsed: object) -> Value:
-    """A parsed value, with its arrays as tuples."""
+    """Return a parsed value, with its arrays as tuples."""
     if isinstance(parsed, list):
         return tuple(map(_value, parsed))
     if isinstance(parsed, dict):

@@ -16,7 +16,7 @@ from limnos.sqlpp.values.model import Value
 
 @scalar("decode_dataverse_name", least=1, cost=character_cost)
 def decode(value: Value) -> Value:
-    """The parts of a canonical form, always as an array; NULL if it is malformed."""
+    """Return the parts of a canonical form, always as an array; NULL if it is malformed."""
     if not isinstance(value, str):
         return None
     try:
@@ -27,7 +27,7 @@ def decode(value: Value) -> Value:
 
 @scalar("encode_dataverse_name", least=1, cost=character_cost)
 def encode(value: Value) -> Value:
-    """The canonical form of a name; NULL if it is malformed."""
+    """Return the canonical form of a name; NULL if it is malformed."""
     parts = (value,) if isinstance(value, str) else items(value)
     if parts is None or not parts or not all(isinstance(part, str) for part in parts):
         return None

@@ -23,12 +23,12 @@ _DIGITS_MAX = 400
 
 
 def number(value: Value) -> int | float | None:
-    """The value as a number; None for another value."""
+    """Return the value as a number; None for another value."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def whole(value: Value) -> int | None:
-    """The value as an integer, including a double without fraction; None for another value."""
+    """Return the value as an integer, including a double without fraction; None for another value."""
     result = number(value)
     if isinstance(result, float):
         return int(result) if result.is_integer() else None
@@ -37,7 +37,7 @@ def whole(value: Value) -> int | None:
 
 @scalar("abs", least=1, cost=linear_cost)
 def absolute(value: Value) -> Value:
-    """The absolute value, in the type of the argument."""
+    """Return the absolute value, in the type of the argument."""
     result = number(value)
     return None if result is None else negate(value) if result < 0 or math.copysign(1, result) < 0 else value
 
@@ -59,13 +59,13 @@ def _round_value(value: Value, how: Callable[[float], float]) -> Value:
 
 @scalar("ceil", "ceiling", least=1, cost=linear_cost)
 def ceil(value: Value) -> Value:
-    """The least integer that is not less."""
+    """Return the least integer that is not less."""
     return _round_value(value, lambda result: float(math.ceil(result)))
 
 
 @scalar("floor", least=1, cost=linear_cost)
 def floor(value: Value) -> Value:
-    """The greatest integer that is not greater."""
+    """Return the greatest integer that is not greater."""
     return _round_value(value, lambda result: float(math.floor(result)))
 
 
@@ -158,32 +158,32 @@ for _name, _work in {
 
 @scalar("atan2", least=2, cost=linear_cost)
 def atan2(y: Value, x: Value) -> Value:
-    """The angle of the point (x, y)."""
+    """Return the angle of the point (x, y)."""
     up, right = number(y), number(x)
     return None if up is None or right is None else math.atan2(up, right)
 
 
 @scalar("power", least=2, cost=linear_cost)
 def raised(base: Value, exponent: Value) -> Value:
-    """The power `base ^ exponent`."""
+    """Return the power `base ^ exponent`."""
     return power(base, exponent)
 
 
 @scalar("pi", least=0, cost=linear_cost)
 def pi() -> Value:
-    """The ratio of a circle's circumference to its diameter."""
+    """Return the ratio of a circle's circumference to its diameter."""
     return math.pi
 
 
 @scalar("e", least=0, cost=linear_cost)
 def euler() -> Value:
-    """The base of natural logarithms."""
+    """Return the base of natural logarithms."""
     return math.e
 
 
 @scalar("random", least=0, most=1, settled=False, cost=linear_cost)
 def chance(seed: Value = None) -> Value:
-    """A random double from 0 (inclusive) to 1 (exclusive); the same seed gives the same number."""
+    """Return a random double from 0 (inclusive) to 1 (exclusive); the same seed gives the same number."""
     if seed is None:
         return random.random()  # noqa: S311 - not used for secrets
     result = number(seed)
@@ -196,7 +196,7 @@ def _bits(value: Value) -> int | None:
 
 
 def _wrap_int64(value: int) -> int:
-    """An integer wrapped to signed 64 bits."""
+    """Return an integer wrapped to signed 64 bits."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -227,7 +227,7 @@ def bit_not(value: Value) -> Value:
 
 @scalar("bitcount", least=1, cost=linear_cost)
 def bit_count(value: Value) -> Value:
-    """The number of set bits among the 64."""
+    """Return the number of set bits among the 64."""
     bits = _bits(value)
     return None if bits is None else (bits % (1 << 64)).bit_count()
 
@@ -249,7 +249,7 @@ def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
 
 @scalar("bittest", "isbitset", least=2, most=3, cost=linear_cost)
 def bit_test(value: Value, positions: Value, *every: Value) -> Value:
-    """Whether any of the bits (with `every`, all) is set; bits are counted from 1."""
+    """Return whether any of the bits (with `every`, all) is set; bits are counted from 1."""
     bits = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
     places = [whole(place) for place in listed]
@@ -289,7 +289,7 @@ def bit_clear(value: Value, positions: Value) -> Value:
 
 @scalar("from_base", least=2, cost=linear_cost)
 def from_base(text: Value, base: Value) -> Value:
-    """The bigint that a text has in a base from 2 to 36; NULL for another text or number."""
+    """Return the bigint that a text has in a base from 2 to 36; NULL for another text or number."""
     known = whole(base)
     if not isinstance(text, str) or known is None or not 2 <= known <= 36 or not text.isalnum() or len(text) > 64:
         return None

@@ -15,19 +15,19 @@ from limnos.sqlpp.values.model import MISSING, Value, object_of
 
 @scalar("object_names", "get_object_field_names", least=1, cost=linear_cost)
 def names(value: Value) -> Value:
-    """The field names."""
+    """Return the names of an object's fields; NULL for another value."""
     return tuple(value) if isinstance(value, dict) else None
 
 
 @scalar("object_values", least=1, cost=linear_cost)
 def values(value: Value) -> Value:
-    """The field values."""
+    """Return the values of an object's fields; NULL for another value."""
     return tuple(value.values()) if isinstance(value, dict) else None
 
 
 @scalar("object_pairs", least=1, cost=linear_cost)
 def pairs(value: Value) -> Value:
-    """Each field as an object with `name` and `value`."""
+    """Return each field of an object as an object with `name` and `value`."""
     if not isinstance(value, dict):
         return None
     return tuple({"name": name, "value": item} for name, item in value.items())
@@ -35,7 +35,7 @@ def pairs(value: Value) -> Value:
 
 @scalar("object_length", least=1, cost=linear_cost)
 def length(value: Value) -> Value:
-    """The number of fields."""
+    """Return the number of fields."""
     return len(value) if isinstance(value, dict) else None
 
 
@@ -116,7 +116,7 @@ def rename(value: Value, old: Value, new: Value) -> Value:
 
 @scalar("object_concat", "record_concat", "object_concat_strict", least=0, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
-    """The fields of all objects, or of all in an array; the last of several with the same name wins."""
+    """Return the fields of all objects, or of all in an array; the last of several with the same name wins."""
     if len(values) == 1 and (listed := items(values[0])) is not None:
         values = tuple(listed)
         if MISSING in values:
@@ -133,7 +133,7 @@ def concat(*values: Value) -> Value:
 
 @scalar("object_merge", "record_merge", "object_transform", least=2, cost=linear_cost)
 def merge(value: Value, other: Value) -> Value:
-    """The fields of both objects. The first object's value wins, and nested objects are merged."""
+    """Return the fields of both objects. The first object's value wins, and nested objects are merged."""
     if not isinstance(value, dict) or not isinstance(other, dict):
         return None
     fields = dict(value)
@@ -153,7 +153,7 @@ def merge(value: Value, other: Value) -> Value:
 
 @scalar("object_unwrap", least=1, cost=linear_cost)
 def unwrap(value: Value) -> Value:
-    """The value of the only field of an object."""
+    """Return the value of the only field of an object."""
     return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
 
 
@@ -176,14 +176,14 @@ def add_fields(value: Value, added: Value) -> Value:
     "closed_object_constructor", "open_object_constructor", least=0, most=ANY_NUMBER, strict=False, cost=linear_cost
 )
 def construct(*parts: Value) -> Value:
-    """An object from alternating names and values; NULL if a name is no string."""
+    """Return an object from alternating names and values; NULL if a name is no string."""
     fields = [(name, value) for name, value in zip(parts[::2], parts[1::2], strict=False) if isinstance(name, str)]
     return object_of(fields) if len(fields) * 2 == len(parts) else None
 
 
 @scalar("field_access_by_index", least=2, cost=linear_cost)
 def field_by_index(value: Value, at: Value) -> Value:
-    """The value of a field by its position, counted from 0; MISSING beyond the last."""
+    """Return the value of a field by its position, counted from 0; MISSING beyond the last."""
     place = whole(at)
     if not isinstance(value, dict) or place is None or place < 0:
         return None
@@ -192,13 +192,13 @@ def field_by_index(value: Value, at: Value) -> Value:
 
 @scalar("get_object_field_value", least=2, cost=linear_cost)
 def field_value(value: Value, name: Value) -> Value:
-    """The value of a field; MISSING if there is no such field."""
+    """Return the value of a field; MISSING if there is no such field."""
     return value.get(name, MISSING) if isinstance(value, dict) and isinstance(name, str) else None
 
 
 @scalar("pairs", least=1, cost=linear_cost)
 def nested_pairs(value: Value) -> Value:
-    """The name and the value of each field, at any depth; the items of a field's collection have its name.
+    """Return the name and the value of each field, at any depth; the items of a field's collection have its name.
 
     NULL for a value that is neither an object nor a collection.
     """

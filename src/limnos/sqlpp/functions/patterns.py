@@ -1,4 +1,4 @@
-"""Functions with regular expressions, matched by RE2 in time linear in the text, whatever the pattern.
+"""Functions with regular expressions, matched by RE2 in time linear in the text, regardless of the pattern.
 
 May import the table and `values`. Must not know plans. The library is loaded with the first pattern. Patterns have
 RE2's syntax, which is Java's without backreferences and lookaround. Flags are letters of `ims`; positions count code
@@ -78,7 +78,7 @@ INVALID_PATTERN: Final = 1113
 
 
 def translated_pattern(pattern: str, *, has_comments: bool) -> str:
-    r"""A pattern with Java's character classes (`\p{XDigit}`) in RE2's notation.
+    r"""Return a pattern with Java's character classes (`\p{XDigit}`) in RE2's notation.
 
     With `has_comments` spaces and comments from `#` to the line's end are removed, except within brackets.
     """
@@ -136,7 +136,7 @@ def _matches(pattern: _Pattern, text: str) -> Value:
 
 
 def _split(pattern: _Pattern, text: str) -> Value:
-    """The parts between matches, without empty ones at the end; an empty match separates characters."""
+    """Return the parts between matches, without empty ones at the end; an empty match separates characters."""
     parts, at = [], 0
     for match in pattern.finditer(text):
         if match.end() > 0 and (match.start(), match.end()) != (len(text), len(text)):
@@ -196,7 +196,7 @@ def replace(text: Value, pattern: Value, *rest: Value) -> Value:
 
 
 def _pieces(new: str, pattern: _Pattern) -> list[str | int]:
-    """The replacement as texts and numbers of groups. Raises SqlppError for an unknown group."""
+    """Return the replacement as texts and numbers of groups. Raises SqlppError for an unknown group."""
     pieces: list[str | int] = []
     at = 0
     while at < len(new):

@@ -51,7 +51,7 @@ def shape_of(text: str, kind: type[Shape]) -> Value:
 
 
 def shape_text(value: Shape) -> str:
-    """The text of a shape, which `shape_of` reads."""
+    """Return the text of a shape, which `shape_of` reads."""
     if isinstance(value, (Point, Point3D)):
         return ",".join(map(real_text, value.coordinates))
     pairs = zip(value.coordinates[::2], value.coordinates[1::2], strict=False)
@@ -60,7 +60,7 @@ def shape_text(value: Shape) -> str:
 
 
 def shape_items(value: Shape) -> tuple[Value, ...]:
-    """A shape as arrays, for JSON: its points, and the radius of a circle."""
+    """Return a shape as arrays, for JSON: its points, and the radius of a circle."""
     if isinstance(value, (Point, Point3D)):
         return value.coordinates
     pairs = tuple(zip(value.coordinates[::2], value.coordinates[1::2], strict=False))
@@ -68,7 +68,7 @@ def shape_items(value: Shape) -> tuple[Value, ...]:
 
 
 def _rectangle(corners: tuple[float, ...]) -> Rectangle:
-    """A rectangle of two opposite corners."""
+    """Return a rectangle of two opposite corners."""
     x, y, other_x, other_y = corners
     return Rectangle((min(x, other_x), min(y, other_y), max(x, other_x), max(y, other_y)))
 
@@ -98,13 +98,13 @@ def create_point(x: Value, y: Value) -> Value:
 
 @scalar("create_line", least=2, cost=unit_cost)
 def create_line(start: Value, end: Value) -> Value:
-    """A line between two points."""
+    """Return a line between two points."""
     return Line((*start.coordinates, *end.coordinates)) if isinstance(start, Point) and isinstance(end, Point) else None
 
 
 @scalar("create_rectangle", least=2, cost=unit_cost)
 def create_rectangle(corner: Value, opposite: Value) -> Value:
-    """A rectangle between two opposite corners."""
+    """Return a rectangle between two opposite corners."""
     if not isinstance(corner, Point) or not isinstance(opposite, Point):
         return None
     return _rectangle((*corner.coordinates, *opposite.coordinates))
@@ -112,14 +112,14 @@ def create_rectangle(corner: Value, opposite: Value) -> Value:
 
 @scalar("create_circle", least=2, cost=unit_cost)
 def create_circle(center: Value, radius: Value) -> Value:
-    """A circle around a point."""
+    """Return a circle around a point."""
     length = number(radius)
     return None if not isinstance(center, Point) or length is None else Circle((*center.coordinates, float(length)))
 
 
 @scalar("create_polygon", least=1, cost=linear_cost)
 def create_polygon(value: Value) -> Value:
-    """A polygon of at least three corners, from an array of their x and y."""
+    """Return a polygon of at least three corners, from an array of their x and y."""
     numbers = [number(one) for one in items(value) or ()]
     known = [float(one) for one in numbers if one is not None]
     return Polygon(tuple(known)) if len(known) == len(numbers) >= 6 and len(known) % 2 == 0 else None
@@ -135,7 +135,7 @@ _register_coordinate("get_y", 1)
 
 @scalar("get_points", least=1, cost=linear_cost)
 def get_points(value: Value) -> Value:
-    """The points of a shape: ends, corners, or the centre of a circle."""
+    """Return the points of a shape: ends, corners, or the centre of a circle."""
     if not isinstance(value, (Point, Line, Rectangle, Circle, Polygon)):
         return None
     known = value.coordinates[:2] if isinstance(value, Circle) else value.coordinates
@@ -144,19 +144,19 @@ def get_points(value: Value) -> Value:
 
 @scalar("get_center", least=1, cost=unit_cost)
 def get_center(value: Value) -> Value:
-    """The centre of a circle."""
+    """Return the centre of a circle."""
     return Point(value.coordinates[:2]) if isinstance(value, Circle) else None
 
 
 @scalar("get_radius", least=1, cost=unit_cost)
 def get_radius(value: Value) -> Value:
-    """The radius of a circle."""
+    """Return the radius of a circle."""
     return value.coordinates[2] if isinstance(value, Circle) else None
 
 
 @scalar("spatial_distance", least=2, cost=unit_cost)
 def spatial_distance(one: Value, other: Value) -> Value:
-    """The distance of two points."""
+    """Return the distance of two points."""
     if not isinstance(one, Point) or not isinstance(other, Point):
         return None
     return math.dist(one.coordinates, other.coordinates)
@@ -164,7 +164,7 @@ def spatial_distance(one: Value, other: Value) -> Value:
 
 @scalar("spatial_area", least=1, cost=linear_cost)
 def spatial_area(value: Value) -> Value:
-    """The area of a rectangle, a circle or a polygon."""
+    """Return the area of a rectangle, a circle or a polygon."""
     match value:
         case Rectangle((x, y, other_x, other_y)):
             return (other_x - x) * (other_y - y)
@@ -179,7 +179,7 @@ def spatial_area(value: Value) -> Value:
 
 @scalar("spatial_cell", least=4, cost=unit_cost)
 def spatial_cell(point: Value, origin: Value, width: Value, height: Value) -> Value:
-    """The cell of a grid in which a point lies: a rectangle of the given width and height."""
+    """Return the cell of a grid in which a point lies: a rectangle of the given width and height."""
     wide, high = number(width), number(height)
     if not isinstance(point, Point) or not isinstance(origin, Point) or not wide or not high:
         return None

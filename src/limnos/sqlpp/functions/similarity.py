@@ -30,14 +30,16 @@ _FAR: Final = Integer((1 << 31) - 1)
 
 
 def _parts(value: Value) -> Sequence[object] | None:
-    """The elements to compare: characters in lower case, or keys of items; None for another value."""
+    """Return the elements to compare: characters in lower case, or keys of items; None for another value."""
     if isinstance(value, str):
         return value.lower()
     return [key(item) for item in value] if isinstance(value, tuple) else None
 
 
 def _distance(left: Value, right: Value) -> int | None:
-    """The edit distance: the fewest insertions, deletions and replacements; None for values that cannot be compared."""
+    """Return the edit distance: the fewest insertions, deletions and replacements; None for values that cannot be
+    compared.
+    """
     one, other = _parts(left), _parts(right)
     if one is None or other is None or isinstance(left, str) != isinstance(right, str):
         return None
@@ -45,7 +47,8 @@ def _distance(left: Value, right: Value) -> int | None:
 
 
 def _fewest_edits(one: Sequence[object], other: Sequence[object], *, is_part: bool = False) -> int:
-    """The edit distance of two sequences, or with `is_part` between the second and the most similar part of the first.
+    """Return the edit distance of two sequences, or with `is_part` between the second and the most similar part of the
+    first.
 
     Raises SqlppError for sequences that are too long.
     """
@@ -64,13 +67,13 @@ def _fewest_edits(one: Sequence[object], other: Sequence[object], *, is_part: bo
 
 @scalar("edit_distance", least=2, cost=match_cost)
 def edit_distance(left: Value, right: Value) -> Value:
-    """The edit distance of two strings, without regard to case, or of two arrays."""
+    """Return the edit distance of two strings, without regard to case, or of two arrays."""
     return _distance(left, right)
 
 
 @scalar("edit_distance_check", least=3, cost=match_cost)
 def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
-    """Whether the edit distance is at most `most`, and the distance (the largest integer if it is larger)."""
+    """Return whether the edit distance is at most `most`, and the distance (the largest integer if it is larger)."""
     limit, distance = whole(most), _distance(left, right)
     if limit is None or distance is None:
         return None
@@ -79,7 +82,7 @@ def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
 
 @scalar("edit_distance_contains", least=3, cost=match_cost)
 def edit_distance_contains(text: Value, pattern: Value, most: Value) -> Value:
-    """Whether a part of a text or array is within an edit distance, and the smallest distance of a part."""
+    """Return whether a part of a text or array is within an edit distance, and the smallest distance of a part."""
     limit, one, other = whole(most), _parts(text), _parts(pattern)
     if limit is None or one is None or other is None or isinstance(text, str) != isinstance(pattern, str):
         return None
@@ -89,14 +92,14 @@ def edit_distance_contains(text: Value, pattern: Value, most: Value) -> Value:
 
 @scalar("edit_distance_list_is_filterable", least=2, cost=linear_cost)
 def is_filterable_list(value: Value, most: Value) -> Value:
-    """Whether lists within an edit distance must share an item."""
+    """Return whether lists within an edit distance must share an item."""
     elements, limit = items(value), whole(most)
     return None if elements is None or limit is None else len(elements) > limit
 
 
 @scalar("edit_distance_string_is_filterable", least=4, cost=linear_cost)
 def is_filterable_string(value: Value, most: Value, gram: Value, padded: Value) -> Value:
-    """Whether strings within an edit distance must share a gram of a length."""
+    """Return whether strings within an edit distance must share a gram of a length."""
     limit, size = whole(most), whole(gram)
     if not isinstance(value, str) or limit is None or size is None or not isinstance(padded, bool):
         return None
@@ -109,7 +112,9 @@ def _lowered_key(item: Value) -> object:
 
 
 def _jaccard(left: Value, right: Value) -> float | None:
-    """The size of the intersection divided by that of the union, as multisets; strings without regard to case."""
+    """Return the size of the intersection divided by that of the union, as multisets; strings without regard to
+    case.
+    """
     one, other = items(left), items(right)
     if one is None or other is None:
         return None
@@ -126,7 +131,7 @@ def similarity_jaccard(left: Value, right: Value) -> Value:
 
 @scalar("similarity_jaccard_check", "similarity_jaccard_sorted_check", least=3, cost=match_cost)
 def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
-    """Whether the similarity is at least `least`, and the similarity (0 if it is smaller)."""
+    """Return whether the similarity is at least `least`, and the similarity (0 if it is smaller)."""
     limit, jaccard = number(least), _jaccard(left, right)
     if limit is None or jaccard is None:
         return None
@@ -135,7 +140,7 @@ def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
 
 @scalar("prefix_len_jaccard", least=2, cost=unit_cost)
 def prefix_length(length: Value, least: Value) -> Value:
-    """The number of first items of a sorted list that suffice to find lists of at least this similarity."""
+    """Return the number of first items of a sorted list that suffice to find lists of at least this similarity."""
     count, limit = whole(length), number(least)
     if count is None or limit is None or not math.isfinite(shared := Float(Float(limit) * count)):
         return None
@@ -143,7 +148,7 @@ def prefix_length(length: Value, least: Value) -> Value:
 
 
 def _prefix_jaccard(arguments: Sequence[Value]) -> tuple[float, float] | None:
-    """The similarity of two lists by their prefixes and full lengths, and the least similarity."""
+    """Return the similarity of two lists by their prefixes and full lengths, and the least similarity."""
     length, left, other_length, right, _, least = arguments
     one, other, sizes, limit = items(left), items(right), (whole(length), whole(other_length)), number(least)
     if one is None or other is None or sizes[0] is None or sizes[1] is None or limit is None:
@@ -163,6 +168,6 @@ def similarity_jaccard_prefix(*arguments: Value) -> Value:
 
 @scalar("similarity_jaccard_prefix_check", least=6, cost=match_cost)
 def similarity_jaccard_prefix_check(*arguments: Value) -> Value:
-    """Whether the similarity is at least the least, and the similarity (0 if it is smaller)."""
+    """Return whether the similarity is at least the least, and the similarity (0 if it is smaller)."""
     result = _prefix_jaccard(arguments)
     return None if result is None else (result[0] >= result[1], result[0])

@@ -63,7 +63,7 @@ _of_two("like", text.like, cost=product_cost)
 
 @scalar("initcap", "title", least=1, cost=character_cost)
 def title(value: Value) -> Value:
-    """The first letter of each word in upper case, the others in lower case."""
+    """Return the first letter of each word in upper case, the others in lower case."""
     if not isinstance(value, str):
         return None
     names, inside = [], False
@@ -88,7 +88,7 @@ _register_trim("rtrim", str.rstrip)
 
 
 def _part(value: Value, offset: Value, *, length: tuple[Value, ...], first: int) -> Value:
-    """A substring from an offset; a negative offset counts from the end. NULL if the offset is outside."""
+    """Return a substring from an offset; a negative offset counts from the end. NULL if the offset is outside."""
     start, count = whole(offset), whole(length[0]) if length else LENGTH_MAX
     if not isinstance(value, str) or start is None or count is None or count < 0:
         return None
@@ -101,19 +101,19 @@ def _part(value: Value, offset: Value, *, length: tuple[Value, ...], first: int)
 
 @scalar("substr", "substring", "substr0", "substring0", least=2, most=3, cost=linear_cost)
 def substr(value: Value, offset: Value, *length: Value) -> Value:
-    """A part of a string, counted from 0."""
+    """Return a part of a string, counted from 0."""
     return _part(value, offset, length=length, first=0)
 
 
 @scalar("substr1", "substring1", least=2, most=3, cost=linear_cost)
 def substr1(value: Value, offset: Value, *length: Value) -> Value:
-    """A part of a string, counted from 1."""
+    """Return a part of a string, counted from 1."""
     return _part(value, offset, length=length, first=1)
 
 
 @scalar("repeat", least=2, cost=repeat_cost(1))
 def repeat(value: Value, count: Value) -> Value:
-    """The string repeated `count` times."""
+    """Return the string repeated `count` times."""
     times = whole(count)
     if not isinstance(value, str) or times is None or times < 0:
         return None
@@ -151,13 +151,13 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
 
 @scalar("concat", least=0, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
-    """The concatenation of strings."""
+    """Return the concatenation of strings."""
     return _join_strings(values, "")
 
 
 @scalar("string_concat", least=1, cost=linear_cost)
 def string_concat(values: Value) -> Value:
-    """The concatenation of an array of strings; MISSING if one of them is MISSING."""
+    """Return the concatenation of an array of strings; MISSING if one of them is MISSING."""
     if isinstance(values, tuple) and any(value is MISSING for value in values):
         return MISSING
     return _join_strings(values, "") if isinstance(values, tuple) else None
@@ -165,7 +165,7 @@ def string_concat(values: Value) -> Value:
 
 @scalar("string_join", least=2, cost=linear_cost)
 def string_join(values: Value, separator: Value) -> Value:
-    """The strings of an array or multiset, joined by a separator; MISSING if one of them is MISSING."""
+    """Return the strings of an array or multiset, joined by a separator; MISSING if one of them is MISSING."""
     elements = items(values)
     if elements is None:
         return None
@@ -184,7 +184,7 @@ def _join_strings(values: tuple[Value, ...], separator: str) -> Value:
 
 @scalar("codepoint_to_string", least=1, cost=character_cost)
 def from_codepoints(values: Value) -> Value:
-    """The string of an array of code points."""
+    """Return the string of an array of code points."""
     if not isinstance(values, tuple):
         return None
     points = [whole(value) for value in values]

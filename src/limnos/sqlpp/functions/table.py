@@ -33,7 +33,7 @@ class Function(Struct, frozen=True):
     """A function of the language.
 
     `run` takes the arguments as values; an aggregate takes the list of its argument's values. A window function is
-    evaluated elsewhere and has no `run`. `settled`: equal arguments give equal results.
+    evaluated elsewhere and has no `run`. `settled` means deterministic.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Function(Struct, frozen=True):
     """
 
     def takes(self, count: int) -> bool:
-        """Whether the function takes this number of arguments."""
+        """Return whether the function takes this number of arguments."""
         return self.least <= count and (self.most == ANY_NUMBER or count <= self.most)
 
 
@@ -63,17 +63,17 @@ FUNCTIONS: dict[str, Function] = {}
 
 
 def normalize_name(name: str) -> str:
-    """The normal form of a function's name, as in the table."""
+    """Return the normal form of a function's name, as in the table."""
     return name.lower().replace("-", "_")
 
 
 def find(name: str) -> Function | None:
-    """The function of a name; None if there is none."""
+    """Return the function of a name; None if there is none."""
     return FUNCTIONS.get(normalize_name(name))
 
 
 def unknown_function(name: str, count: int, *, place: TextPosition | None) -> SqlppError:
-    """The error for a call of an unknown function, or with a wrong number of arguments."""
+    """Return the error for a call of an unknown function, or with a wrong number of arguments."""
     arguments = f"{count} argument" + ("" if count == 1 else "s")
     family = absent_function_subject(normalize_name(name).replace("`", ""))
     more = "" if family is None else f": functions about {family} are not built in here"

@@ -38,7 +38,7 @@ def _offset_text(minutes: int) -> str:
 
 @scalar("adjust_time_for_timezone", least=2, cost=character_cost)
 def adjust_time(value: Value, zone: Value) -> Value:
-    """The text of a time of day at an offset."""
+    """Return the text of a time of day at an offset."""
     minutes = _offset_minutes(zone)
     if not isinstance(value, Time) or minutes is None:
         return None
@@ -47,7 +47,7 @@ def adjust_time(value: Value, zone: Value) -> Value:
 
 @scalar("adjust_datetime_for_timezone", least=2, cost=character_cost)
 def adjust_datetime(value: Value, zone: Value) -> Value:
-    """The text of a datetime at an offset."""
+    """Return the text of a datetime at an offset."""
     minutes = _offset_minutes(zone)
     if not isinstance(value, DateTime) or minutes is None:
         return None
@@ -119,7 +119,7 @@ for _kind, _part in (("year_month", _months), ("day_time", _ms)):
 
 @scalar("duration_equal", least=2, cost=unit_cost)
 def equal_durations(one: Value, other: Value) -> Value:
-    """Whether two durations have the same months and the same milliseconds."""
+    """Return whether two durations have the same months and the same milliseconds."""
     kinds = (Duration, YearMonthDuration, DayTimeDuration)
     if not isinstance(one, kinds) or not isinstance(other, kinds):
         return None

@@ -119,7 +119,7 @@ def duration_of(text: str) -> Duration | None:
 
 
 def time_text(value: Value) -> str | None:
-    """The text of a date, time, datetime or duration; None for another value."""
+    """Return the text of a date, time, datetime or duration; None for another value."""
     match value:
         case Date(days):
             return _date_text(days)
@@ -171,7 +171,7 @@ def shift_time(value: Value, by: Value, *, sign: int) -> Value:
 
 
 def _between(value: Value, other: Value) -> Value:
-    """The duration between two values of one type."""
+    """Return the duration between two values of one type."""
     if isinstance(value, Date) and isinstance(other, Date):
         return DayTimeDuration((value.days - other.days) * DAY_MS)
     if isinstance(value, Time) and isinstance(other, Time):
@@ -199,7 +199,7 @@ def _move_date(value: Value, months: int, *, ms: int) -> Value:
 
 
 def _by_months(days: int, months: int) -> int | None:
-    """A date shifted by months; the last day of the month if that month is shorter."""
+    """Return a date shifted by months; the last day of the month if that month is shorter."""
     if not months:
         return days
     year, month, day = civil(days)
@@ -210,7 +210,7 @@ def _by_months(days: int, months: int) -> int | None:
 
 
 def _parts(value: Value) -> dict[str, int]:
-    """The parts (year, month, day, hour, minute, second, millisecond) of a value; a string is parsed first."""
+    """Return the parts (year, month, day, hour, minute, second, millisecond) of a value; a string is parsed first."""
     if isinstance(value, str):
         text = value.strip()
         value = datetime_of(text) or date_of(text) or time_of(text)
@@ -273,7 +273,9 @@ WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "s
 
 @scalar("week_of_year", least=1, most=2, cost=character_cost)
 def week_of_year(value: Value, start: Value = 1) -> Value:
-    """The week of the year. Week 1 contains 1 January; weeks begin on Sunday, or on a day given by name or number."""
+    """Return the week of the year. Week 1 contains 1 January; weeks begin on Sunday, or on a day given by name or
+    number.
+    """
     days, first = _day(value), _weekday(start)
     if days is None or first is None:
         return None
@@ -284,7 +286,9 @@ def week_of_year(value: Value, start: Value = 1) -> Value:
 
 
 def _weekday(value: Value) -> int | None:
-    """The number of a weekday, given by its name, the first three letters of it or a number, with Sunday as 0."""
+    """Return the number of a weekday, given by its name, the first three letters of it or a number, with Sunday as
+    0.
+    """
     if isinstance(value, str):
         names = (number for number, name in enumerate(WEEKDAYS) if value.lower() in (name, name[:3]))
         return next(names, None)
@@ -294,7 +298,7 @@ def _weekday(value: Value) -> int | None:
 
 @scalar("day_of_week", least=1, most=2, cost=character_cost)
 def day_of_week(value: Value, start: Value = 1) -> Value:
-    """The number of a weekday, counted from 1 for Sunday or for the given first day of the week."""
+    """Return the number of a weekday, counted from 1 for Sunday or for the given first day of the week."""
     days, first = _day(value), _weekday(start)
     return None if days is None or first is None else (days + 4 - first) % 7 + 1
 
@@ -308,25 +312,25 @@ _of_day("unix_time_from_date_in_ms", lambda days: days * DAY_MS)
 
 @scalar("get_time_from_datetime", least=1, cost=character_cost)
 def time_of_datetime(value: Value) -> Value:
-    """The time of day of a datetime."""
+    """Return the time of day of a datetime."""
     return Time(value.ms % DAY_MS) if isinstance(value, DateTime) else None
 
 
 @scalar("datetime_from_date_time", least=2, cost=character_cost)
 def join_date_time(date: Value, time: Value) -> Value:
-    """The datetime of a date and a time."""
+    """Return the datetime of a date and a time."""
     return DateTime(date.days * DAY_MS + time.ms) if isinstance(date, Date) and isinstance(time, Time) else None
 
 
 @scalar("date_from_unix_time_in_days", least=1, cost=character_cost)
 def from_unix_days(value: Value) -> Value:
-    """The date of days since 1970."""
+    """Return the date of days since 1970."""
     time = datetime_of_unix_ms(whole(value), DAY_MS)
     return None if time is None else Date(time.ms // DAY_MS)
 
 
 def datetime_of_unix_ms(count: int | None, unit_ms: int) -> DateTime | None:
-    """The datetime of a number of units since 1970; None beyond the calendar's years."""
+    """Return the datetime of a number of units since 1970; None beyond the calendar's years."""
     edge = days_of(YEAR_MAX, 12, day=31) * DAY_MS
     return DateTime(count * unit_ms) if count is not None and abs(count) <= edge // unit_ms else None
 
@@ -339,44 +343,44 @@ def time_ms(value: Value) -> Value:
 
 @scalar("time_from_unix_time_in_ms", least=1, cost=character_cost)
 def from_time_ms(value: Value) -> Value:
-    """The time of day of milliseconds since midnight."""
+    """Return the time of day of milliseconds since midnight."""
     number = whole(value)
     return None if number is None or not 0 <= number < DAY_MS else Time(number)
 
 
 @scalar("duration_from_ms", least=1, cost=character_cost)
 def from_ms(value: Value) -> Value:
-    """The duration of a number of milliseconds."""
+    """Return the duration of a number of milliseconds."""
     number = whole(value)
     return None if number is None or abs(number) >= 1 << 63 else Duration(0, number)
 
 
 @scalar("duration_from_months", least=1, cost=character_cost)
 def from_months(value: Value) -> Value:
-    """The duration of a number of months."""
+    """Return the duration of a number of months."""
     number = whole(value)
     return None if number is None or abs(number) >= 1 << 31 else Duration(number, 0)
 
 
 @scalar("get_year_month_duration", least=1, cost=character_cost)
 def year_month_part(value: Value) -> Value:
-    """The year-month part of a duration."""
+    """Return the year-month part of a duration."""
     return YearMonthDuration(value.months) if isinstance(value, Duration) else None
 
 
 @scalar("get_day_time_duration", least=1, cost=character_cost)
 def day_time_part(value: Value) -> Value:
-    """The day-time part of a duration."""
+    """Return the day-time part of a duration."""
     return DayTimeDuration(value.ms) if isinstance(value, Duration) else None
 
 
 @scalar("months_from_year_month_duration", least=1, cost=character_cost)
 def months_of(value: Value) -> Value:
-    """The number of months."""
+    """Return the number of months."""
     return value.months if isinstance(value, YearMonthDuration) else None
 
 
 @scalar("ms_from_day_time_duration", "milliseconds_from_day_time_duration", least=1, cost=character_cost)
 def ms_of(value: Value) -> Value:
-    """The number of milliseconds."""
+    """Return the number of milliseconds."""
     return value.ms if isinstance(value, DayTimeDuration) else None

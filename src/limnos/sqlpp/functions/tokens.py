@@ -35,12 +35,14 @@ def _words(text: str) -> tuple[str, ...]:
 
 @scalar("word_tokens", least=1, cost=character_cost)
 def word_tokens(value: Value) -> Value:
-    """The words of a string in lower case: runs of letters and digits."""
+    """Return the words of a string in lower case: runs of letters and digits."""
     return _words(value) if isinstance(value, str) else None
 
 
 def _grams(value: Value, length: Value, *, padded: Value) -> tuple[str, ...] | None:
-    """All substrings of a length, in lower case; if `padded`, also those that begin before the text or end after it."""
+    """Return all substrings of a length, in lower case; if `padded`, also those that begin before the text or end after
+    it.
+    """
     size = whole(length)
     if not isinstance(value, str) or size is None or size < 1 or not isinstance(padded, bool):
         return None
@@ -55,7 +57,7 @@ def _grams(value: Value, length: Value, *, padded: Value) -> tuple[str, ...] | N
 
 @scalar("gram_tokens", least=3, cost=product_cost)
 def gram_tokens(value: Value, length: Value, padded: Value) -> Value:
-    """The n-grams of a string: all substrings of a length, in lower case."""
+    """Return the n-grams of a string: all substrings of a length, in lower case."""
     return _grams(value, length, padded=padded)
 
 
@@ -68,7 +70,7 @@ def _hash(token: str, occurrence: int) -> Integer:
 
 
 def _hashes(tokens: Iterable[str] | None, *, counts: bool) -> Value:
-    """The hashes of tokens; with `counts` a repeated token has another hash."""
+    """Return the hashes of tokens; with `counts` a repeated token has another hash."""
     if tokens is None:
         return None
     seen: Counter[str] = Counter()
@@ -97,7 +99,7 @@ _register_hashes("counthashed", counts=True)
 
 @scalar("ftcontains", least=2, most=3, cost=character_cost)
 def contains_words(value: Value, target: Value, options: Value = None) -> Value:
-    """Whether a text has all words of a string, or of the strings of a collection.
+    """Return whether a text has all words of a string, or of the strings of a collection.
 
     With the mode `any` one word is sufficient.
     """

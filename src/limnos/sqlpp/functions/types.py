@@ -113,7 +113,7 @@ scalar("get_type", "gettype", "type_name", least=1, strict=False, cost=unit_cost
 
 
 def json_text(value: Value) -> str:
-    """A value as JSON; types that JSON lacks become text, MISSING in an array becomes null."""
+    """Return a value as JSON; types that JSON lacks become text, MISSING in an array becomes null."""
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -139,7 +139,7 @@ def _plain(value: Value) -> object:
 
 
 def text_of(value: Value) -> str:
-    """A value as text: a string unchanged, an object or collection as JSON."""
+    """Return a value as text: a string unchanged, an object or collection as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -164,7 +164,7 @@ def _real_text(value: float) -> str:
 
 
 def _single_text(value: Float) -> str:
-    """The shortest text that reads as the same single-precision number."""
+    """Return the shortest text that reads as the same single-precision number."""
     texts = (f"{float(value):.{digits}g}" for digits in range(1, 10))
     return repr(float(next(text for text in texts if Float(float(text)) == value)))
 
@@ -180,7 +180,7 @@ def real_of(text: str) -> float | None:
 
 
 def whole_of(value: Value, kind: TypeName) -> Value:
-    """An integer of a type, from text, which may end in `i8` and so on, or from a number.
+    """Return an integer of a type, from text, which may end in `i8` and so on, or from a number.
 
     A double is truncated, and NaN is 0. A number out of range becomes the nearest integer of the type; text of such an
     integer gives NULL.
@@ -196,7 +196,7 @@ def whole_of(value: Value, kind: TypeName) -> Value:
 
 
 def _whole_of_text(text: str, kind: TypeName) -> Value:
-    """An integer from its text; text of a double is converted as the double."""
+    """Return an integer from its text; text of a double is converted as the double."""
     read = _WHOLE.fullmatch(text)
     if read is None:
         real = real_of(text) if _NUMERAL.fullmatch(text) else None
@@ -228,14 +228,14 @@ scalar("double", "to_double", "todouble", least=1, cost=character_cost)(_real)
 
 @scalar("float", "to_float", least=1, cost=character_cost)
 def single(value: Value) -> Value:
-    """A single-precision number."""
+    """Return a single-precision number."""
     real = _real(value)
     return None if real is None else Float(real)
 
 
 @scalar("to_number", "to_num", "tonumber", "tonum", least=1, cost=character_cost)
 def to_number(value: Value) -> Value:
-    """A number from text, a boolean, or a number."""
+    """Return a number from text, a boolean, or a number."""
     if number(value) is not None:
         return value
     whole = None if isinstance(value, str) and _WHOLE.fullmatch(value.strip()) is None else whole_of(value, "bigint")
@@ -244,7 +244,7 @@ def to_number(value: Value) -> Value:
 
 @scalar("to_string", "to_str", "tostring", "tostr", "string", least=1, cost=print_cost)
 def to_string(value: Value) -> Value:
-    """The text of a value, that of a binary in base 64; NULL for an object or a collection."""
+    """Return the text of a value, that of a binary in base 64; NULL for an object or a collection."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return None if isinstance(value, dict) or items(value) is not None else text_of(value)
@@ -261,7 +261,7 @@ def to_boolean(value: Value) -> Value:
 
 @scalar("boolean", least=1, cost=character_cost)
 def boolean(value: Value) -> Value:
-    """A boolean from `true` or `false`, or from a number."""
+    """Return a boolean from `true` or `false`, or from a number."""
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.strip())
     return to_boolean(value) if isinstance(value, (bool, int, float)) else None
@@ -269,21 +269,23 @@ def boolean(value: Value) -> Value:
 
 @scalar("to_array", "toarray", least=1, cost=character_cost)
 def to_array(value: Value) -> Value:
-    """An array with the value; an array unchanged; the items of a multiset."""
+    """Return an array with the value; an array unchanged; the items of a multiset."""
     elements = items(value)
     return (value,) if elements is None else tuple(elements)
 
 
 @scalar("to_multiset", least=1, cost=character_cost)
 def to_multiset(value: Value) -> Value:
-    """A multiset with the value; the items of an array as a multiset."""
+    """Return a multiset with the value; the items of an array as a multiset."""
     elements = items(value)
     return Bag((value,)) if elements is None else Bag(elements)
 
 
 @scalar("to_atomic", "to_atom", "toatomic", "toatom", least=1, cost=character_cost)
 def to_atomic(value: Value) -> Value:
-    """The only item of an array or the only field's value of an object, recursively; NULL if there are several."""
+    """Return the only item of an array or the only field's value of an object, recursively; NULL if there are
+    several.
+    """
     while not isinstance(value, (str, int, float, bool)):
         elements = tuple(value.values()) if isinstance(value, dict) else items(value)
         if elements is None:
@@ -296,7 +298,7 @@ def to_atomic(value: Value) -> Value:
 
 @scalar("to_object", "to_obj", "toobject", "toobj", least=1, cost=character_cost)
 def to_object(value: Value) -> Value:
-    """An object unchanged; an empty object for another value."""
+    """Return an object unchanged; an empty object for another value."""
     return value if isinstance(value, dict) else {}
 
 
@@ -321,7 +323,7 @@ def _day_time(text: str) -> Value:
 
 @scalar("time", least=1, most=2, cost=character_cost)
 def time(value: Value, *pattern: Value) -> Value:
-    """A time from text, or the time of day of a datetime; with a pattern only from text."""
+    """Return a time from text, or the time of day of a datetime; with a pattern only from text."""
     if pattern:
         return formats.parse_time(value, pattern[0])
     if isinstance(value, str):
@@ -333,7 +335,7 @@ def time(value: Value, *pattern: Value) -> Value:
 
 @scalar("duration", least=1, cost=character_cost)
 def duration(value: Value) -> Value:
-    """A duration from text, or from a duration of one part (year-month or day-time)."""
+    """Return a duration from text, or from a duration of one part (year-month or day-time)."""
     match value:
         case str():
             return times.duration_of(value.strip())
@@ -350,7 +352,7 @@ _from_text("day_time_duration", _day_time, kind="day-time-duration")
 
 @scalar("date", least=1, most=2, cost=character_cost)
 def date(value: Value, *pattern: Value) -> Value:
-    """A date from text or a datetime; with a pattern only from text."""
+    """Return a date from text or a datetime; with a pattern only from text."""
     if pattern:
         return formats.parse_date(value, pattern[0])
     if isinstance(value, str):
@@ -362,7 +364,7 @@ def date(value: Value, *pattern: Value) -> Value:
 
 @scalar("datetime", least=1, most=2, cost=character_cost)
 def datetime(value: Value, *pattern: Value) -> Value:
-    """A datetime from text, a date (midnight) or a time (of 1970-01-01); with a pattern only from text."""
+    """Return a datetime from text, a date (midnight) or a time (of 1970-01-01); with a pattern only from text."""
     if pattern:
         return formats.parse_datetime(value, pattern[0])
     if isinstance(value, str):
@@ -376,7 +378,7 @@ def datetime(value: Value, *pattern: Value) -> Value:
 
 @scalar("uuid", "create_uuid", least=0, most=1, settled=False, cost=character_cost)
 def unique(*argument: Value) -> Value:
-    """A new random UUID, or the UUID in a text."""
+    """Return a new random UUID, or the UUID in a text."""
     if not argument:
         return uuid.uuid4()
     (value,) = argument

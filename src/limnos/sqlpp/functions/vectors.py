@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _vector(value: Value) -> list[float] | None:
-    """The numbers of an array; None if it is empty or has other items."""
+    """Return the numbers of an array; None if it is empty or has other items."""
     results = [number(item) for item in items(value) or ()]
     known = [float(item) for item in results if item is not None]
     return known if known and len(known) == len(results) else None
@@ -42,7 +42,7 @@ def _squared_distance(left: list[float], right: list[float]) -> float:
 
 
 def _cosine(left: list[float], right: list[float]) -> float | None:
-    """The cosine similarity; None if a vector is all zeros."""
+    """Return the cosine similarity; None if a vector is all zeros."""
     lengths = math.hypot(*left) * math.hypot(*right)
     return _dot(left, right) / lengths if lengths else None
 

@@ -54,7 +54,7 @@ def parse(text: str, origin: StatementSpan | None = None) -> tuple[ParsedStateme
 
 
 def find_spans(text: str) -> tuple[StatementSpan, ...]:
-    """The spans of the statements of a text. Raises SqlppError as `parse` does."""
+    """Return the spans of the statements of a text. Raises SqlppError as `parse` does."""
     return tuple(span for _, span in _statements(text, None))
 
 

@@ -60,7 +60,7 @@ class TokenCursor:
         return token
 
     def peek(self, ahead: int = 1) -> Token:
-        """A token after the next one."""
+        """Return the token at an offset from the next one."""
         return self.tokens[min(self.index + ahead, len(self.tokens) - 1)]
 
     def accept(self, kind: str) -> bool:
@@ -92,7 +92,7 @@ class TokenCursor:
         return self.advance().image.lower()
 
     def error(self) -> SqlppError:
-        """The error for a next token that the grammar does not allow."""
+        """Return the error for a next token that the grammar does not allow."""
         place = self.at
         return unexpected_token(self.lexed.line(place.line), self.token.shown, place)
 

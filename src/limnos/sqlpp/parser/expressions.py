@@ -54,7 +54,7 @@ class _OpenOperator:
         self.negated = False
 
     def closed(self, operand: tree.Expression) -> tree.Expression:
-        """The node with its last operand."""
+        """Return the node with its last operand."""
         operands = [*self.operands, operand]
         if self.level == NOT:
             return tree.UnaryOperation(self.at, "not", operand)
@@ -158,7 +158,7 @@ class ExpressionParser(TokenCursor, ABC):
         return True
 
     def next_operator(self) -> tuple[int, str, int]:
-        """The next infix operator: its number of words (0 if there is none), its name and its precedence."""
+        """Return the next infix operator: its number of words (0 if there is none), its name and its precedence."""
         kind = self.kind
         operator = _OPERATORS.get(kind)
         if operator is not None:
@@ -179,7 +179,7 @@ class ExpressionParser(TokenCursor, ABC):
         return 0, "", 0
 
     def tests(self) -> bool:
-        """Whether the next IS begins a test such as IS NULL."""
+        """Return whether the next IS begins a test such as IS NULL."""
         return self.peek(2 if self.peek().kind == "NOT" else 1).kind in _TESTS
 
     def is_test(self, operand: tree.Expression) -> tree.IsExpression:
@@ -370,7 +370,7 @@ def _index(value: tree.Expression) -> tree.Expression:
 
 
 def last_name(node: tree.Expression) -> str | None:
-    """The implicit name of an expression: a variable's name or its last field; None for others."""
+    """Return the implicit name of an expression: a variable's name or its last field; None for others."""
     if isinstance(node, tree.Variable):
         return node.name
     if isinstance(node, tree.PathExpression) and isinstance(last := node.steps[-1], tree.FieldStep):

@@ -118,7 +118,9 @@ class FunctionParser(StorageParser):
 def parameter_names(
     parameters: tuple[tree.TypedParameter, ...] | None, function: str, *, at: TextPosition
 ) -> tuple[str, ...] | None:
-    """The parameters' names. Raises SqlppError for a typed parameter, which only a library's function may have."""
+    """Return the parameters' names. Raises SqlppError for a typed parameter, which only a library's function may
+    have.
+    """
     if parameters is None:
         return None
     for parameter in parameters:

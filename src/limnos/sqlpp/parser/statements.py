@@ -256,7 +256,7 @@ class StatementParser(FunctionParser):
 
 
 def _setting_text(node: Expression) -> str | None:
-    """The text of a literal; None for another expression."""
+    """Return the text of a literal; None for another expression."""
     if isinstance(node, Boolean):
         return str(node.value).lower()
     if isinstance(node, UnaryOperation) and node.operator == "-":

@@ -1,7 +1,7 @@
 """Encodes plans as bytes, for an engine in another process.
 
 May import plans, `values.to_tagged_json` and the table of functions. Functions are encoded by name, so both sides need
-the same release. Decoding creates only plan nodes, whatever the bytes contain.
+the same release. Decoding creates only plan nodes, regardless of the bytes contain.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BadPlan(ValueError):
-    """Raised if bytes are no valid plan."""
+    """Raised if bytes are not a valid plan."""
 
 
 _NODES: Final[Mapping[str, type[PlanNode]]] = {

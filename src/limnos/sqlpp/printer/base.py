@@ -35,7 +35,7 @@ def prints(kind: type[N]) -> Callable[[Callable[[N], Iterable[Piece]]], Callable
 
 
 def render(node: SyntaxNode) -> str:
-    """The text of a tree, on one line. Parsing it gives the same tree, except for positions."""
+    """Return the text of a tree, on one line. Parsing it gives the same tree, except for positions."""
     waiting: list[Piece] = [node]
     done: list[str] = []
     while waiting:
@@ -48,12 +48,12 @@ def render(node: SyntaxNode) -> str:
 
 
 def printed_kinds() -> frozenset[type[SyntaxNode]]:
-    """The types of nodes that can be printed."""
+    """Return the types of nodes that can be printed."""
     return frozenset(_PIECES)
 
 
 def identifier(name: str) -> str:
-    """An identifier, in back-quotes if it is a keyword or has other characters."""
+    """Return an identifier, in back-quotes if it is a keyword or has other characters."""
     if _BARE.fullmatch(name) and name.upper() not in _RESERVED:
         return name
     return quote_part(name)
@@ -65,7 +65,7 @@ def path(parts: Iterable[str]) -> str:
 
 
 def string(value: str) -> str:
-    """A string in double quotes."""
+    """Return a string in double quotes."""
     return f'"{_STRING_ESCAPED.sub(_escape_match, value)}"'
 
 
@@ -74,7 +74,7 @@ def _escape_match(match: re.Match[str]) -> str:
 
 
 def operand(node: Expression, level: int = 0) -> Iterator[Piece]:
-    """An expression as an operand: in parentheses if it is a query, or binds less tightly than `level`."""
+    """Yield an expression as an operand: in parentheses if it is a query, or binds less tightly than `level`."""
     if isinstance(node, QueryExpression) or level_of(node) < level:
         yield "("
         yield node

@@ -50,7 +50,7 @@ def _field_type(node: tree.FieldType) -> Iterator[Piece]:
 
 
 def _inline(node: tree.TypeExpression) -> Iterator[Piece]:
-    """A dataset's type: a name, or fields that are nullable unless they have NOT UNKNOWN."""
+    """Yield a dataset's type: a name, or fields that are nullable unless they have NOT UNKNOWN."""
     if not isinstance(node, tree.RecordType):
         yield "("
         yield node

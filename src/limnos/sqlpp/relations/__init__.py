@@ -57,7 +57,7 @@ def translate_query(query: plan.Query, types: DatasetTypes, *, fields: frozenset
 
 
 def _only(shape: Shape, fields: frozenset[str]) -> Shape:
-    """The shape with only the requested fields, if all of them are columns."""
+    """Return the shape with only the requested fields, if all of them are columns."""
     if not isinstance(shape, RecordShape) or shape.declared is None or not fields <= {name for name, _ in shape.fields}:
         return shape
     entry = tuple((name, field) for name, field in shape.fields if name in fields)

@@ -94,7 +94,7 @@ def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier
 
 
 def _count(node: plan.Expression | None) -> int | None:
-    """The constant value of LIMIT or OFFSET."""
+    """Return the constant value of LIMIT or OFFSET."""
     if node is None:
         return None
     known = fold_constant(node) if not isinstance(node, plan.Constant) else node
@@ -132,7 +132,7 @@ def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
 
 
 def _flag_shape(one: Shape) -> Shape:
-    """A shape whose flags are all terms, so that similar shapes have the same number of terms."""
+    """Return a shape whose flags are all terms, so that similar shapes have the same number of terms."""
     if isinstance(one, CellShape):
         return CellShape(one.term, one.type, term_of(missing_of(one)), known=False)
     if isinstance(one, RecordShape) and one.declared is None:
@@ -238,7 +238,7 @@ def _add_source(source: plan.ForEach, carrier: BlockTranslator) -> None:
 
 
 def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: Relation) -> Term | None:
-    """The condition of a join, which may refer only to both sides."""
+    """Return the condition of a join, which may refer only to both sides."""
     if source.condition is None:
         return None
     rows, carrier.rows = carrier.rows, None
@@ -273,7 +273,7 @@ def _outer(source: plan.ForEach, result: Shape, *, inner: BlockTranslator, carri
 
 
 def _is_of(one: Shape, relation: Relation) -> bool:
-    """Whether a shape uses columns of a relation."""
+    """Return whether a shape uses columns of a relation."""
     return bool(columns_in(*terms_in(one)) & outputs(relation))
 
 
@@ -360,7 +360,7 @@ def add_groups(
 def _measures(
     block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator
 ) -> tuple[list[Measure], dict[int, Shape]]:
-    """The aggregates of each group."""
+    """Return the aggregates of each group."""
     measures: dict[tuple[str, Term | None, bool], Measure] = {}
     shapes: dict[int, Shape] = {}
     for node in aggregates_in((block.group_lets, block.having, block.select, block.windows, order)):
@@ -391,8 +391,8 @@ def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Blo
 
 
 def _place_of_results(place: OrderTerm, entries: dict[Term, int]) -> OrderTerm:
-    """An order term over the columns of distinct results. Raises UntranslatableExpression if these do not determine the
-    order.
+    """Return an order term over the columns of distinct results. Raises UntranslatableExpression if these do not
+    determine the order.
     """
 
     def put(term: Term) -> Term:
@@ -408,7 +408,7 @@ def _place_of_results(place: OrderTerm, entries: dict[Term, int]) -> OrderTerm:
 
 
 def _flag_only_unknown(one: Shape) -> Shape:
-    """A shape whose flags are set only for absent values, so that equal values have equal rows."""
+    """Return a shape whose flags are set only for absent values, so that equal values have equal rows."""
     if isinstance(one, CellShape):
         flag = missing_of(one)
         return CellShape(
@@ -425,7 +425,7 @@ def _flag_only_unknown(one: Shape) -> Shape:
 
 
 def projection_shape(select: plan.Select, carrier: BlockTranslator) -> Shape:
-    """The shape of SELECT's results."""
+    """Return the shape of SELECT's results."""
     if select.value is not None:
         return finished_shape(select.value, carrier)
     fields: dict[str, Shape] = {}

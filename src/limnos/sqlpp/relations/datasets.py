@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def dataset_of(
     dataverse: tuple[str, ...], name: str, *, record: RecordType, ids: Iterator[int]
 ) -> tuple[DatasetRead, RecordShape]:
-    """The read of all objects of a dataset, and their shape."""
+    """Return the read of all objects of a dataset, and their shape."""
     named = [field.name for field in columns(record)]
     if has_open(record):
         named.append(OPEN)
@@ -30,7 +30,7 @@ def dataset_of(
 
 
 def _record(record: RecordType, terms: dict[str, Term], *, is_present: TruthTerm, missing: TruthTerm) -> RecordShape:
-    """The shape of an object from the terms of its fields. `missing` applies where `is_present` is false."""
+    """Return the shape of an object from the terms of its fields. `missing` applies where `is_present` is false."""
     opened = terms.get(OPEN) if has_open(record) else None
     fields = []
     for field in columns(record):
@@ -42,14 +42,14 @@ def _record(record: RecordType, terms: dict[str, Term], *, is_present: TruthTerm
 
 
 def _is_empty_missing(record: RecordType, name: str, *, opened: Term | None) -> TruthTerm:
-    """Whether a null column means MISSING: the open part has no NULL for the field."""
+    """Return whether a null column means MISSING: the open part has no NULL for the field."""
     if record.foreign or opened is None:
         return True
     return not_of(call("said_null", opened, LiteralTerm(name, "string")))
 
 
 def shape_of(term: Term, type_: DeclaredType, *, record: RecordType, missing: TruthTerm, known: bool) -> Shape:
-    """The shape of a column or of a part of one."""
+    """Return the shape of a column or of a part of one."""
     if isinstance(type_, Scalar):
         return CellShape(_read(term, type_, record=record), type_.name, missing, known)
     if isinstance(type_, (ArrayType, BagType)):
@@ -64,7 +64,7 @@ def shape_of(term: Term, type_: DeclaredType, *, record: RecordType, missing: Tr
 
 
 def _read(term: Term, type_: Scalar, *, record: RecordType) -> Term:
-    """A column of a table that SQL++ did not create, reduced to the precision of its SQL++ type."""
+    """Return a column of a table that SQL++ did not create, reduced to the precision of its SQL++ type."""
     if not record.foreign:
         return term
     if type_.name == "double":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def defer_to_evaluator(
     node: plan.Expression, carrier: BlockTranslator, *, reason: UntranslatableExpression
 ) -> FinishedShape:
-    """The shape of a deferred expression. Re-raises `reason` if the expression needs more than a row."""
+    """Return the shape of a deferred expression. Re-raises `reason` if the expression needs more than a row."""
     aggregates = [one for one in _walk(node) if id(one) in carrier.aggregates]
     places = {id(one): at for at, one in enumerate(aggregates, 1 + max(_slots(node), default=0))}
     changed = _put(node, places)
@@ -44,7 +44,7 @@ def defer_to_evaluator(
 
 
 def function_of(finished: FinishedShape) -> Callable[[Sequence[Value]], Value]:
-    """The function that computes the value from the values of its inputs."""
+    """Return the function that computes the value from the values of its inputs."""
     slots = finished.slots
     size = 1 + max(_slots(finished.expression), default=0)
     run = work_of(finished.expression, working_of(_no_items, budget=Budget(), slots=size))
@@ -63,7 +63,7 @@ def _no_items(_dataverse: tuple[str, ...], _name: str) -> tuple[Value, ...]:
 
 
 def _prune_shape(shape: Shape, names: frozenset[str] | None) -> Shape:
-    """The part of a variable's shape that an expression uses."""
+    """Return the part of a variable's shape that an expression uses."""
     if not isinstance(shape, RecordShape) or names is None:
         return shape
     fields = tuple((name, field) for name, field in shape.fields if name in names)
@@ -73,7 +73,7 @@ def _prune_shape(shape: Shape, names: frozenset[str] | None) -> Shape:
 
 
 def _uses(node: plan.Expression) -> dict[int, frozenset[str] | None]:
-    """The variables of an expression with the fields that it uses; None for a whole variable."""
+    """Return the variables of an expression with the fields that it uses; None for a whole variable."""
     fields: dict[int, set[str]] = {}
     whole: set[int] = set()
     waiting: list[object] = [node]
@@ -95,7 +95,7 @@ def _slots(node: plan.Expression) -> Iterator[int]:
 
 
 def _slots_filled_by(node: plan.Expression) -> frozenset[int]:
-    """The slots that an expression itself fills."""
+    """Return the slots that an expression itself fills."""
     return frozenset(slot for one in _walk(node) for slot in _filled_slots(one))
 
 
@@ -126,7 +126,7 @@ def _walk(node: object) -> Iterator[plan.PlanNode]:
 
 
 def _parts(item: object) -> Iterator[object]:
-    """The parts of a plan node; a constant has none."""
+    """Yield the parts of a plan node; a constant has none."""
     if type(item) is tuple:
         yield from item
     elif isinstance(item, plan.PlanNode) and not isinstance(item, plan.Constant):
@@ -134,7 +134,7 @@ def _parts(item: object) -> Iterator[object]:
 
 
 def _put(content: object, places: dict[int, int]) -> object:
-    """A plan with aggregates replaced by variables."""
+    """Return a plan with aggregates replaced by variables."""
     if id(content) in places and isinstance(content, plan.PlanNode):
         return plan.Local(content.at, places[id(content)], "aggregate")
     if not places or isinstance(content, plan.Constant):

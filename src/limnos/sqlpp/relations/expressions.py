@@ -49,7 +49,7 @@ _NEVER_FOLDED = (
 
 
 def shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
-    """The shape of an expression. Raises UntranslatableExpression."""
+    """Return the shape of an expression. Raises UntranslatableExpression."""
     if not isinstance(node, plan.Constant):
         known = fold_constant(node)
         if known is not None:
@@ -61,8 +61,8 @@ def shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
 
 
 def finished_shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
-    """The shape of a final value, which no operator uses. An untranslatable one is computed by the evaluator, row by
-    row.
+    """Return the shape of a final value, which no operator uses. An untranslatable one is computed by the evaluator,
+    row by row.
 
     Raises UntranslatableExpression if it needs more than the row.
     """
@@ -75,7 +75,7 @@ def finished_shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
 
 
 def condition(node: plan.Expression, carrier: BlockTranslator) -> Term:
-    """The term of a condition for which only TRUE matters."""
+    """Return the term of a condition for which only TRUE matters."""
     return operators.is_true(shape(node, carrier))
 
 
@@ -154,13 +154,13 @@ def _field(node: plan.FieldOf, carrier: BlockTranslator) -> Shape:
 
 
 def _may_be_open(declared: RecordType, name: str) -> bool:
-    """Whether objects of a type may have a field that is no column."""
+    """Return whether objects of a type may have a field that is no column."""
     return declared.open or declared.field(name) is not None
 
 
 @_handles(plan.FunctionCall)
 def call_of(node: plan.FunctionCall, carrier: BlockTranslator) -> Shape:
-    """The shape of a function call whose arguments all have shapes."""
+    """Return the shape of a function call whose arguments all have shapes."""
     make = functions.CARRIED.get(node.function.name)
     if make is None:
         raise UntranslatableExpression(f"the function {node.function.name}")
@@ -319,7 +319,7 @@ def bind_slot(slot: int, value: plan.Expression, *, carrier: BlockTranslator) ->
 
 
 def _outermost(node: plan.Expression) -> tuple[plan.Expression, ...]:
-    """An expression and the base expressions of its path."""
+    """Return an expression and the base expressions of its path."""
     expressions = [node]
     while isinstance(expressions[-1], (plan.FieldOf, plan.ElementOf)):
         expressions.append(expressions[-1].base)

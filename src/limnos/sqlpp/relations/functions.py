@@ -68,7 +68,7 @@ def translates_function(*names: str) -> Callable[[ShapeMaker], ShapeMaker]:
 
 
 def _strict(term: Term, type_: ScalarName, *operands: CellShape) -> CellShape:
-    """A cell that is MISSING if an operand is, and NULL if one is."""
+    """Return a cell that is MISSING if an operand is, and NULL if one is."""
     return CellShape(term, type_, any_of(*map(missing_of, operands)), all(one.known for one in operands))
 
 
@@ -98,7 +98,7 @@ _of_two_strings("position", "bigint")
 
 @translates_function("concat")
 def concat(*values: Shape) -> Shape:
-    """The concatenation of strings."""
+    """Return the concatenation of strings."""
     cells = [of_type(value, "string") for value in values]
     return _strict(call("concat", *(one.term for one in cells)), "string", *cells)
 
@@ -107,7 +107,7 @@ CARRIED["like"] = like
 
 
 def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
-    """A substring with constant offset and length; NULL if the offset is outside."""
+    """Return a substring with constant offset and length; NULL if the offset is outside."""
     one, start = of_type(value, "string"), _number(offset)
     count = _number(length[0]) if length else None
     if start is None or (length and count is None) or (count or 0) < 0 or start < 0:
@@ -125,7 +125,7 @@ def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
 
 
 def _number(shape: Shape) -> int | None:
-    """The value of a constant integer; None for another shape."""
+    """Return the value of a constant integer; None for another shape."""
     if isinstance(shape, CellShape) and isinstance(shape.term, LiteralTerm) and shape.type in WHOLE:
         value = shape.term.value
         return int(value) if isinstance(value, int) and abs(value) < 1 << 31 else None
@@ -134,13 +134,13 @@ def _number(shape: Shape) -> int | None:
 
 @translates_function("substr")
 def substr(value: Shape, offset: Shape, *length: Shape) -> Shape:
-    """A substring, counted from 0."""
+    """Return a substring, counted from 0."""
     return _part(value, offset, *length, first=0)
 
 
 @translates_function("substr1")
 def substr1(value: Shape, offset: Shape, *length: Shape) -> Shape:
-    """A substring, counted from 1."""
+    """Return a substring, counted from 1."""
     return _part(value, offset, *length, first=1)
 
 
@@ -167,7 +167,7 @@ _of_time("unix_time_from_datetime_in_ms", "datetime")
 
 @translates_function("abs")
 def absolute(value: Shape) -> Shape:
-    """The absolute value."""
+    """Return the absolute value."""
     one = of_type(value, "integer", "bigint", "double")
     return _strict(call("abs", one.term), one.type, one)  # type: ignore[arg-type]
 
@@ -190,7 +190,7 @@ for _name in ("ceil", "floor", "round", "trunc"):
 
 @translates_function("sqrt")
 def sqrt(value: Shape) -> Shape:
-    """The square root; NaN for a negative number."""
+    """Return the square root; NaN for a negative number."""
     one = of_type(value, "double")
     return _strict(call("sqrt", one.term), "double", one)
 
@@ -229,13 +229,13 @@ _first("if_missing_or_null", unknown_of)
 
 @translates_function("nvl")
 def nvl(value: Shape, other: Shape) -> Shape:
-    """The second value if the first is NULL or MISSING."""
+    """Return the second value if the first is NULL or MISSING."""
     return chosen(unknown_of(value), then=cell(other), otherwise=cell(value))
 
 
 @translates_function("nvl2")
 def nvl2(value: Shape, *others: Shape) -> Shape:
-    """The second value if the first is known, else the third."""
+    """Return the second value if the first is known, else the third."""
     known, unknown = others
     return chosen(unknown_of(value), then=cell(unknown), otherwise=cell(known))
 
@@ -256,7 +256,7 @@ def null_if(value: Shape, other: Shape) -> Shape:
 
 @translates_function("array_count", "coll_count")
 def array_count(value: Shape) -> Shape:
-    """The number of known items."""
+    """Return the number of known items."""
     if not isinstance(value, ItemsShape):
         raise UntranslatableExpression("array_count of what is no column")
     return CellShape(call("count_known", value.term), "bigint", missing=False)
@@ -264,7 +264,7 @@ def array_count(value: Shape) -> Shape:
 
 @translates_function("len", "array_length")
 def array_length(value: Shape) -> Shape:
-    """The number of items."""
+    """Return the number of items."""
     if not isinstance(value, ItemsShape):
         raise UntranslatableExpression("len of what is no column")
     return CellShape(call("size", value.term), "bigint", missing_of(value))
@@ -291,7 +291,7 @@ def is_within(value: Shape, items: Shape, *, item: int) -> Shape:
 
 
 def _unknown_flag(one: CellShape) -> Term | None:
-    """The term for whether a cell is NULL or MISSING; None if it never is."""
+    """Return the term for whether a cell is NULL or MISSING; None if it never is."""
     flag = unknown_of(one)
     return None if flag is False else term_of(flag)
 
@@ -310,12 +310,12 @@ KINDS: Mapping[str, frozenset[str]] = {
 
 
 def result_type(function: str, type_: str) -> ScalarName:
-    """The type of an aggregate's value."""
+    """Return the type of an aggregate's value."""
     if function in ("min", "max"):
         return type_  # type: ignore[return-value]
     return "bigint" if function == "count" or (function == "sum" and type_ in WHOLE) else "double"
 
 
 def negation(flag: TruthTerm) -> Term:
-    """The negation of a flag, as a term."""
+    """Return the negation of a flag, as a term."""
     return term_of(not_of(flag))

@@ -24,7 +24,7 @@ FoundShape = "Callable[[int], Shape]"
 
 
 def measure_aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> tuple[Measure, Callable[[int], Shape]]:
-    """The measure of an aggregate, and a function from its column's number to its shape."""
+    """Return the measure of an aggregate, and a function from its column's number to its shape."""
     call_term = None if node.filter is None else call("coalesce", condition(node.filter, carrier), FALSE)
     if node.argument is None:
         term = None if call_term is None else call("if", call_term, TRUE, LiteralTerm(None, "boolean"))
@@ -37,7 +37,7 @@ def measure_aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> tuple[M
 def measure_over(
     function: str, value: Shape, *, distinct: bool, condition: Term | None, carrier: BlockTranslator
 ) -> tuple[Measure, Callable[[int], Shape]]:
-    """The measure of a shape's known values; with `condition`, only in rows for which that is true."""
+    """Return the measure of a shape's known values; with `condition`, only in rows for which that is true."""
     if function == "count":
         return Measure(
             carrier.new(), "count", _filter_value(_countable(value, distinct=distinct), condition), distinct

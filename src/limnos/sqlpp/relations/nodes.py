@@ -137,7 +137,7 @@ Relation: TypeAlias = (
 
 
 def outputs(relation: Relation) -> frozenset[int]:
-    """The columns that a relation returns."""
+    """Return the columns that a relation returns."""
     match relation:
         case DatasetRead(columns=columns):
             return frozenset(number for number, _ in columns)
@@ -158,7 +158,7 @@ def outputs(relation: Relation) -> frozenset[int]:
 
 
 def terms_of(relation: Relation) -> tuple[Term, ...]:
-    """The terms of a relation without those of its sources, over the columns of these sources."""
+    """Return the terms of a relation without those of its sources, over the columns of these sources."""
     match relation:
         case Filter(condition=condition):
             return (condition,)
@@ -186,7 +186,7 @@ def _window_terms(calls: tuple[WindowColumn, ...]) -> Iterator[Term]:
 
 
 def sources_of(relation: Relation) -> tuple[Relation, ...]:
-    """The direct sources of a relation."""
+    """Return the direct sources of a relation."""
     match relation:
         case DatasetRead():
             return ()
@@ -199,7 +199,7 @@ def sources_of(relation: Relation) -> tuple[Relation, ...]:
 
 
 def is_closed(relation: Relation) -> bool:
-    """Whether every term refers only to columns of its own sources."""
+    """Return whether every term refers only to columns of its own sources."""
     waiting = [relation]
     while waiting:
         one = waiting.pop()
@@ -212,7 +212,7 @@ def is_closed(relation: Relation) -> bool:
 
 
 def parts_of(relation: Relation) -> Iterator[Relation]:
-    """A relation and all of its sources, recursively."""
+    """Yield a relation and all of its sources, recursively."""
     waiting = [relation]
     while waiting:
         one = waiting.pop()
@@ -221,5 +221,5 @@ def parts_of(relation: Relation) -> Iterator[Relation]:
 
 
 def reads_of(relation: Relation) -> Iterator[DatasetRead]:
-    """The datasets that a relation reads."""
+    """Yield the datasets that a relation reads."""
     yield from (one for one in parts_of(relation) if isinstance(one, DatasetRead))

@@ -35,18 +35,18 @@ COMPARISONS: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
 def null(type_: ScalarName = "boolean", *, missing: TruthTerm = False) -> CellShape:
-    """A cell that is always NULL or MISSING."""
+    """Return a cell that is always NULL or MISSING."""
     return CellShape(LiteralTerm(None, type_), "null", missing)
 
 
 def truth(term: Term, *operands: Shape) -> CellShape:
-    """A boolean that is MISSING if an operand is MISSING, and NULL if it is otherwise unknown."""
+    """Return a boolean that is MISSING if an operand is MISSING, and NULL if it is otherwise unknown."""
     known = all(unknown_of(one) is False for one in operands)
     return CellShape(term, "boolean", any_of(*map(missing_of, operands)), known)
 
 
 def cell(shape: Shape) -> CellShape:
-    """A shape as a cell. Raises UntranslatableExpression."""
+    """Return a shape as a cell. Raises UntranslatableExpression."""
     if isinstance(shape, CellShape):
         return shape
     if isinstance(shape, FinishedShape):
@@ -55,7 +55,7 @@ def cell(shape: Shape) -> CellShape:
 
 
 def of_type(shape: Shape, *types: str) -> CellShape:
-    """A cell of one of these types. Raises UntranslatableExpression."""
+    """Return a cell of one of these types. Raises UntranslatableExpression."""
     cell_shape = cell(shape)
     if cell_shape.type not in types:
         raise UntranslatableExpression(f"a value of type {cell_shape.type} in the place of {types[0]}")
@@ -63,7 +63,7 @@ def of_type(shape: Shape, *types: str) -> CellShape:
 
 
 def compare_shapes(left: Shape, right: Shape, *, by: str) -> CellShape:
-    """The result of a comparison operator."""
+    """Return the result of a comparison operator."""
     one, other = cell(left), cell(right)
     if "null" in (one.type, other.type) or (_family(one) != _family(other) and by not in ("=", "!=")):
         return null(missing=any_of(missing_of(one), missing_of(other)))
@@ -81,7 +81,7 @@ def _family(one: CellShape) -> str:
 
 
 def _compare_cells(one: CellShape, other: CellShape, *, by: str) -> Term:
-    """The comparison of two cells of one type family."""
+    """Return the comparison of two cells of one type family."""
     if "bigint" not in (one.type, other.type) or not {one.type, other.type} & set(REAL):
         return call(by, one.term, other.term)
     for here, shape in ((one, other), (other, one)):
@@ -96,7 +96,7 @@ def _compare_cells(one: CellShape, other: CellShape, *, by: str) -> Term:
 
 
 def _as_type(literal: LiteralTerm, other: CellShape) -> Term | None:
-    """A number as a literal of the other cell's type; None if the conversion would change it."""
+    """Return a number as a literal of the other cell's type; None if the conversion would change it."""
     value = literal.value
     if not isinstance(value, (int, float)) or value != value or abs(value) > _EXACT_MAX:  # noqa: PLR0124 - a NaN
         return None
@@ -109,7 +109,7 @@ def _as_type(literal: LiteralTerm, other: CellShape) -> Term | None:
 
 
 def boolean(shape: Shape) -> CellShape:
-    """A shape as a condition. Raises UntranslatableExpression if it is no boolean."""
+    """Return a shape as a condition. Raises UntranslatableExpression if it is no boolean."""
     return of_type(shape, "boolean", "null")
 
 
@@ -136,7 +136,7 @@ def negated(shape: Shape) -> CellShape:
 
 
 def is_true(shape: Shape) -> Term:
-    """The term of a condition for which only TRUE matters; a value that is no boolean is not true.
+    """Return the term of a condition for which only TRUE matters; a value that is no boolean is not true.
 
     Raises UntranslatableExpression.
     """
@@ -149,7 +149,7 @@ def is_true(shape: Shape) -> Term:
 
 
 def arithmetic(left: Shape, right: Shape, *, by: str) -> CellShape:
-    """The result of `+`, `-`, `*`, `/`, DIV or MOD."""
+    """Return the result of `+`, `-`, `*`, `/`, DIV or MOD."""
     one, other = cell(left), cell(right)
     missing = any_of(missing_of(one), missing_of(other))
     if "null" in (one.type, other.type):
@@ -180,7 +180,7 @@ def _literal(value: int, type_: ScalarName) -> LiteralTerm:
 
 
 def as_type(one: CellShape, expected: ScalarName) -> Term:
-    """A number's term cast to a type. A tinyint or smallint is cast even to its own type, because its column is
+    """Return a number's term cast to a type. A tinyint or smallint is cast even to its own type, because its column is
     wider.
     """
     if isinstance(one.term, LiteralTerm) and isinstance(one.term.value, (int, float)):
@@ -195,7 +195,7 @@ def as_type(one: CellShape, expected: ScalarName) -> Term:
 
 
 def minus(shape: Shape) -> CellShape:
-    """The negation of a number."""
+    """Return the negation of a number."""
     one = cell(shape)
     if one.type == "null":
         return one
@@ -238,12 +238,12 @@ def distinct(left: Shape, right: Shape) -> CellShape:
 
 
 def _both_alike(one: CellShape, other: CellShape) -> TruthTerm:
-    """Whether both are MISSING or both are NULL."""
+    """Return whether both are MISSING or both are NULL."""
     return any_of(all_of(missing_of(one), missing_of(other)), all_of(null_of(one), null_of(other)))
 
 
 def _alike(one: CellShape, other: CellShape) -> TruthTerm:
-    """Whether both are known, both MISSING, or both NULL."""
+    """Return whether both are known, both MISSING, or both NULL."""
     return any_of(all_of(not_of(unknown_of(one)), not_of(unknown_of(other))), _both_alike(one, other))
 
 
@@ -251,7 +251,7 @@ def _alike(one: CellShape, other: CellShape) -> TruthTerm:
 
 
 def merged_type(cells: list[CellShape]) -> ScalarName:
-    """The common type of cells, without those that are always NULL. Raises UntranslatableExpression."""
+    """Return the common type of cells, without those that are always NULL. Raises UntranslatableExpression."""
     types: set[ScalarName] = {one.type for one in cells if one.type != "null"}
     if len(types) > 1:
         raise UntranslatableExpression(f"values of the types {', '.join(sorted(types))} in one place")
@@ -259,12 +259,12 @@ def merged_type(cells: list[CellShape]) -> ScalarName:
 
 
 def typed_term(one: CellShape, type_: ScalarName) -> Term:
-    """A cell's term; for an always-NULL cell, a NULL of the given type."""
+    """Return a cell's term; for an always-NULL cell, a NULL of the given type."""
     return LiteralTerm(None, type_) if one.type == "null" else one.term
 
 
 def chosen(flag: TruthTerm, *, then: CellShape, otherwise: CellShape) -> CellShape:
-    """The value `then` if the flag is true, else `otherwise`."""
+    """Return the value `then` if the flag is true, else `otherwise`."""
     if isinstance(flag, bool):
         return then if flag else otherwise
     type_ = merged_type([then, otherwise])

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> tuple[OrderTerm, ...]:
-    """The order terms of ORDER BY: MISSING before NULL before values, unless NULLS FIRST or LAST says otherwise."""
+    """Return the order terms of ORDER BY: MISSING before NULL before values, unless NULLS FIRST or LAST says
+    otherwise.
+    """
     places: list[OrderTerm] = []
     for item in order:
         one = operators.cell(shape(item.value, carrier))
@@ -37,5 +39,5 @@ def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> t
 
 
 def _flag_order_term(flag: TruthTerm) -> Term:
-    """A term that puts rows first for which a flag is true."""
+    """Return a term that puts rows first for which a flag is true."""
     return call("if", term_of(flag), LiteralTerm(0, "integer"), LiteralTerm(1, "integer"))

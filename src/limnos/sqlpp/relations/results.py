@@ -37,7 +37,7 @@ class ResultLayout(NamedTuple):
     """The offset, which is applied here together with `keep` and `limit` if the evaluator must filter the rows."""
 
     def values(self, rows: Iterable[Row]) -> Iterator[Value]:
-        """The results of rows."""
+        """Return the results of rows."""
         keep = self.keep
         if keep is None:
             return map(self.make, rows)
@@ -46,7 +46,7 @@ class ResultLayout(NamedTuple):
 
 
 def layout_of(shape: Shape, left: tuple[Shape, ...] = (), *, limit: int | None = None, offset: int = 0) -> ResultLayout:
-    """The layout of results of a shape. `left` are conditions that the evaluator checks on each row."""
+    """Return the layout of results of a shape. `left` are conditions that the evaluator checks on each row."""
     building = _LayoutBuilder()
     make = building.maker(shape)
     requested = [building.maker(one) for one in left]
@@ -80,7 +80,7 @@ class _LayoutBuilder:
         return self._record(shape)
 
     def _finished(self, shape: FinishedShape) -> RowMaker:
-        """A value that the evaluator computes."""
+        """Return a value that the evaluator computes."""
         self.finished.append(shape.reason)
         makers, work = [self.maker(one) for one in shape.inputs], function_of(shape)
         missing = self._flag(shape.missing)
@@ -129,7 +129,7 @@ class _LayoutBuilder:
         return make
 
     def _declared(self, record: RecordShape) -> RowMaker:
-        """An object of a dataset. Its open part has undeclared fields and the fields that are NULL."""
+        """Return an object of a dataset. Its open part has undeclared fields and the fields that are NULL."""
         makers = [(name, self._plainly(field)) for name, field in record.fields]
         opened = None if record.open is None else self._at(record.open, _STRING)
         names = [] if record.declared is None else [field.name for field in record.declared.fields]
@@ -145,7 +145,7 @@ class _LayoutBuilder:
         return make
 
     def _plainly(self, field: Shape) -> RowMaker:
-        """A field of a declared object; MISSING if its column is null."""
+        """Return a field of a declared object; MISSING if its column is null."""
         if isinstance(field, CellShape) and field.type != "null":
             return self._read(field.term, Scalar(field.type), missing=True)
         if isinstance(field, ItemsShape):

@@ -58,7 +58,7 @@ class RecordShape(Struct, frozen=True):
     open: Term | None = None
 
     def field(self, name: str) -> Shape | None:
-        """The shape of a field; None for an unknown one."""
+        """Return the shape of a field; None for an unknown one."""
         return next((shape for called, shape in self.fields if called == name), None)
 
 
@@ -86,12 +86,12 @@ Shape: TypeAlias = "CellShape | ItemsShape | RecordShape | FixedShape | Finished
 
 
 def is_null(term: Term) -> TruthTerm:
-    """Whether a term is NULL."""
+    """Return whether a term is NULL."""
     return call("is_null", term)
 
 
 def unknown_of(shape: Shape) -> TruthTerm:
-    """Whether a value is NULL or MISSING."""
+    """Return whether a value is NULL or MISSING."""
     if isinstance(shape, RecordShape):
         return not_of(shape.there)
     if isinstance(shape, FixedShape):
@@ -107,17 +107,17 @@ def unknown_of(shape: Shape) -> TruthTerm:
 
 
 def missing_of(shape: Shape) -> TruthTerm:
-    """Whether a value is MISSING."""
+    """Return whether a value is MISSING."""
     return False if isinstance(shape, FixedShape) else all_of(unknown_of(shape), shape.missing)
 
 
 def null_of(shape: Shape) -> TruthTerm:
-    """Whether a value is NULL."""
+    """Return whether a value is NULL."""
     return False if isinstance(shape, FixedShape) else all_of(unknown_of(shape), not_of(shape.missing))
 
 
 def absent_where(shape: Shape, absent: TruthTerm) -> Shape:
-    """A shape that is also MISSING if `absent` is true: in rows without a partner, whose terms are NULL."""
+    """Return a shape that is also MISSING if `absent` is true: in rows without a partner, whose terms are NULL."""
     if isinstance(shape, FixedShape):
         raise UntranslatableExpression("an array of the optional side of a join")
     missing = any_of(absent, shape.missing)
@@ -130,7 +130,7 @@ def absent_where(shape: Shape, absent: TruthTerm) -> Shape:
 
 
 def map_terms(shape: Shape, change: Callable[[Term], Term]) -> Shape:
-    """A shape with a function applied to each of its terms."""
+    """Return a shape with a function applied to each of its terms."""
 
     def flag(current: TruthTerm) -> TruthTerm:
         return current if isinstance(current, bool) else change(current)
@@ -152,7 +152,7 @@ def map_terms(shape: Shape, change: Callable[[Term], Term]) -> Shape:
 
 
 def similar(one: Shape, other: Shape) -> bool:
-    """Whether two shapes have the same fields of the same types, so that UNION ALL can share their columns."""
+    """Return whether two shapes have the same fields of the same types, so that UNION ALL can share their columns."""
     if isinstance(one, CellShape) and isinstance(other, CellShape):
         return one.type == other.type
     if isinstance(one, ItemsShape) and isinstance(other, ItemsShape):
@@ -168,7 +168,7 @@ def similar(one: Shape, other: Shape) -> bool:
 
 
 def terms_in(shape: Shape) -> list[Term]:
-    """The terms of a shape, flags included, in the order of `map_terms`."""
+    """Return the terms of a shape, flags included, in the order of `map_terms`."""
     terms: list[Term] = []
 
     def take(term: Term) -> Term:

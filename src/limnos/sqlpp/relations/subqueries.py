@@ -55,7 +55,7 @@ _OVER_ARRAYS = {
 
 
 def query_in(node: plan.Expression, carrier: BlockTranslator) -> plan.Query | None:
-    """The query that an expression refers to, directly or through variables; None if there is none."""
+    """Return the query that an expression refers to, directly or through variables; None if there is none."""
     while True:
         if isinstance(node, plan.Subquery):
             return node.query
@@ -178,7 +178,9 @@ class _CorrelationKeys(NamedTuple):
 
 
 def _keys(inner: BlockTranslator) -> _CorrelationKeys:
-    """The equalities between an inner and an outer block. Raises UntranslatableExpression for other conditions."""
+    """Return the equalities between an inner and an outer block. Raises UntranslatableExpression for other
+    conditions.
+    """
     existing = outputs(inner.relation)
     results: list[tuple[Term, Term]] = []
     for term in inner.aside:
@@ -198,7 +200,7 @@ def _sides(term: Term, existing: frozenset[int]) -> tuple[Term, Term]:
 
 
 def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
-    """The first result of a query, joined to each row; MISSING if there is no result."""
+    """Return the first result of a query, joined to each row; MISSING if there is no result."""
     block = query.arms[0]
     if len(query.arms) == 1 and isinstance(block, plan.Block) and _is_one_group(block, query):
         return _one_group(query, block, carrier=carrier)
@@ -236,7 +238,7 @@ def _is_one_group(block: plan.Block, query: plan.Query) -> bool:
 
 
 def _one_group(query: plan.Query, block: plan.Block, *, carrier: BlockTranslator) -> Shape:
-    """The single result of an aggregate without GROUP BY, which exists even for no rows."""
+    """Return the single result of an aggregate without GROUP BY, which exists even for no rows."""
     if block.having is not None:
         raise UntranslatableExpression("HAVING of a subquery that is one group")
     inner = carrier.inner()
@@ -270,7 +272,7 @@ def _zero_counts(one: Shape, counts: set[int]) -> Shape:
 
 
 def over_query(function: str, query: plan.Query, *, carrier: BlockTranslator) -> Shape:
-    """An aggregate over the results of a query."""
+    """Return an aggregate over the results of a query."""
     inner = carrier.inner()
     item = _results(query, inner)
     if function.startswith("strict_") and function != "strict_count" and unknown_of(item) is not False:
@@ -286,7 +288,7 @@ def over_query(function: str, query: plan.Query, *, carrier: BlockTranslator) ->
 
 
 def _element(node: plan.ElementOf, carrier: BlockTranslator) -> Shape:
-    """The first result of a query. Items of other arrays are left to the evaluator."""
+    """Return the first result of a query. Items of other arrays are left to the evaluator."""
     query = query_in(node.base, carrier)
     index = node.index if isinstance(node.index, plan.Constant) else fold_constant(node.index)
     if query is None or index is None or index.value != 0 or isinstance(index.value, bool):

@@ -61,14 +61,14 @@ def call(name: str, *arguments: Term, word: str = "") -> CallTerm:
 
 
 def term_of(flag: TruthTerm) -> Term:
-    """A flag as a term."""
+    """Return a flag as a term."""
     if isinstance(flag, bool):
         return TRUE if flag else FALSE
     return flag
 
 
 def all_of(*flags: TruthTerm) -> TruthTerm:
-    """The conjunction of flags."""
+    """Return the conjunction of flags."""
     left = tuple(dict.fromkeys(flag for flag in flags if not isinstance(flag, bool)))
     if any(flag is False for flag in flags):
         return False
@@ -76,7 +76,7 @@ def all_of(*flags: TruthTerm) -> TruthTerm:
 
 
 def any_of(*flags: TruthTerm) -> TruthTerm:
-    """The disjunction of flags."""
+    """Return the disjunction of flags."""
     left = tuple(dict.fromkeys(flag for flag in flags if not isinstance(flag, bool)))
     if any(flag is True for flag in flags):
         return True
@@ -84,14 +84,14 @@ def any_of(*flags: TruthTerm) -> TruthTerm:
 
 
 def not_of(flag: TruthTerm) -> TruthTerm:
-    """The negation of a flag."""
+    """Return the negation of a flag."""
     if isinstance(flag, bool):
         return not flag
     return flag.arguments[0] if isinstance(flag, CallTerm) and flag.name == "not" else call("not", flag)
 
 
 def columns_in(*terms: Term) -> frozenset[int]:
-    """The columns that terms read, without the items of lambdas."""
+    """Return the columns that terms read, without the items of lambdas."""
     results: set[int] = set()
     own: set[int] = set()
     for term in _walk(terms):

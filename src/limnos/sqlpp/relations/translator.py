@@ -53,11 +53,11 @@ class BlockTranslator:
         """Conditions left to the evaluator; None if later operations need filtered rows, so that none may be left."""
 
     def inner(self) -> BlockTranslator:
-        """A translator for a nested block."""
+        """Return a translator for a nested block."""
         return BlockTranslator(self.known, depth=self.depth + 1)
 
     def new(self) -> int:
-        """An unused column number."""
+        """Return an unused column number."""
         return next(self.known.ids)
 
     @property
@@ -84,7 +84,7 @@ class BlockTranslator:
             self.rows = Extension(self.relation, columns)
 
     def settled(self, shape: Shape) -> Shape:
-        """A shape whose terms are all columns of the rows."""
+        """Return a shape whose terms are all columns of the rows."""
         entries: dict[Term, int] = {}
         for term in terms_in(shape):
             if not isinstance(term, ColumnTerm) or term.id not in outputs(self.relation):
@@ -104,5 +104,5 @@ class BlockTranslator:
 
 
 def column(number: int, like: CellShape, *, known: bool | None = None, missing: TruthTerm = False) -> CellShape:
-    """A cell for a separate column, which is NULL if it is unknown, or MISSING if `missing` is true."""
+    """Return a cell for a separate column, which is NULL if it is unknown, or MISSING if `missing` is true."""
     return CellShape(ColumnTerm(number), like.type, missing, known=like.known if known is None else known)

@@ -75,14 +75,14 @@ def _measure_window(node: plan.WindowCall, carrier: BlockTranslator) -> tuple[tu
 
 
 def _partition_terms(node: plan.Expression, carrier: BlockTranslator) -> tuple[Term, ...]:
-    """The terms of a partition key, with a flag that separates MISSING from NULL."""
+    """Return the terms of a partition key, with a flag that separates MISSING from NULL."""
     value = operators.cell(shape(node, carrier))
     flag = missing_of(value)
     return (operators.typed_term(value, "boolean"), *(() if isinstance(flag, bool) else (flag,)))
 
 
 def _rows(frame: Frame) -> tuple[int | None, int | None] | None:
-    """The edges of a ROWS frame; None for the default frame."""
+    """Return the edges of a ROWS frame; None for the default frame."""
     if frame.exclude != "no others":
         raise UntranslatableExpression("EXCLUDE in a window")
     plain = frame.start.value is None and frame.end.value is None

@@ -52,7 +52,7 @@ def broken_property(before: Mapping[str, str], after: Mapping[str, str]) -> str 
 
 
 def takes_outside_writers(properties: Mapping[str, str]) -> bool:
-    """Whether clients other than SQL++ may write rows."""
+    """Return whether clients other than SQL++ may write rows."""
     return properties.get(OUTSIDE_WRITERS, REFUSED) == ALLOWED
 
 
@@ -63,7 +63,7 @@ def _fields(schema: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
 
 
 def _meaning(value: object) -> object:
-    """A field, or a part of it, without descriptive attributes such as its documentation."""
+    """Return a field, or a part of it, without descriptive attributes such as its documentation."""
     if isinstance(value, Mapping):
         return {name: _meaning(part) for name, part in value.items() if name not in _WORDS}
     return [_meaning(part) for part in value] if isinstance(value, (list, tuple)) else value

@@ -44,7 +44,9 @@ _REALS: Mapping[str, float] = {"NaN": math.nan, "INF": math.inf, "-INF": -math.i
 
 
 def write_json_text(value: Value, *, variant: bool = False) -> str:
-    """A value as text; with `variant`, text that becomes a VARIANT. Raises SqlppError if it is nested too deep."""
+    """Return a value as text; with `variant`, text that becomes a VARIANT. Raises SqlppError if it is nested too
+    deep.
+    """
     try:
         return json.dumps(_plain(value, variant), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except RecursionError:
@@ -52,7 +54,7 @@ def write_json_text(value: Value, *, variant: bool = False) -> str:
 
 
 def read_json_text(text: str) -> Value:
-    """The value of a text. Raises SqlppError for text that `write_json_text` did not write."""
+    """Return the value of a text. Raises SqlppError for text that `write_json_text` did not write."""
     try:
         return _value(json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant))
     except RecursionError:

@@ -57,7 +57,7 @@ _TIMES: tuple[ScalarName, ...] = ("time", "duration", "year-month-duration", "da
 
 
 def object_shaper(form: StorageForm, *, lenient: bool = False) -> Callable[[Value], dict[str, Value]]:
-    """The function that converts a value to an object of the dataset's type.
+    """Return the function that converts a value to an object of the dataset's type.
 
     It raises SqlppError if the value does not fit.
 
@@ -75,22 +75,22 @@ def object_shaper(form: StorageForm, *, lenient: bool = False) -> Callable[[Valu
 
 
 def to_row(form: StorageForm) -> Callable[[Mapping[str, Value]], Row]:
-    """The function that converts an object of the dataset's type to a row."""
+    """Return the function that converts an object of the dataset's type to a row."""
     return _writer(form.type, variant=form.variant)
 
 
 def to_object(form: StorageForm) -> Callable[[Mapping[str, Plain]], dict[str, Value]]:
-    """The function that converts a row to an object. Fields of columns that the row lacks are MISSING."""
+    """Return the function that converts a row to an object. Fields of columns that the row lacks are MISSING."""
     return _reader(form.type)
 
 
 def reader_of(type_: DeclaredType) -> Callable[..., Value]:
-    """The function that converts a column's plain value, which is not None, to a value."""
+    """Return the function that converts a column's plain value, which is not None, to a value."""
     return _value_of(type_)
 
 
 def open_read(text: str) -> dict[str, Value]:
-    """The fields of an open part."""
+    """Return the fields of an open part."""
     json_text = open_part.read_json_text(text)
     return json_text if isinstance(json_text, dict) else {}
 
@@ -164,7 +164,7 @@ def _mismatch(expected: str, value: Value, *, called: str = "") -> SqlppError:
 
 
 def _cast(value: Value, name: ScalarName, *, lenient: bool) -> Value:
-    """A value converted to a type; MISSING if it does not fit."""
+    """Return a value converted to a type; MISSING if it does not fit."""
     kind = type_name(value)
     if kind == name:
         return value

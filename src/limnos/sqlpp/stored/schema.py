@@ -91,19 +91,19 @@ WRITES: Mapping[str, str] = {
 
 
 def has_column(field: FieldType) -> bool:
-    """Whether a field has its own column. A name with a dot is excluded: some engines would read two names."""
+    """Return whether a field has its own column. A name with a dot is excluded: some engines would read two names."""
     return bool(field.name) and "." not in field.name and field.name != OPEN and _has_column_type(field.type)
 
 
 def has_open(record: RecordType) -> bool:
-    """Whether objects of a type need the column `_open`."""
+    """Return whether objects of a type need the column `_open`."""
     if record.foreign:
         return False
     return record.open or any(field.optional or not has_column(field) for field in record.fields)
 
 
 def columns(record: RecordType) -> tuple[FieldType, ...]:
-    """The fields that are columns."""
+    """Return the fields that are columns."""
     return tuple(field for field in record.fields if has_column(field))
 
 
@@ -116,7 +116,7 @@ def _has_column_type(type_: DeclaredType) -> bool:
 
 
 def schema_of(form: StorageForm) -> dict[str, Json]:
-    """The schema of a dataset's table as Iceberg's JSON, with identifier fields.
+    """Return the schema of a dataset's table as Iceberg's JSON, with identifier fields.
 
     Raises SqlppError for an invalid key, and for a dataset without columns.
     """
@@ -138,7 +138,7 @@ def schema_of(form: StorageForm) -> dict[str, Json]:
 
 
 def properties_of(form: StorageForm) -> dict[str, str]:
-    """The properties of a dataset's table. VARIANT needs format version 3."""
+    """Return the properties of a dataset's table. VARIANT needs format version 3."""
     version = {"format-version": "3"} if form.variant else {}
     return {**WRITES, **version, TYPE_PROPERTY: encode_form(form)}
 
@@ -200,7 +200,7 @@ def _iceberg(
 
 
 def form_of(schema: Mapping[str, Json]) -> StorageForm:
-    """The form of a table that SQL++ did not create: without a key, closed, with all fields optional."""
+    """Return the form of a table that SQL++ did not create: without a key, closed, with all fields optional."""
     return StorageForm(_record(schema))
 
 

@@ -23,7 +23,7 @@ from limnos.sqlpp.values.model import (
 
 
 def write_time_text(value: Value) -> str:
-    """The text of a value. A time shifted beyond 24 hours by an offset is wrapped."""
+    """Return the text of a value. A time shifted beyond 24 hours by an offset is wrapped."""
     if isinstance(value, Time):
         value = Time(value.ms % times.DAY_MS)
     text = times.time_text(value)

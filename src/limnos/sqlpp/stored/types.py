@@ -123,7 +123,7 @@ class RecordType(Struct, frozen=True, tag_field="kind", tag="record"):
     foreign: bool = False
 
     def field(self, name: str) -> FieldType | None:
-        """The declared field with a name; None if there is none."""
+        """Return the declared field with a name; None if there is none."""
         return next((field for field in self.fields if field.name == name), None)
 
 
@@ -151,7 +151,7 @@ def decode_form(text: str | bytes) -> StorageForm:
 
 
 def type_label(type_: DeclaredType) -> str:
-    """The name of a type in messages."""
+    """Return the name of a type in messages."""
     if isinstance(type_, Scalar):
         return type_.name
     words: dict[type, str] = {AnyType: "any", ArrayType: "array", BagType: "multiset", RecordType: "object"}
@@ -159,7 +159,7 @@ def type_label(type_: DeclaredType) -> str:
 
 
 def type_at(record: RecordType, path: tuple[str, ...]) -> FieldType | None:
-    """The declared field at a path. `optional` is true if it or any object around it may be absent."""
+    """Return the declared field at a path. `optional` is true if it or any object around it may be absent."""
     optional = False
     field: FieldType | None = None
     within: DeclaredType = record
@@ -200,7 +200,7 @@ def check(form: StorageForm) -> None:
 
 
 def at_path(value: Value, path: tuple[str, ...]) -> Value | None:
-    """The value at a path of an object; None if there is none."""
+    """Return the value at a path of an object; None if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -277,7 +277,7 @@ CHAINED = frozenset({1, 2, 8, 9, 10})
 
 
 def level_of(node: Expression) -> Level:
-    """The precedence of an expression's outermost operator; 0 if it always needs parentheses as an operand."""
+    """Return the precedence of an expression's outermost operator; 0 if it always needs parentheses as an operand."""
     match node:
         case OperationChain(operators=operators):
             return LEVELS[operators[0]]

@@ -85,7 +85,7 @@ class Rollup(SyntaxNode, frozen=True):
 
 
 class GroupingSets(SyntaxNode, frozen=True):
-    """GROUPING SETS."""
+    """A GROUPING SETS clause."""
 
     elements: tuple[Grouping, ...]
 

@@ -31,7 +31,9 @@ def element(value: Value, index: Value) -> Value:
 
 
 def part(value: Value, start: Value, end: Value) -> Value:
-    """The value of `value[start:end]` (`end` exclusive); NULL if the bounds are outside or in the wrong order."""
+    """Return the value of `value[start:end]` (`end` exclusive); NULL if the bounds are outside or in the wrong
+    order.
+    """
     bounds = (value, start, end)
     if any(is_unknown(bound) for bound in bounds):
         return MISSING if any(bound is MISSING for bound in bounds) else None
@@ -56,7 +58,7 @@ def _items(value: Value) -> tuple[Value, ...] | None:
 
 
 def _position(index: Value) -> int | None:
-    """An integer of any number type; None for another value."""
+    """Return an integer of any number type; None for another value."""
     if isinstance(index, bool) or not isinstance(index, (int, float)):
         return None
     return int(index) if isinstance(index, int) or index.is_integer() else None

@@ -46,7 +46,7 @@ def equal(left: Value, right: Value) -> Truth:
 
 
 def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
-    """The pairs that must be equal for two values of one type to be equal; None if they are unequal anyway."""
+    """Return the pairs that must be equal for two values of one type to be equal; None if they are unequal anyway."""
     if isinstance(left, dict) and isinstance(right, dict):
         return [(left[name], right[name]) for name in sorted(left)] if left.keys() == right.keys() else None
     if isinstance(left, Bag) and isinstance(right, Bag):

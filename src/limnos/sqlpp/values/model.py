@@ -55,7 +55,7 @@ class Float(float):
 
 
 def single(value: float) -> float:
-    """The nearest single-precision number; infinite beyond the largest."""
+    """Return the nearest single-precision number; infinite beyond the largest."""
     try:
         rounded: float = struct.unpack(">f", struct.pack(">f", value))[0]
     except OverflowError:
@@ -240,7 +240,7 @@ NUMERIC: tuple[TypeName, ...] = ("tinyint", "smallint", "integer", "bigint", "fl
 
 
 def type_name(value: Value) -> TypeName:
-    """The name of a value's type. Raises TypeError for a Python value that is no SQL++ value, such as a list."""
+    """Return the name of a value's type. Raises TypeError for a Python value that is no SQL++ value, such as a list."""
     try:
         return _TYPES[type(value)]
     except KeyError:
@@ -248,17 +248,17 @@ def type_name(value: Value) -> TypeName:
 
 
 def type_of_shape(shape: type[Shape]) -> TypeName:
-    """The name of a type of shapes."""
+    """Return the name of a type of shapes."""
     return _TYPES[shape]
 
 
 def is_unknown(value: Value) -> bool:
-    """Whether a value is NULL or MISSING."""
+    """Return whether a value is NULL or MISSING."""
     return value is None or value is MISSING
 
 
 def object_of(pairs: Iterable[tuple[str, Value]]) -> dict[str, Value]:
-    """An object of these fields, without MISSING ones. If several have one name, the first is kept."""
+    """Return an object of these fields, without MISSING ones. If several have one name, the first is kept."""
     fields: dict[str, Value] = {}
     for name, value in pairs:
         if value is not MISSING:

@@ -63,7 +63,7 @@ class _OpenValue:
 
 
 def key(value: Value) -> bytes:
-    """The key of a value. No key is a prefix of another.
+    """Return the key of a value. No key is a prefix of another.
 
     Raises SqlppError if the value is nested deeper than DEPTH_MAX.
     """
@@ -91,7 +91,7 @@ def key(value: Value) -> bytes:
 
 
 def _open_collection(value: Value) -> _OpenValue | None:
-    """The builder for a collection's key; None for another value."""
+    """Return the builder for a collection's key; None for another value."""
     if isinstance(value, dict):
         fields = sorted((name.encode("utf-8", "surrogatepass"), name) for name in value)
         return _OpenValue(_OBJECT, ((_NEXT + _text(spelled), value[name]) for spelled, name in fields))
@@ -101,7 +101,7 @@ def _open_collection(value: Value) -> _OpenValue | None:
 
 
 def _flat(value: Value) -> bytes:
-    """The sort key of a value that is neither an array, a multiset nor an object."""
+    """Return the sort key of a value that is neither an array, a multiset nor an object."""
     if value is MISSING:
         return bytes((_MISSING,))
     if value is None:
@@ -120,7 +120,7 @@ def _flat(value: Value) -> bytes:
 
 
 def _temporal(value: Value) -> bytes:
-    """The key of a date, time or duration. Raises TypeError for another value."""
+    """Return the key of a date, time or duration. Raises TypeError for another value."""
     if isinstance(value, DateTime):
         return bytes((_DATETIME,)) + _whole(value.ms)
     if isinstance(value, Date):
@@ -151,7 +151,7 @@ def _text(value: bytes) -> bytes:
 
 
 def _number(value: float) -> bytes:
-    """The key of a number: the nearest double, then the difference of a large integer from that double.
+    """Return the key of a number: the nearest double, then the difference of a large integer from that double.
 
     NaN is greater than all numbers and equal to itself; both zeros are equal.
     """

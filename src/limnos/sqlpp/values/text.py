@@ -1,7 +1,7 @@
 r"""String operators, `||` and LIKE, and the text of numbers.
 
 May import `model` and `errors`. Must not use regular expressions for users' patterns: matching takes time proportional
-to the lengths of text and pattern, whatever the pattern.
+to the lengths of text and pattern, regardless of the pattern.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def like(text: Value, pattern: Value) -> bool | MissingType | None:
 
 
 def _read(pattern: str) -> list[object]:
-    """The pattern's parts: characters and wildcards."""
+    """Return the pattern's parts: characters and wildcards."""
     parts: list[object] = []
     characters = iter(pattern)
     for character in characters:
@@ -71,7 +71,7 @@ def _matches(text: str, parts: list[object]) -> bool:
 
 
 def real_text(value: float) -> str:
-    """A number in the format of Java: with a power of ten from 10,000,000 on and below 0.001."""
+    """Return a number in the format of Java: with a power of ten from 10,000,000 on and below 0.001."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -86,7 +86,7 @@ def real_text(value: float) -> str:
 
 
 def _shortest_single(value: float) -> str:
-    """The shortest digits that parse as the same single-precision number."""
+    """Return the shortest digits that parse as the same single-precision number."""
     for places in range(1, 10):
         digits = f"{value:.{places}g}"
         if Float(float(digits)) == value:

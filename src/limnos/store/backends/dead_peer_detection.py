@@ -18,7 +18,7 @@ from limnos.telemetry.metrics import Counter
 log = get_logger("limnos.store")
 SILENT = Counter("limnos_silent_connections_total", "Connections to the database that went silent and were cut.", ())
 UNKNOWN_STATE_S = 10.0
-"""How long a statement may run if the database does not report its state, in seconds."""
+"""The maximum time that a statement may run if the database does not report its state, in seconds."""
 
 
 class MonitoredConnection:

@@ -28,7 +28,7 @@ from limnos.store.file_modes import FILE, private_database
 
 _LOCK = 0x4C494D4E
 CONNECT_S = 5
-"""How long a start waits for a database that accepts connections but does not answer, in seconds."""
+"""The maximum time that a start waits for a database that accepts connections but does not answer, in seconds."""
 _ID_EPOCH_S = 1_600_000_000
 EPOCHS = 2**52
 """The number of possible epochs."""

@@ -40,7 +40,7 @@ from limnos.store.tx import Mutation, MutationBatch
 
 T = TypeVar("T")
 BUSY_TIMEOUT_MS = 10_000
-"""How long a write waits for another process's lock on the file, in milliseconds."""
+"""The maximum time that a write waits for another process's lock on the file, in milliseconds."""
 BUSY_SLICE_MS = 200
 _NEXT_ID = "SELECT next_id FROM store"
 _SETTLE_IDS = "UPDATE store SET next_id = ?"

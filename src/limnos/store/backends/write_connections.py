@@ -23,7 +23,7 @@ from limnos.store.backends.read_connections import BY_INDEX
 
 T = TypeVar("T")
 LOCK_S = 10
-"""How long a write waits for a lock, in seconds. After that its caller gets an error with the reason."""
+"""The maximum time that a write waits for a lock, in seconds. After that its caller gets an error with the reason."""
 ABANDONED_S = 60
 """The idle time inside a transaction after which the database ends the session, in seconds."""
 _SET = (

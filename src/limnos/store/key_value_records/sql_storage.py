@@ -40,7 +40,7 @@ _BEGIN: Final = {
 }
 """How a reading and a writing transaction begin."""
 WAIT_S: Final = 30
-"""How long a writer on SQLite waits for another one, in seconds."""
+"""The maximum time that a writer on SQLite waits for another one, in seconds."""
 
 
 class SqlKeyValueStore:

@@ -1,6 +1,6 @@
 """Steps that migrations share. May import only alembic, SQLAlchemy and the schema.
 
-A store created by this release has the newest schema from the start, so every step leaves what exists as it is.
+A store created by this release has the newest schema from the start, so every step leaves existing objects unchanged.
 """
 
 from __future__ import annotations

@@ -85,13 +85,13 @@ def named_read(name_range: NameRange, *, limit: int) -> Load[list[SearchCandidat
 
 
 def candidates_read(ids: Collection[int]) -> Load[list[SearchCandidate]]:
-    """Read the live nodes among some ids."""
+    """Read the live nodes with the given ids."""
     rows = yield BY_IDS, {"ids": dumps(sorted(ids))}
     return [SearchCandidate(*row) for row in rows]
 
 
 def uuid_read(uuid: str) -> Load[list[SearchCandidate]]:
-    """Read the live nodes whose documents have a uuid."""
+    """Read the live nodes whose documents have the given UUID."""
     rows = yield BY_UUID, {"uuid": uuid}
     return [SearchCandidate(*row) for row in rows]
 

@@ -190,7 +190,7 @@ def _infer_schema(
 
 
 def _refuse_change(request: SourceReadRequest, *, pinned: StructType, actual: StructType) -> None:
-    """Raise SourceFailed if the files' columns or types differ from the kept schema."""
+    """Raise SourceFailed if the files' columns or types differ from the stored schema."""
     known = {field.name: field.dataType for field in pinned.fields}
     texts = [f"{field.name} is new" for field in actual.fields if field.name not in known]
     texts += [

@@ -29,7 +29,7 @@ from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.outcomes import ReadPin
 
 _KEPT_MS = 8 * 86_400_000
-"""How long checkpoints of discarded runs are kept, in milliseconds. Branches of runs are kept a day less."""
+"""The retention time of checkpoints of discarded runs, in milliseconds. Branches of runs are kept a day less."""
 _ENV = "_env"
 
 

@@ -58,7 +58,7 @@ class RemovalAccount(NamedTuple):
     request_id: str
     catalog_id: int
     context: AuditContext | None
-    """None without audit."""
+    """The context of the audit records; None if audit is disabled."""
 
 
 class RemovalResult(NamedTuple):

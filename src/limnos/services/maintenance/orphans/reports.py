@@ -39,7 +39,7 @@ class OrphanReport(NamedTuple):
     removal: str
     """Whether files are removed, or the reason why not."""
     age_ms: int | None
-    """How long a file must have been an orphan; None if nothing is removed."""
+    """The minimum time for which a file must have been an orphan; None if nothing is removed."""
     check: OrphanCheckRow | None
     """The last check; None before the first one."""
     files: tuple[OrphanFileRow, ...]

@@ -61,7 +61,9 @@ FILES_PER_ROUND: Final = 10_000
 CANDIDATES_MAX: Final = 20_000
 """The maximum number of orphans that are stored for one table; further ones follow when these are deleted."""
 FENCE_WAIT_S: Final = 100.0
-"""How long nodes may need to learn that files are marked, in seconds: longer than `orphan_fence.KNOWLEDGE_MAX_S`."""
+"""The maximum time that nodes need to learn that files are marked, in seconds: longer than
+`orphan_fence.KNOWLEDGE_MAX_S`.
+"""
 _PAGE: Final = 64
 CHECKS = Counter(
     "limnos_maintenance_orphan_checks_total", "Checks of tables for orphan files, by outcome.", ("outcome",)

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = get_logger("limnos.maintenance")
 LEASE_MS: Final = 60_000
-"""How long a lease lasts without a heartbeat, in milliseconds."""
+"""The lifetime of a lease without a heartbeat, in milliseconds."""
 TOKEN_MS: Final = 3_600_000
 LEASED_MAX: Final = 50
 """The maximum number of operations that one request leases."""
 LOSSES_MAX: Final = 5
 """The number of expired or returned leases after which an operation has failed."""
 YIELD_MS: Final = 300_000
-"""How long an operation waits after it yielded to a writer, in milliseconds; doubled each time."""
+"""The delay of an operation that yielded to a writer, in milliseconds; doubled each time."""
 DONE, FAILED, YIELDED = "done", "failed", "yielded"
 ENDS: Final = (DONE, FAILED, YIELDED)
 LEASES = Counter("limnos_maintenance_leases_total", "Leases of maintenance operations, by outcome.", ("outcome",))

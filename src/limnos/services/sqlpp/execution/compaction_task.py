@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.compaction")
 WAITS_S: Final = 600.0
-"""How long the task waits for writers, in seconds; giving up would lose its place in the queue."""
+"""The maximum time that the task waits for writers, in seconds; giving up would lose its place in the queue."""
 LASTS_S: Final = 300.0
 """The maximum time that writers wait for the task, in seconds."""
 LEASE_MS: Final = 60_000

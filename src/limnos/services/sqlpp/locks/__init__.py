@@ -1,4 +1,4 @@
 """Locks of statements: requested, granted and released, and exclusive access for drops.
 
-May import `requests` and what it may import.
+May import `requests` and the packages that `requests` may import.
 """

@@ -103,10 +103,7 @@ class HeldLocks:
 
     @property
     def shown(self) -> str:
-        """The text by which a commit over a protocol proves that it holds this lock.
-
-        Whoever knows it can use the lock, so keep it secret.
-        """
+        """The secret text by which a commit over a protocol proves that it holds this lock."""
         return f"{self.token}.{secret_of(self._locks.holder, self.token)}"
 
     @property

@@ -57,7 +57,7 @@ BUILT_IN: Final[dict[NameQuestion, object]] = {
     NameQuestion("dataverse", METADATA): True,
     **{NameQuestion("dataset", METADATA, name): BoundDataset(METADATA, name) for name in METADATA_DATASETS},
 }
-"""The known names of the dataverse Metadata, whatever the tree and the caller."""
+"""The known names of the dataverse Metadata, regardless of the tree and the caller."""
 
 
 async def bind_with_names(
@@ -179,7 +179,7 @@ def source_find(request_view: RequestView, levels: Levels) -> Node | None:
     """Return the object of a source's name that the caller may read: a table, view, external dataset or synonym.
 
     Returns None for a missing object, if the caller may know that. Raises PermissionDenied, with the message for a
-    table whatever the kind.
+    table regardless of the kind.
     """
     try:
         check_levels(levels)

@@ -37,11 +37,11 @@ BATCH_BYTES: Final = 65_536
 TEXT_SHOWN: Final = 1_000
 EVERY_S: Final = 0.5
 KNOWN_AFTER_MS: Final = 1_000
-"""How long a request runs before it is stored for other nodes, in milliseconds."""
+"""The running time after which a request is stored for other nodes, in milliseconds."""
 LEASE_MS: Final = 15_000
 BEAT_S: Final = LEASE_MS / 3000
 REACH_S: Final = 2.0
-"""How long a cancellation waits for a request that has just begun on another node, in seconds."""
+"""The maximum time that a cancellation waits for a request that has just begun on another node, in seconds."""
 
 
 class StatementEnded(Exception):
