@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from urllib.request import Request, urlopen
 
@@ -161,6 +162,7 @@ def grants(lake: GravitinoClient) -> None:
     see("refused-again", lambda: main.create_schema("A:B:E", "", {}))
     tags(lake, schema)
     jobs(lake.get_metalake())
+    maintenance(lake.get_metalake())
     see("grant-unknown-role", lambda: lake.grant_roles_to_user(["none"], "ana"))
     see("grant-group", lambda: lake.grant_roles_to_group(["r"], "staff").roles())
     see("revoke-group", lambda: lake.revoke_roles_from_group(["r"], "staff").roles())
@@ -208,7 +210,7 @@ def jobs(lake: GravitinoMetalake) -> None:
         own("PUT", f"pipelines/{name}", {"declaration": {"steps": []}, "comment": "c"})
         own("POST", f"pipelines/{name}/runs", {"id": run, "holder": "h:1", "lease_s": 600})
     own("POST", f"runs/{runs[1]}/finish", {"attempt": 1, "state": "failed"})
-    see("templates", lambda: [each.name for each in lake.list_job_templates()])
+    see("templates", lambda: sorted(each.name for each in lake.list_job_templates()))
     see(
         "template",
         lambda: [lake.get_job_template("nyc").comment, lake.get_job_template("nyc").custom_fields["limnos.version"]],
@@ -226,6 +228,62 @@ def jobs(lake: GravitinoMetalake) -> None:
     see("job-run", lambda: lake.run_job("nyc", {}))
     see("job-cancel", lambda: [lake.cancel_job(run).job_status().value for run in runs])
     see("template-delete", lambda: [lake.delete_job_template(name) for name in ("rest", "rest")])
+
+
+def maintenance(lake: GravitinoMetalake) -> None:
+    """Built-in templates: a job that the server ends by itself, one that waits for an executor, and bad ones."""
+    table = {"name": "kept", "schema": {"type": "struct", "fields": []}}
+    iceberg("namespaces", {"namespace": ["jobs"]})
+    iceberg("namespaces/jobs/tables", table)
+    policy = {"name": "whole", "policyType": "system_iceberg_table_maintenance", "enabled": True, "content": {}}
+    gravitino("POST", "policies", policy)
+    gravitino("POST", "objects/catalog/main/policies", {"policiesToAdd": ["whole"], "policiesToRemove": []})
+    see("policy-inherited", lambda: inherited("objects/table/main.jobs.kept/policies/whole"))
+    conf = {"catalog_name": "main", "table_identifier": "jobs.kept"}
+    see("builtin-template", lambda: lake.get_job_template("builtin-iceberg-rewrite-data-files").job_type().value)
+    expiry = lake.run_job("builtin-iceberg-expire-snapshots", conf)
+    see("builtin-ended", lambda: ended(lake, expiry.job_id()))
+    rewrite = lake.run_job("builtin-iceberg-rewrite-data-files", conf)
+    see("builtin-queued", lambda: [rewrite.job_status().value, lake.cancel_job(rewrite.job_id()).job_status().value])
+    see(
+        "builtin-jobs",
+        lambda: [each.job_id() for each in lake.list_jobs("builtin-iceberg-rewrite-data-files")] == [rewrite.job_id()],
+    )
+    see("builtin-bad", lambda: lake.run_job("builtin-iceberg-rewrite-data-files", {**conf, "where_clause": "x > 1"}))
+
+
+def iceberg(path: str, body: object) -> None:
+    """Send a request of Iceberg REST."""
+    send("POST", f"{URI}/iceberg/v1/{LAKE}.main/{path}", body)
+
+
+def gravitino(method: str, path: str, body: object = None) -> dict:
+    """Send a request that the client has no method for."""
+    return send(method, f"{URI}/api/metalakes/{LAKE}/{path}", body)
+
+
+def inherited(path: str) -> object:
+    """Whether a policy is inherited by an object."""
+    return gravitino("GET", path)["policy"]["inherited"]
+
+
+def send(method: str, url: str, body: object) -> dict:
+    """Send a request as the administrator. Returns its answer."""
+    sent = Request(url, None if body is None else json.dumps(body).encode(), method=method)
+    sent.add_header("Authorization", "Basic YWRtaW46eA==")
+    sent.add_header("Content-Type", "application/json")
+    with urlopen(sent, timeout=30) as answer:
+        return json.loads(answer.read() or b"{}")
+
+
+def ended(lake: GravitinoMetalake, job: str) -> str:
+    """Wait until a job has ended. Returns its status."""
+    for _ in range(300):
+        status = lake.get_job(job).job_status().value
+        if status not in ("queued", "started"):
+            break
+        time.sleep(0.2)
+    return status
 
 
 def owners(lake: GravitinoClient, ana: GravitinoClient) -> None:

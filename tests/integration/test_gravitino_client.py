@@ -182,7 +182,10 @@ def test_jobs(seen: Seen) -> None:
     as jobs.
     """
     runs = [f"01234567-0123-4567-89ab-00000000000{number}" for number in (1, 2)]
-    assert seen["templates"] == ["idle", "nyc"]
+    builtin = [f"builtin-iceberg-{each}" for each in (
+        "expire-snapshots", "remove-orphan-files", "rewrite-data-files", "rewrite-manifests", "update-stats",
+    )]  # fmt: skip
+    assert seen["templates"] == [*builtin, "idle", "nyc"]
     assert seen["template"] == ["c", "1"]
     assert seen["template-alter"] == "rest"
     assert seen["jobs"] == [[runs[0], "nyc", "started"], [runs[1], "rest", "failed"]]
@@ -197,6 +200,16 @@ def test_jobs(seen: Seen) -> None:
         "job-run": "UnsupportedOperationException limnos.pipeline",
     }
     assert starts(seen, expected) == {}
+
+
+def test_maintenance(seen: Seen) -> None:
+    """A policy of the catalog is inherited by a table; jobs of built-in templates are run, end, and are cancelled."""
+    assert seen["policy-inherited"] is True
+    assert seen["builtin-template"] == "spark"
+    assert seen["builtin-ended"] in ("succeeded", "failed")
+    assert seen["builtin-queued"] == ["queued", "cancelled"]
+    assert seen["builtin-jobs"] is True
+    assert starts(seen, {"builtin-bad": "IllegalArgumentException where_clause"}) == {}
 
 
 def test_tags(seen: Seen) -> None:

@@ -99,6 +99,17 @@ class SparkCluster:
 
     master: str
     workers: tuple[subprocess.Popen[bytes], ...]
+    pages: tuple[str, ...] = ()
+    """Addresses of the web pages: the master's first, then the workers'."""
+
+    def worker_of(self, executor: str) -> int:
+        """Return the number of the worker that runs an executor of the only application."""
+        for number, process in enumerate(self.workers):
+            for each in psutil.Process(process.pid).children(recursive=True):
+                words = command_line(each)
+                if "--executor-id" in words and words[words.index("--executor-id") + 1] == executor:
+                    return number
+        raise AssertionError(f"no worker runs executor {executor}")
 
     def kill_worker(self, number: int) -> int:
         """Kill a worker and its executors with SIGKILL. Returns the number of its executors."""
@@ -109,36 +120,45 @@ class SparkCluster:
 
 
 def _is_executor(process: psutil.Process) -> bool:
+    return "CoarseGrainedExecutorBackend" in " ".join(command_line(process))
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    """Return the command line of a process; nothing if it has ended."""
     try:
-        return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
+        words: list[str] = process.cmdline()
     except psutil.NoSuchProcess:  # it has ended, reaped or not
-        return False
+        return []
+    return words
 
 
 @contextmanager
 def cluster(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iterator[SparkCluster]:
     """Run a master and workers of one core each, with logs and scratch space in `directory`."""
     port = free_port()
+    ports = [free_port() for _ in range(workers + 1)]
     spark_class = str(HOME / "bin" / "spark-class")
     head = [spark_class, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
-    with running([*head, "--webui-port", str(free_port())], log=directory / "master.log", port=port, **_SMALL):
+    with running([*head, "--webui-port", str(ports[0])], log=directory / "master.log", port=port, **_SMALL):
         master = f"spark://127.0.0.1:{port}"
         started: list[subprocess.Popen[bytes]] = []
         try:
             places = [directory / f"worker{number}" for number in range(workers)]
-            started.extend(_worker(spark_class, master, directory=each, memory=memory) for each in places)
+            for each, pages in zip(places, ports[1:], strict=True):
+                started.append(_worker(spark_class, master, directory=each, memory=memory, pages=pages))
             for each in places:
                 _wait_until_told(each / "log", "Successfully registered with master")
-            yield SparkCluster(master=master, workers=tuple(started))
+            pages_of = tuple(f"http://127.0.0.1:{each}" for each in ports)
+            yield SparkCluster(master=master, workers=tuple(started), pages=pages_of)
         finally:
             for process in started:
                 end(process)
 
 
-def _worker(spark_class: str, master: str, *, directory: Path, memory: str) -> subprocess.Popen[bytes]:
+def _worker(spark_class: str, master: str, *, directory: Path, memory: str, pages: int) -> subprocess.Popen[bytes]:
     directory.mkdir()
     words = [spark_class, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "-c", "1", "-m", memory]
-    words += ["--webui-port", str(free_port()), "--work-dir", str(directory / "work"), master]
+    words += ["--webui-port", str(pages), "--work-dir", str(directory / "work"), master]
     with (directory / "log").open("wb") as output:
         return subprocess.Popen(
             words,

@@ -75,6 +75,10 @@ def lacking(before: object, after: object, at: str = "") -> list[str]:
     """What was there before and is not there now, or is another value: a release may tell more, and never less."""
     if isinstance(before, dict) and isinstance(after, dict):
         return [found for key, value in before.items() for found in lacking(value, after.get(key), f"{at}.{key}")]
+    if isinstance(after, list):
+        after = [
+            each for each in after if not (isinstance(each, dict) and str(each.get("name")).startswith("builtin-"))
+        ]
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         pairs = zip(before, after, strict=True)
         return [found for n, pair in enumerate(pairs) for found in lacking(*pair, f"{at}[{n}]")]

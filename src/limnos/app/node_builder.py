@@ -36,6 +36,7 @@ from limnos.http.head_admission import HeadAdmission
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.route_targets import Protocol
+from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.model.sealed_secrets import parse_key
 from limnos.services.federation.sources import SOURCES, SourceConnectors
 from limnos.services.iceberg.reports import REPORTS
@@ -252,6 +253,8 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
             settings.maintenance.metadata_retention_s * 1000,
             settings.maintenance.orphan_files,
             settings.maintenance.orphan_age_s * 1000,
+            tuple([parse_quiet_hours(each) for each in settings.maintenance.quiet_hours]),
+            settings.maintenance.bytes_per_day,
         ),
         storages=storages,
         location_conflicts=LocationConflicts(),

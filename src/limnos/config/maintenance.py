@@ -1,16 +1,18 @@
 """Settings of table maintenance.
 
-May import the room's `section`. Must not know  maintenance itself.
+May import the room's `section` and `values`, and `model`. Must not know maintenance itself.
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import NonNegativeInt, PositiveInt
 from pydantic.functional_validators import field_validator
 
 from limnos.config.section import SettingsSection
+from limnos.config.values import Words
+from limnos.model.quiet_hours import parse_quiet_hours
 
 DAY_S: Final = 86_400
 
@@ -33,7 +35,17 @@ class MaintenanceSection(SettingsSection):
     `spark` and a service admin. `off`: only `limnos maintenance work` executes them.
     """
     executor_master: str = "local[2]"
-    """Spark master of that process: `local[2]`, or `spark://host:7077`."""
+    """Spark master of that process: `local[2]`, `spark://host:7077`, or a Spark Connect server,
+    `sc://host:15002`.
+    """
+    quiet_hours: Annotated[tuple[str, ...], Words] = ()
+    """Hours in which tables may be rewritten for policies and settings, as `22:00-06:00 Europe/Berlin`; several are
+    separated by commas. Then operations do not wait for writers. Unset: all hours.
+    """
+    bytes_per_day: NonNegativeInt = 0
+    """How many bytes of small files may be rewritten in 24 hours for policies and settings, on all tables together. 0:
+    any number.
+    """
     metadata_retention_s: NonNegativeInt = 0
     """The retention time in seconds, at least a day, of metadata files that are no longer in a table's log; 0 keeps
     them.
@@ -48,6 +60,11 @@ class MaintenanceSection(SettingsSection):
     """The minimum time in seconds, at least a day, for which a file must have been an orphan before it is removed,
     where no policy sets it. Longer than any writer holds files before its commit.
     """
+
+    @field_validator("quiet_hours")
+    @classmethod
+    def _are_hours(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple([str(parse_quiet_hours(each.strip())) for each in value])
 
     @field_validator("orphan_age_s")
     @classmethod

@@ -10,8 +10,8 @@ import pytest
 from limnos.client.operation.maintenance_values import LeasedOperation, LeasedOperations
 from limnos.model.errors import ServiceUnavailable
 from limnos.spark.maintenance import executor as room
-from limnos.spark.maintenance.actions import error_text
 from limnos.spark.maintenance.executor import DONE, MaintenanceExecutor, OperationEnd
+from limnos.spark.maintenance.outcomes import error_text
 
 
 @dataclass

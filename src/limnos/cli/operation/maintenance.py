@@ -138,11 +138,14 @@ def run(
 @app.command
 def work(
     *,
-    master: Annotated[str, Parameter(help="Spark master: local[2], spark://host:7077.")] = "local[2]",
+    master: Annotated[
+        str, Parameter(help="Spark master: local[2], spark://host:7077, or a Spark Connect server: sc://host:15002.")
+    ] = "local[2]",
     threads: Annotated[int, Parameter(help="Operations at once.")] = 4,
     idle: Annotated[float | None, Parameter(help="Seconds without work after which it ends; else it stays.")] = None,
     conf: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE for Spark; may be repeated.")] = None,
     s3: Annotated[bool, Parameter(negative="", help="Tables lie on S3.")] = False,
+    executor_wait: Annotated[float, Parameter(help="Seconds that a cluster has to give a first executor.")] = 60.0,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Execute operations that rewrite tables, on Spark; run it near your cluster.
@@ -150,14 +153,15 @@ def work(
     It leases operations of the metalake from the server, for which you must own the metalake or be a service admin.
     Spark starts with the first operation.
     """
-    actions = import_extra("limnos.spark.maintenance.actions", extra="spark")
+    runners = import_extra("limnos.spark.maintenance.runners", extra="spark")
     from limnos.spark.maintenance.executor import MaintenanceExecutor
 
     config = dict(pair.partition("=")[::2] for pair in conf or ())
     with common.client() as client:
-        runner = actions.SparkRunner(
-            common.address, metalake=common.metalake, master=master, config=config, ca_file=common.believed, s3=s3
-        )
+        runner = runners.runner_for(
+            common.address, metalake=common.metalake, master=master, config=config, ca_file=common.believed, s3=s3,
+            executor_wait_s=executor_wait,
+        )  # fmt: skip
         summary = MaintenanceExecutor(client.maintenance, runner, threads=threads, idle_s=idle).run()
     words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(summary.ended.items()))
     show_done(f"ended: {words or 'nothing to do'}", dict(summary.ended), shape=common.shape)

@@ -11,6 +11,7 @@ import msgspec
 
 from limnos.formats.iceberg.json_types import Json, preview_value
 from limnos.model.errors import BadRequest
+from limnos.model.quiet_hours import parse_quiet_hours
 
 Content = TypeVar("Content")
 CUSTOM: Final = "custom"
@@ -81,6 +82,10 @@ class TableMaintenanceContent(
     manifests: bool = True
     target_file_size_bytes: int | None = None
     min_delete_file_number: int | None = None
+    quiet_hours: list[str] | None = None
+    """The hours in which files are rewritten, such as `22:00-06:00 Europe/Berlin`; the setting narrows them."""
+    max_bytes_per_day: int | None = None
+    """How many bytes of small files are rewritten for this policy in 24 hours."""
 
 
 def content_of(text: str, shape: type[Content]) -> Content:
@@ -147,7 +152,12 @@ def _orphan_removal(content: OrphanFileRemovalContent) -> OrphanFileRemovalConte
 def _table_maintenance(content: TableMaintenanceContent) -> TableMaintenanceContent:
     _check_number("targetFileSizeBytes", content.target_file_size_bytes, least=1 << 20, most=_FILE_BYTES_MAX)
     _check_number("minDeleteFileNumber", content.min_delete_file_number, least=1)
-    return content
+    _check_number("maxBytesPerDay", content.max_bytes_per_day, least=1, most=1 << 60)
+    try:
+        hours = None if content.quiet_hours is None else [str(parse_quiet_hours(each)) for each in content.quiet_hours]
+    except ValueError as error:
+        raise BadRequest(f"Field quietHours of the content: {error}") from None
+    return msgspec.structs.replace(content, quiet_hours=hours)
 
 
 def _check_number(name: str, value: int | None, *, least: int, most: int = _NUMBER_MAX) -> None:

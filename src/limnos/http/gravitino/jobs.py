@@ -6,6 +6,7 @@ May import `model`, `services` and this package. Has no business rules.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
@@ -16,7 +17,10 @@ from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
+from limnos.http.times import instant
 from limnos.model.errors import BadRequest, RunConflict
+from limnos.services.maintenance import builtin_jobs
+from limnos.services.maintenance.builtin_jobs import BuiltinJob, BuiltinTemplate
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs import job_templates, jobs, runs
@@ -54,8 +58,9 @@ async def templates_list(request: Request, ctx: Context) -> Response:
     """Return the templates that the caller may use: their names, or with `details` all fields."""
     templates = await ctx.read(RequestScope(*names_of(request)), job_templates.templates_list)
     if request.query_flag("details"):
-        return ok(jobTemplates=[dto.job_template(each) for each in templates])
-    return ok(names=[each.name for each in templates])
+        own = [dto.job_template(each) for each in templates]
+        return ok(jobTemplates=[*own, *map(builtin_template_body, builtin_jobs.TEMPLATES)])
+    return ok(names=[*[each.name for each in templates], *[each.name for each in builtin_jobs.TEMPLATES]])
 
 
 async def template_register(request: Request, ctx: Context, *, body: TemplateRegister) -> Response:
@@ -63,6 +68,7 @@ async def template_register(request: Request, ctx: Context, *, body: TemplateReg
     (metalake,) = names_of(request)
     fields = dict(body.job_template)
     name, job_type = (_text(fields.pop(key, None), key) for key in ("name", "jobType"))
+    builtin_jobs.refuse_builtin(name)
     comment = fields.pop("comment", None)
     fields.pop("audit", None)
     template_request = TemplateRequest(job_type, None if comment is None else _text(comment, "comment"), fields)
@@ -79,6 +85,9 @@ def _text(value: object, key: str) -> str:
 async def template_load(request: Request, ctx: Context) -> Response:
     """Return a job template by its name."""
     metalake, name = names_of(request)
+    if builtin_jobs.is_builtin(name):
+        await ctx.read(RequestScope(metalake), job_templates.templates_list)
+        return ok(jobTemplate=builtin_template_body(builtin_jobs.template_of(name)))
     node = await ctx.read(RequestScope(metalake), lambda request_view: job_templates.template_find(request_view, name))
     return ok(jobTemplate=dto.job_template(node))
 
@@ -86,6 +95,7 @@ async def template_load(request: Request, ctx: Context) -> Response:
 async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdates) -> Response:
     """Change a template's name, comment or content. A pipeline's content is declared over the admin API."""
     metalake, name = names_of(request)
+    builtin_jobs.refuse_builtin(name)
     edits = edits_of([each for each in body.updates if not isinstance(each, UpdateTemplate)])
     updates = [each.new_template for each in body.updates if isinstance(each, UpdateTemplate)]
     node = await job_templates.template_alter(ctx, metalake=metalake, name=name, edits=edits, updates=updates)
@@ -95,13 +105,19 @@ async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdate
 async def template_drop(request: Request, ctx: Context) -> Response:
     """Drop a template with its jobs; a missing one is no error."""
     metalake, name = names_of(request)
+    builtin_jobs.refuse_builtin(name)
     return await drop_response(job_templates.template_drop(ctx, metalake=metalake, name=name), KIND.word)
 
 
 async def jobs_list(request: Request, ctx: Context) -> Response:
     """Return the newest jobs that the caller sees, at most a thousand; of one template if it is named."""
     (metalake,) = names_of(request)
-    views = await jobs.jobs_list(ctx, metalake=metalake, template=request.query("jobTemplateName"))
+    template = request.query("jobTemplateName")
+    views: list[RunView | JobView | BuiltinJob] = []
+    if template is None or not builtin_jobs.is_builtin(template):
+        views += await jobs.jobs_list(ctx, metalake=metalake, template=template)
+    if template is None or builtin_jobs.is_builtin(template):
+        views += await builtin_jobs.builtin_list(ctx, metalake, name=template)
     return ok(jobs=[_job(each) for each in views])
 
 
@@ -110,6 +126,9 @@ async def job_run(request: Request, ctx: Context, *, body: JobRun) -> Response:
     (metalake,) = names_of(request)
     if not body.job_template_name:
         raise BadRequest("Field jobTemplateName is empty: name a template")
+    if builtin_jobs.is_builtin(body.job_template_name):
+        job = await builtin_jobs.builtin_run(ctx, metalake, name=body.job_template_name, conf=body.job_conf or {})
+        return ok(job=_job(job))
     view = await jobs.job_run(ctx, metalake=metalake, template=body.job_template_name, conf=body.job_conf or {})
     return ok(job=_job(view))
 
@@ -117,6 +136,9 @@ async def job_run(request: Request, ctx: Context, *, body: JobRun) -> Response:
 async def job_load(request: Request, ctx: Context) -> Response:
     """Return a job with its status, by its id."""
     metalake, uuid = names_of(request)
+    operation = builtin_jobs.operation_of(uuid)
+    if operation is not None:
+        return ok(job=_job(await builtin_jobs.builtin_load(ctx, metalake, operation=operation)))
     view = await jobs.job_load(ctx, metalake=metalake, uuid=uuid)
     return ok(job=_job(view or await runs.run_load(ctx, metalake=metalake, uuid=uuid)))
 
@@ -124,6 +146,9 @@ async def job_load(request: Request, ctx: Context) -> Response:
 async def job_cancel(request: Request, ctx: Context) -> Response:
     """Ask a job to stop. A job that has ended is returned unchanged."""
     metalake, uuid = names_of(request)
+    operation = builtin_jobs.operation_of(uuid)
+    if operation is not None:
+        return ok(job=_job(await builtin_jobs.builtin_cancel(ctx, metalake, operation=operation)))
     view = await jobs.job_cancel(ctx, metalake=metalake, uuid=uuid)
     return ok(job=_job(view or await _run_cancel(ctx, metalake, uuid=uuid)))
 
@@ -135,10 +160,42 @@ async def _run_cancel(ctx: Context, metalake: str, *, uuid: str) -> RunView:
         return await runs.run_load(ctx, metalake=metalake, uuid=uuid)
 
 
-def _job(view: RunView | JobView) -> dict[str, object]:
+def _job(view: RunView | JobView | BuiltinJob) -> dict[str, object]:
+    if isinstance(view, BuiltinJob):
+        return builtin_job_body(view)
     if isinstance(view, JobView):
         return dto.template_job(view.job, template=view.template, state=view.state)
     return dto.job(view.run, template=view.pipeline, state=view.state)
+
+
+_BUILTIN_STATUSES: Final = {
+    "waiting": "queued", "running": "started", "done": "succeeded", "failed": "failed", "lost": "failed",
+    "cancelled": "cancelled",
+}  # fmt: skip
+"""The states of operations in Gravitino's words."""
+_AUDIT: Final = {"creator": "limnos", "createTime": "1970-01-01T00:00:00Z"}
+
+
+def builtin_template_body(template: BuiltinTemplate) -> dict[str, object]:
+    """Encode a built-in template: a Spark template whose placeholders are the fields of `jobConf`."""
+    fields = ("catalog_name", "table_identifier", *template.fields)
+    arguments = [word for field in fields for word in (f"--{field.replace('_', '-')}", f"{{{{{field}}}}}")]
+    return {
+        "jobType": "spark", "name": template.name, "comment": template.comment, "executable": "limnos",
+        "arguments": arguments, "environments": {}, "customFields": {"limnos.operation": template.kind},
+        "className": None, "jars": [], "files": [], "archives": [], "configs": {}, "audit": _AUDIT,
+    }  # fmt: skip
+
+
+def builtin_job_body(job: BuiltinJob) -> dict[str, object]:
+    """Encode a job of a built-in template."""
+    row = job.row
+    began, ended = instant(row.started_at), instant(row.ended_at)
+    audit = dto.compact(creator=row.user, createTime=began, lastModifiedTime=ended)
+    times = dto.compact(queuedAt=began, startedAt=None if row.state == "waiting" else began, finishedAt=ended)
+    return {
+        "jobId": job.id, "jobTemplateName": job.template, "status": _BUILTIN_STATUSES[row.state], "audit": audit, **times,
+    }  # fmt: skip
 
 
 _UNDER = "under metalake [{0}]"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,22 +16,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from limnos.client import Client
-from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.stop import StopSignal
-from limnos.spark.session import PROVIDER, authorization, config_for, session
+from limnos.spark.connect import connect_session
+from limnos.spark.session import PROVIDER, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
 
-_CATALOG = "spark.sql.catalog."
-_CONNECT_PORT = 15002
-_CONNECT_WITHIN_S = 10
 _SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.scheduler.mode": "FAIR", "spark.log.level": "ERROR"}
 """Settings of a started Spark. FAIR scheduling lets concurrent steps share it."""
 
@@ -82,7 +77,15 @@ def spark_for(
         spark = (
             _start_session(connection, catalogs, master=master, config=config)
             if connect is None
-            else _connect_session(connection, catalogs, address=connect, config=config)
+            else connect_session(
+                connect,
+                connection.uri,
+                metalake=connection.metalake,
+                catalogs=catalogs,
+                token=connection.token,
+                user=connection.user,
+                config=config,
+            )
         )
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(
         logging.CRITICAL
@@ -110,44 +113,6 @@ def _start_session(
         config={**_SETTINGS, **(config or {})},
         ca_file=connection.ca_file,
     )
-
-
-def _connect_session(
-    connection: ServerConnection, catalogs: Sequence[str], *, address: str, config: Mapping[str, str] | None
-) -> SparkSession:
-    """Open a session of a running Spark Connect server. The server must have Iceberg's runtime and extensions."""
-    if not address.startswith("sc://"):
-        raise BadRequest(f"--connect {address}: the address of a Spark Connect server is written sc://HOST:15002")
-    _require_listener(address)
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
-
-    settings = config_for(
-        connection.uri,
-        metalake=connection.metalake,
-        catalogs=catalogs,
-        authorization=authorization(token=connection.token, user=connection.user),
-        master=address,
-    )
-    try:
-        spark: SparkSession = SparkSession.builder.remote(address).create()
-    except Exception as error:
-        raise ServiceUnavailable(f"No Spark Connect server answers at {address}: {error}") from error
-    requested = {key: value for key, value in settings.items() if key.startswith(_CATALOG)}
-    for key, value in {**requested, "spark.sql.session.timeZone": "UTC", **(config or {})}.items():
-        spark.conf.set(key, value)
-    return spark
-
-
-def _require_listener(address: str) -> None:
-    """Raise ServiceUnavailable if nothing listens at the address; otherwise Spark's client would retry for minutes."""
-    place = urlsplit(address.partition(";")[0])
-    try:
-        with socket.create_connection((place.hostname or "", place.port or _CONNECT_PORT), timeout=_CONNECT_WITHIN_S):
-            return
-    except (OSError, ValueError) as error:
-        raise ServiceUnavailable(
-            f"No Spark Connect server answers at {address}: {error}. Start it, or use `--master`."
-        ) from error
 
 
 @contextmanager

@@ -150,8 +150,9 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
         raise ServiceUnavailable("A rewrite of this table's files is under way: its snapshots expire after it")
     try:
         text = await work.await_with_lease(_expire(work, services, payload=payload))
-    except (ServiceUnavailable, StorageFailed):
-        await work.submit(lambda tx: tx.rewrites.give_back(payload.operation, delay_ms=0, failed=False))
+    except (ServiceUnavailable, StorageFailed) as error:
+        reason = error.message
+        await work.submit(lambda tx: tx.rewrites.give_back(payload.operation, delay_ms=0, failed=False, reason=reason))
         raise
     except LimnosError as error:
         log.warning("snapshots of a table were not expired", table=payload.table_id, error=error.message)

@@ -7,7 +7,7 @@ one type on the same object the one whose name sorts first applies. A disabled p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.formats.gravitino.policies import (
     COMPACTION,
@@ -19,7 +19,7 @@ from limnos.formats.gravitino.policies import (
     TableMaintenanceContent,
     content_of,
 )
-from limnos.formats.maintenance.assessment import AssessmentRules
+from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, AssessmentRules
 from limnos.model.kinds import Kind
 from limnos.store.activity.maintenance import attached_policies_read, policy_objects_read
 from limnos.store.objects.nodes import live_nodes_read
@@ -46,6 +46,8 @@ class EffectivePolicy(NamedTuple):
     """The object to which it is attached."""
     others: tuple[str, ...] = ()
     """Names of policies of the same type on the same object, which do not apply."""
+    distance: int = 0
+    """How many levels above the table the object is: 0 for the table itself."""
 
 
 class PolicyIndex:
@@ -64,7 +66,7 @@ class PolicyIndex:
     def effective(self, chain: Sequence[int]) -> Mapping[str, EffectivePolicy]:
         """Return the policy of each type that applies to the first object of a chain of ids, the nearest first."""
         policies: dict[str, EffectivePolicy] = {}
-        for object_id in chain:
+        for distance, object_id in enumerate(chain):
             here: dict[str, list[Node]] = {}
             for node in self._by_object.get(object_id, ()):
                 here.setdefault(_record(node).policy_type, []).append(node)
@@ -73,10 +75,21 @@ class PolicyIndex:
                 record = _record(first)
                 policy = EffectivePolicy(
                     first.id, first.name, policy_type, record.enabled, record.content, object_id,
-                    tuple([each.name for each in others]),
+                    tuple([each.name for each in others]), distance,
                 )  # fmt: skip
                 policies.setdefault(policy_type, policy)
         return policies
+
+
+COMPACT_TYPES: Final = (COMPACTION, TABLE_MAINTENANCE)
+POLICY_TYPES: Final = {COMPACT: COMPACT_TYPES, DELETES: COMPACT_TYPES, MANIFESTS: (TABLE_MAINTENANCE,)}
+"""The types of policies that ask for a kind of rewrite, the special ones first. No policy asks for statistics."""
+
+
+def deciding_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
+    """Return the policy that decides about a kind of rewrite: the nearest one; on the same object the special type."""
+    known = [policies[policy_type] for policy_type in POLICY_TYPES[kind] if policy_type in policies]
+    return min(known, key=lambda policy: policy.distance, default=None)
 
 
 def _record(node: Node) -> PolicyRecord:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from limnos.files import AllowedStorage
 from limnos.model.principals import TokenTrust
+from limnos.model.quiet_hours import QuietHours
 from limnos.services.request.location_rules import LocationConflicts
 from limnos.services.request.named_storages import NamedStorages
 
@@ -46,6 +47,10 @@ class MaintenanceDefaults(NamedTuple):
     """The minimum time for which a file must have been an orphan before it is removed, in milliseconds, if no policy
     sets it.
     """
+    quiet_hours: tuple[QuietHours, ...] = ()
+    """The hours in which files are rewritten for policies and settings; empty for all."""
+    bytes_per_day: int = 0
+    """How many bytes may be rewritten for them in 24 hours; 0 for any number."""
 
 
 class RequestDefaults(NamedTuple):

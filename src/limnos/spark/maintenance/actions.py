@@ -7,14 +7,14 @@ on a command line. A rewrite that conflicts with another commit is abandoned, no
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
+from limnos.model.errors import ServiceUnavailable
 from limnos.names import display
-from limnos.spark.maintenance.executor import DONE, FAILED, YIELDED, OperationEnd
+from limnos.spark.maintenance.executor import DONE, OperationEnd
+from limnos.spark.maintenance.outcomes import CATALOG, EXECUTOR_WAIT_S, end_of_error, no_executor
 from limnos.spark.session import another_session, is_local, session
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from limnos.client.operation.maintenance_values import LeasedOperation
     from limnos.spark.files import SparkFiles
 
-EXECUTOR_WAIT_S: Final = 60.0
-"""The maximum seconds that a cluster may take to provide an application's first executor."""
 SETTINGS: Final = {
     "spark.scheduler.mode": "FAIR",
     "spark.task.maxFailures": "4",
@@ -34,12 +32,9 @@ SETTINGS: Final = {
     "spark.log.level": "ERROR",
     "spark.driver.memory": "1g",
 }
-_GIVES_WAY: Final = re.compile(
-    r"CommitFailedException|ValidationException|Cannot commit|missing required files|Cannot determine history",
-    re.IGNORECASE,
-)
-_TOKEN: Final = re.compile(r"lim_\d+_\S+")
-_MESSAGE_MAX: Final = 1_000
+_TOKEN_KEY: Final = f"spark.sql.catalog.{CATALOG}.header.Authorization"
+"""The key of each session's token; Spark starts with it, and without a token."""
+_DELEGATION: Final = {"header.X-Iceberg-Access-Delegation": "vended-credentials,remote-signing"}
 
 
 class SparkRunner:
@@ -48,6 +43,7 @@ class SparkRunner:
     def __init__(
         self, uri: str, *, metalake: str, master: str, config: Mapping[str, str] | None = None,
         ca_file: str | None = None, s3: bool = False, files: SparkFiles | None = None,
+        executor_wait_s: float = EXECUTOR_WAIT_S,
     ) -> None:  # fmt: skip
         """Make a runner.
 
@@ -59,27 +55,28 @@ class SparkRunner:
             ca_file: Authorities to trust beside the machine's.
             s3: Whether tables lie on S3.
             files: Existing archives and a Java; without them they are found or fetched.
+            executor_wait_s: How long a cluster has to give the first executor.
         """
         self._uri, self._metalake, self._master = uri, metalake, master
         self._config, self._ca_file, self._s3, self._files = dict(config or {}), ca_file, s3, files
+        self._executor_wait_s = executor_wait_s
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
+        self._refused: tuple[float, ServiceUnavailable] | None = None
+        """When a cluster last gave no executor, and the error that says so."""
 
     def run(self, operation: LeasedOperation) -> OperationEnd:
         """Execute an operation and return its outcome. Raises only errors that are not the operation's."""
         try:
             spark = self._started()
             own = another_session(
-                spark, self._uri, metalake=self._metalake, catalogs=[operation.catalog], token=operation.token,
-                more={"header.X-Iceberg-Access-Delegation": "vended-credentials,remote-signing"} if self._s3 else {},
+                spark, self._uri, metalake=self._metalake, catalogs=[CATALOG], token=operation.token,
+                more={"warehouse": f"{self._metalake}/{operation.catalog}", **(_DELEGATION if self._s3 else {})},
             )  # fmt: skip
             spark.sparkContext.setJobGroup(str(operation.operation), f"maintenance {operation.kind}", True)
             return OperationEnd(DONE, _rewrite(own, operation))
-        except (ServiceUnavailable, UnsupportedOperation) as error:
-            return OperationEnd(YIELDED, error.message)
         except Exception as error:  # noqa: BLE001 - whatever Java raises ends this operation alone
-            text = error_text(error)
-            return OperationEnd(YIELDED if _GIVES_WAY.search(text) else FAILED, text)
+            return end_of_error(error)
 
     def cancel(self, operation: int) -> None:
         """Cancel the jobs of an operation."""
@@ -94,34 +91,36 @@ class SparkRunner:
                 self._spark = None
 
     def _started(self) -> SparkSession:
+        asked_at = time.monotonic()
         with self._lock:
-            if self._spark is None:
-                spark = session(
-                    self._uri, metalake=self._metalake, catalogs=(), master=self._master, app_name="limnos-maintenance",
-                    config={**SETTINGS, **self._config}, ca_file=self._ca_file, s3=self._s3, files=self._files,
-                    lance=False,
-                )  # fmt: skip
-                try:
-                    _await_executor(spark, self._master)
-                except ServiceUnavailable:
-                    spark.stop()
-                    raise
-                self._spark = spark
-            return self._spark
+            if self._spark is not None:
+                return self._spark
+            if self._refused is not None and self._refused[0] >= asked_at:
+                raise self._refused[1]  # another thread waited for an executor meanwhile
+            spark = session(
+                self._uri, metalake=self._metalake, catalogs=(), master=self._master, app_name="limnos-maintenance",
+                config={**SETTINGS, **self._config, _TOKEN_KEY: ""}, ca_file=self._ca_file, s3=self._s3, files=self._files,
+                lance=False,
+            )  # fmt: skip
+            try:
+                _await_executor(spark, self._master, wait_s=self._executor_wait_s)
+            except ServiceUnavailable as error:
+                self._refused = (time.monotonic(), error)
+                spark.stop()
+                raise
+            self._spark = spark
+            return spark
 
 
-def _await_executor(spark: SparkSession, master: str) -> None:
-    """Wait for the first executor of a cluster. Raises ServiceUnavailable after `EXECUTOR_WAIT_S`."""
+def _await_executor(spark: SparkSession, master: str, *, wait_s: float) -> None:
+    """Wait for the first executor of a cluster. Raises ServiceUnavailable after `wait_s` seconds."""
     if is_local(master):
         return
     context: Any = spark.sparkContext._jsc  # noqa: SLF001 - PySpark has no call for it
-    until = time.monotonic() + EXECUTOR_WAIT_S
+    until = time.monotonic() + wait_s
     while context.sc().getExecutorMemoryStatus().size() < 2:
         if time.monotonic() > until:
-            raise ServiceUnavailable(
-                f"The cluster at {master} gave no executor within {EXECUTOR_WAIT_S:g} s: it has no free cores or memory,"
-                " or its workers are gone. Free some, or set spark.cores.max for the applications that hold them"
-            )
+            raise no_executor(master, wait_s=wait_s)
         time.sleep(0.5)
 
 
@@ -129,7 +128,7 @@ def _rewrite(spark: SparkSession, operation: LeasedOperation) -> str:
     """Execute an operation in its session. Returns the result for people."""
     machine: Any = spark._jvm  # noqa: SLF001 - PySpark has no other way to Iceberg's actions
     java: Any = spark._jsparkSession  # noqa: SLF001
-    name = ".".join(map(display.quote_part, (operation.catalog, *operation.path)))
+    name = ".".join(map(display.quote_part, (CATALOG, *operation.path)))
     sessions = machine.org.apache.spark.sql.classic.SparkSession
     sessions.setActiveSession(java)
     try:
@@ -191,14 +190,3 @@ def _with_options(action: Any, operation: LeasedOperation) -> Any:  # noqa: ANN4
     for name, value in operation.options.items():
         action = action.option(name, value)
     return action.snapshotProperty("limnos.operation", str(operation.operation))
-
-
-def error_text(error: BaseException) -> str:
-    """Return the message of an error of Java or Python, without its stack and without tokens."""
-    java: Any = getattr(error, "java_exception", None)
-    parts: list[str] = []
-    while java is not None and len(parts) < 5:
-        parts.append(f"{java.getClass().getSimpleName()}: {java.getMessage()}")
-        java = java.getCause()
-    text = "; ".join(parts) or f"{type(error).__name__}: {error}"
-    return _TOKEN.sub("a token", text)[:_MESSAGE_MAX]

@@ -15,8 +15,8 @@ import threading
 import msgspec
 
 from limnos.client import Client
-from limnos.spark.maintenance.actions import SparkRunner
 from limnos.spark.maintenance.executor import MaintenanceExecutor
+from limnos.spark.maintenance.runners import runner_for
 
 
 class ChildStart(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ def main() -> None:
     logger.addHandler(logging.StreamHandler())
     start = msgspec.json.decode(sys.stdin.buffer.readline(), type=ChildStart)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    runner = SparkRunner(start.uri, metalake=start.metalake, master=start.master)
+    runner = runner_for(start.uri, metalake=start.metalake, master=start.master)
     with Client(start.uri, token=start.token, metalake=start.metalake) as client:
         MaintenanceExecutor(client.maintenance, runner, threads=start.threads, idle_s=start.idle_s).run()
 

@@ -81,8 +81,8 @@ REMEMBER = Sql(
 )
 _OPERATION = "id, catalog_id, node_id, kind, state, user_name, policy, result, started_at, ended_at"
 BEGIN = Sql(
-    f"INSERT INTO maintenance_operation ({_OPERATION})"
-    " VALUES (:id, :catalog, :node, :kind, :state, :user, :policy, NULL, :now, NULL)"
+    f"INSERT INTO maintenance_operation ({_OPERATION}, bytes)"
+    " VALUES (:id, :catalog, :node, :kind, :state, :user, :policy, NULL, :now, NULL, :bytes)"
 )
 END = Sql(
     "UPDATE maintenance_operation SET state = :state, result = :result, ended_at = :now WHERE id = :id AND ended_at IS NULL"
@@ -97,6 +97,11 @@ OPERATIONS = Sql(
 )
 OPERATIONS_OF = Sql(
     f"SELECT {_OPERATION} FROM maintenance_operation WHERE node_id = :node ORDER BY id DESC LIMIT :limit"
+)
+OPERATION = Sql(f"SELECT {_OPERATION} FROM maintenance_operation WHERE id = :id")
+OPERATIONS_OF_METALAKE = Sql(
+    f"SELECT {_OPERATION} FROM maintenance_operation WHERE catalog_id IN"
+    " (SELECT n.id FROM node n WHERE n.parent_id = :metalake AND n.deleted = 0) ORDER BY id DESC LIMIT :limit"
 )
 LOST = Sql(
     "UPDATE maintenance_operation SET state = 'lost', ended_at = :now WHERE state = 'running' AND started_at < :before"
@@ -173,7 +178,7 @@ class CheckpointRow(NamedTuple):
 
 
 class OperationRow(NamedTuple):
-    """An operation on a table: `waiting`, `running`, `done`, `failed` or `lost`."""
+    """An operation on a table: `waiting`, `running`, `done`, `failed`, `cancelled` or `lost`."""
 
     id: int
     catalog_id: int
@@ -290,6 +295,18 @@ def operations_of(node_id: int, *, limit: int) -> Load[list[OperationRow]]:
     return [OperationRow(*row) for row in (yield OPERATIONS_OF, {"node": node_id, "limit": limit})]
 
 
+def operation_read(operation_id: int) -> Load[OperationRow | None]:
+    """Read an operation, or None."""
+    rows = yield OPERATION, {"id": operation_id}
+    return OperationRow(*rows[0]) if rows else None
+
+
+def metalake_operations_read(metalake_id: int, *, limit: int) -> Load[list[OperationRow]]:
+    """Read operations of all catalogs of a metalake, newest first."""
+    rows = yield OPERATIONS_OF_METALAKE, {"metalake": metalake_id, "limit": limit}
+    return [OperationRow(*row) for row in rows]
+
+
 class MaintenanceWrites(Writes):
     """Writes of findings, checkpoints and operations."""
 
@@ -326,13 +343,14 @@ class MaintenanceWrites(Writes):
         return int(rows[0][0]) if rows else None
 
     def begin(
-        self, *, catalog_id: int, node_id: int, kind: str, user: str, policy: str | None, state: str = "running"
-    ) -> int:
-        """Record an operation on a table as waiting or running. Returns its id."""
+        self, *, catalog_id: int, node_id: int, kind: str, user: str, policy: str | None, state: str = "running",
+        bytes_: int = 0,
+    ) -> int:  # fmt: skip
+        """Record an operation on a table as waiting or running, with the bytes that it rewrites. Returns its id."""
         operation_id = self.tx.next_id()
         self.tx.count(BEGIN, {
             "id": operation_id, "catalog": catalog_id, "node": node_id, "kind": kind, "user": user, "policy": policy,
-            "now": self.tx.now_ms, "state": state,
+            "now": self.tx.now_ms, "state": state, "bytes": bytes_,
         })  # fmt: skip
         return operation_id
 

@@ -21,10 +21,20 @@ _WAITING = (
 )
 _OPEN = "maintenance_rewrite r JOIN maintenance_operation o ON o.id = r.operation_id"
 _UNLEASED = "NOT EXISTS (SELECT 1 FROM maintenance_lease l WHERE l.node_id = o.node_id)"
+_URGENCY = f"r.priority * (1 + (:now - r.asked_at) / {HOUR_MS}) DESC, r.operation_id"
 DUE = Sql(
-    f"SELECT {_WAITING} FROM {_OPEN} WHERE r.metalake_id = :metalake AND r.due_at <= :now AND {_UNLEASED}"
-    " AND EXISTS (SELECT 1 FROM node n WHERE n.id = o.node_id AND n.deleted = 0)"
-    f" ORDER BY r.priority * (1 + (:now - r.asked_at) / {HOUR_MS}) DESC, r.operation_id LIMIT :limit"
+    f"SELECT * FROM (SELECT {_WAITING}, o.bytes, r.priority, COALESCE(w.principal_id, 0) AS owner_id,"
+    f" row_number() OVER (PARTITION BY w.principal_id ORDER BY {_URGENCY}) AS place"
+    f" FROM {_OPEN} LEFT JOIN owner w ON w.object_id = o.node_id"
+    f" WHERE r.metalake_id = :metalake AND r.due_at <= :now AND {_UNLEASED}"
+    " AND EXISTS (SELECT 1 FROM node n WHERE n.id = o.node_id AND n.deleted = 0)) q"
+    " WHERE place <= :limit ORDER BY place, operation_id"
+)
+DAY_MS: Final = 86_400_000
+USED = Sql(
+    "SELECT COALESCE(w.principal_id, 0), o.policy, COALESCE(sum(COALESCE(o.bytes, 0)), 0), count(*)"
+    " FROM maintenance_operation o LEFT JOIN owner w ON w.object_id = o.node_id"
+    " WHERE o.leased_at > :since GROUP BY w.principal_id, o.policy"
 )
 DUE_METALAKE = Sql(
     f"SELECT m.name FROM {_OPEN} JOIN node m ON m.id = r.metalake_id AND m.deleted = 0"
@@ -45,11 +55,24 @@ INSERT = Sql(
     "INSERT INTO maintenance_rewrite (operation_id, metalake_id, priority, asked_at, due_at, attempts, options)"
     " VALUES (:id, :metalake, :priority, :now, :now, 0, :options)"
 )
-START = Sql("UPDATE maintenance_operation SET state = 'running' WHERE id = :id AND ended_at IS NULL")
-BACK = Sql("UPDATE maintenance_operation SET state = 'waiting' WHERE id = :id AND ended_at IS NULL")
+START = Sql("UPDATE maintenance_operation SET state = 'running', leased_at = :now WHERE id = :id AND ended_at IS NULL")
+BACK = Sql(
+    "UPDATE maintenance_operation SET state = 'waiting', result = :result, leased_at = NULL"
+    " WHERE id = :id AND ended_at IS NULL"
+)
 DELAY = Sql(
     "UPDATE maintenance_rewrite SET due_at = :due, attempts = attempts + :failed WHERE operation_id = :id"
     " RETURNING attempts"
+)
+_IS_HELD_BACK = (
+    "EXISTS (SELECT 1 FROM maintenance_rewrite r WHERE r.operation_id = :id AND r.priority < :priority)"
+    " AND NOT EXISTS (SELECT 1 FROM maintenance_lease l WHERE l.operation_id = :id)"
+)
+GIVE = Sql(
+    f"UPDATE maintenance_operation SET user_name = :user, policy = NULL, result = NULL WHERE id = :id AND {_IS_HELD_BACK}"
+)
+HASTEN = Sql(
+    "UPDATE maintenance_rewrite SET priority = :priority, options = :options, due_at = :now WHERE operation_id = :id"
 )
 DELETE = Sql("DELETE FROM maintenance_rewrite WHERE operation_id = :id")
 _LEASE = "node_id, operation_id, token_id, holder, expires_at, commits"
@@ -88,6 +111,21 @@ class WaitingRewrite(NamedTuple):
     policy: str | None
     attempts: int
     options: str
+    bytes: int | None
+    priority: int
+    owner_id: int
+    """The owner of the table; 0 for none."""
+    place: int
+    """Its place among the operations on tables of the same owner, from 1."""
+
+
+class RecentUse(NamedTuple):
+    """What operations that were leased in the last 24 hours rewrite, on tables of an owner, for a policy or none."""
+
+    owner_id: int
+    policy: str | None
+    bytes: int
+    operations: int
 
 
 class LeaseRow(NamedTuple):
@@ -118,6 +156,11 @@ def metalake_due(now_ms: int) -> Load[str | None]:
     """Read the name of a metalake in which an operation waits for an executor, or None."""
     rows = yield DUE_METALAKE, {"now": now_ms}
     return str(rows[0][0]) if rows else None
+
+
+def recent_use_read(now_ms: int) -> Load[list[RecentUse]]:
+    """Read what operations of the last 24 hours rewrote or rewrite now."""
+    return [RecentUse(*row) for row in (yield USED, {"since": now_ms - DAY_MS})]
 
 
 def open_rewrites(node_ids: Sequence[int]) -> Load[dict[tuple[int, str], int]]:
@@ -157,13 +200,25 @@ class RewriteWrites(Writes):
         })  # fmt: skip
 
     def due(self, metalake_id: int, *, limit: int) -> list[WaitingRewrite]:
-        """Read the due operations of a metalake whose tables are not leased, the most useful first."""
+        """Read the due operations of a metalake whose tables are not leased: at most `limit` for each owner of tables,
+        the most useful first.
+        """
         rows = self.tx.rows(DUE, {"metalake": metalake_id, "now": self.tx.now_ms, "limit": limit})
         return [WaitingRewrite(*row) for row in rows]
+
+    def recent_use(self) -> list[RecentUse]:
+        """Read what operations of the last 24 hours rewrote or rewrite now."""
+        return [RecentUse(*row) for row in self.tx.rows(USED, {"since": self.tx.now_ms - DAY_MS})]
 
     def open_of(self, node_id: int) -> dict[str, int]:
         """Read the open operations of a table, by kind."""
         return {row[1]: row[2] for row in self.tx.rows(OPEN_OF, {"nodes": dumps([node_id])})}
+
+    def hasten(self, operation_id: int, *, user: str, priority: int, options: str) -> None:
+        """Let an operation that waits for a policy be one that a user asked for, at once; others stay as they are."""
+        if self.tx.count(GIVE, {"id": operation_id, "user": user, "priority": priority}):
+            params: Params = {"id": operation_id, "priority": priority, "options": options, "now": self.tx.now_ms}
+            self.tx.count(HASTEN, params)
 
     def take(self, operation_id: int, *, node_id: int, token_id: int, holder: str, lease_ms: int) -> bool:
         """Lease a table for an operation, unless it is already leased. Returns whether it succeeded."""
@@ -172,7 +227,7 @@ class RewriteWrites(Writes):
             "expires": self.tx.now_ms + lease_ms,
         })  # fmt: skip
         if count:
-            self.tx.count(START, {"id": operation_id})
+            self.tx.count(START, {"id": operation_id, "now": self.tx.now_ms})
         return bool(count)
 
     def renew(self, operation_id: int, *, holder: str, lease_ms: int) -> bool:
@@ -203,10 +258,10 @@ class RewriteWrites(Writes):
         """Read the leases that expired."""
         return [LeaseRow(*row) for row in self.tx.rows(OVER, {"now": self.tx.now_ms})]
 
-    def give_back(self, operation_id: int, *, delay_ms: int, failed: bool) -> int:
-        """End the lease of an operation, and return the operation to the queue. Returns how often it failed."""
+    def give_back(self, operation_id: int, *, delay_ms: int, failed: bool, reason: str) -> int:
+        """End an operation's lease, and return it to the queue with a reason. Returns how often it failed."""
         self.tx.count(RELEASE, {"id": operation_id})
-        self.tx.count(BACK, {"id": operation_id})
+        self.tx.count(BACK, {"id": operation_id, "result": reason})
         params: Params = {"id": operation_id, "due": self.tx.now_ms + delay_ms, "failed": int(failed)}
         rows = self.tx.rows(DELAY, params)
         return int(rows[0][0]) if rows else 0

@@ -26,8 +26,10 @@ Index("maintenance_checkpoint_source", maintenance_checkpoint.c.source)
 maintenance_operation = table(
     "maintenance_operation",
     "id bigint*, catalog_id bigint, node_id bigint, kind text, state text, user_name text, policy text?, "
-    "result text?, started_at bigint, ended_at bigint?",
+    "result text?, started_at bigint, ended_at bigint?, bytes bigint?, leased_at bigint?",
 )
+"""`bytes` is an estimate of what an operation rewrites; `leased_at` is when an executor last began with it."""
+Index("maintenance_operation_leased", maintenance_operation.c.leased_at)
 Index("maintenance_operation_catalog", maintenance_operation.c.catalog_id, maintenance_operation.c.id)
 Index("maintenance_operation_node", maintenance_operation.c.node_id, maintenance_operation.c.id)
 

@@ -9,19 +9,12 @@ from typing import Final
 
 import msgspec
 
-from limnos.formats.gravitino.policies import COMPACTION, TABLE_MAINTENANCE
 from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, TARGET_BYTES_DEFAULT
 from limnos.model.principals import TokenTrust
 
 STATISTICS: Final = "statistics"
 KINDS: Final = (COMPACT, DELETES, MANIFESTS, STATISTICS)
 """All kinds, in the order in which they are best carried out on one table."""
-POLICY_TYPES: Final = {
-    COMPACT: (COMPACTION, TABLE_MAINTENANCE),
-    DELETES: (COMPACTION, TABLE_MAINTENANCE),
-    MANIFESTS: (TABLE_MAINTENANCE,),
-}
-"""The types of policies that enable a kind. No policy type exists for statistics."""
 GROUP_BYTES: Final = 512 << 20
 """The size of the files that an executor rewrites in one group, in bytes."""
 TASK_FILES_MIN: Final = 5

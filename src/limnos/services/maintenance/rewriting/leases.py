@@ -14,18 +14,24 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
+from limnos.formats.gravitino.policies import TABLE_MAINTENANCE, TableMaintenanceContent, content_of
 from limnos.formats.maintenance.rewrites import pause_for_writers
 from limnos.formats.maintenance.table_metadata import metadata_of
-from limnos.model.errors import BadRequest, LimnosError, NotFound
+from limnos.model.errors import BadRequest, LimnosError, NotFound, UnsupportedOperation
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose
+from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.operations import OPERATIONS
+from limnos.services.maintenance.policies import policies_load
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions, action_options
+from limnos.services.maintenance.rewriting.planning import asking_policy, is_off
+from limnos.services.maintenance.rewriting.scheduling import OperationPause, ScheduleLimits, fair_order, pause_of
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.maintenance import ancestors_read
+from limnos.store.activity.rewrites import recent_use_read
 from limnos.store.ancestry import path_of
 from limnos.store.objects.snapshot_pins import holders_read
 from limnos.telemetry.logs import get_logger
@@ -51,7 +57,9 @@ LEASED_MAX: Final = 50
 LOSSES_MAX: Final = 5
 """The number of expired or returned leases after which an operation has failed."""
 YIELD_MS: Final = 300_000
-"""The delay of an operation that yielded to a writer, in milliseconds; doubled each time."""
+"""The delay of an operation that yielded to a writer, in milliseconds. An operation whose executor is lost waits until
+its lease expires.
+"""
 DONE, FAILED, YIELDED = "done", "failed", "yielded"
 ENDS: Final = (DONE, FAILED, YIELDED)
 LEASES = Counter("limnos_maintenance_leases_total", "Leases of maintenance operations, by outcome.", ("outcome",))
@@ -138,7 +146,7 @@ async def operation_report(
 
     lease = await _write(ctx, metalake, mutation=report)
     if lease is not None:
-        await ctx.services.store.submit(_PERMIT, lambda tx: _revoke(tx, lease))
+        await token_revoke(ctx.services, lease)
     return lease is not None
 
 
@@ -154,7 +162,8 @@ async def _write(ctx: Context, metalake: str, *, mutation: Callable[[Tx, Permit[
 
 def _due(tx: Tx, permit: Permit[int], *, limit: int) -> tuple[list[WaitingRewrite], bool]:
     """Return the operations that may be leased, and whether leases have expired."""
-    return tx.rewrites.due(permit.command, limit=limit), bool(tx.rewrites.expired())
+    rows = fair_order(tx.rewrites.due(permit.command, limit=limit), tx.rewrites.recent_use())
+    return rows[:limit], bool(tx.rewrites.expired())
 
 
 async def lease_require(ctx: Context, metalake: str) -> None:
@@ -175,22 +184,35 @@ def leases_expire(tx: Tx) -> None:
         if lease.token_id:
             LEASES["expired",] += 1
             text = "its executor gave no sign of life any more"
-            _end_lease(tx, lease, outcome=DONE if lease.commits else YIELDED, text=text)
+            _end_lease(tx, lease, outcome=DONE if lease.commits else YIELDED, text=text, delay_ms=0)
             _revoke(tx, lease)
         else:
             tx.rewrites.end(lease.operation_id)
 
 
-def _end_lease(tx: Tx, lease: LeaseRow, *, outcome: str, text: str) -> None:
+def _end_lease(tx: Tx, lease: LeaseRow, *, outcome: str, text: str, delay_ms: int = YIELD_MS) -> None:
     """End a lease, and either end the operation or return it to the queue."""
     if outcome == YIELDED:
-        times = tx.rewrites.give_back(lease.operation_id, delay_ms=YIELD_MS, failed=True)
+        times = tx.rewrites.give_back(lease.operation_id, delay_ms=delay_ms, failed=True, reason=text[:2000])
         if times < LOSSES_MAX:
             return
         outcome, text = FAILED, f"given up after {times} tries: {text}"
     OPERATIONS[tx.maintenance.kind_of(lease.operation_id) or "", outcome] += 1
     tx.maintenance.end(lease.operation_id, state=outcome, result=text[:2000])
     tx.rewrites.end(lease.operation_id)
+
+
+def operation_cancel(tx: Tx, operation: int, *, node_id: int, user: str) -> LeaseRow | None:
+    """Cancel an operation on a table for a user, unless it has ended. Returns its lease: revoke the token of it."""
+    lease = tx.rewrites.lease_of(node_id)
+    tx.maintenance.end(operation, state="cancelled", result=f"cancelled by {user}")
+    tx.rewrites.end(operation)
+    return lease if lease is not None and lease.operation_id == operation else None
+
+
+async def token_revoke(services: NodeServices, lease: LeaseRow) -> None:
+    """Revoke the token of a lease."""
+    await services.store.submit(_PERMIT, lambda tx: _revoke(tx, lease))
 
 
 def _revoke(tx: Tx, lease: LeaseRow) -> None:
@@ -230,12 +252,12 @@ async def _lease_one(
     try:
         catalog, path = await _path(services, row.node_id)
         document = await _document(ctx, RequestScope(scope.metalake, catalog), path=path)
-        pause_ms = await _pause(services, document, is_requested=stored.is_requested)
+        pause = await _pause(services, document, row=row, is_requested=stored.is_requested)
     except LimnosError as error:
         await services.store.submit(_PERMIT, partial(_refuse, row=row, holder=holder, text=error.message))
         return None
-    if pause_ms:
-        await services.store.submit(_PERMIT, partial(_postpone, row=row, token=token, pause_ms=pause_ms))
+    if pause is not None:
+        await services.store.submit(_PERMIT, partial(_postpone, row=row, token=token, pause=pause))
         LEASES["postponed",] += 1
         return None
     LEASES["given",] += 1
@@ -251,9 +273,9 @@ def _refuse(tx: Tx, *, row: WaitingRewrite, holder: str, text: str) -> None:
         _revoke(tx, lease)
 
 
-def _postpone(tx: Tx, *, row: WaitingRewrite, token: Token, pause_ms: int) -> None:
+def _postpone(tx: Tx, *, row: WaitingRewrite, token: Token, pause: OperationPause) -> None:
     tx.tokens.revoke(token)
-    tx.rewrites.give_back(row.operation_id, delay_ms=pause_ms, failed=False)
+    tx.rewrites.give_back(row.operation_id, delay_ms=pause.ms, failed=False, reason=pause.reason)
 
 
 async def _path(services: NodeServices, node_id: int) -> tuple[str, tuple[str, ...]]:
@@ -282,10 +304,44 @@ async def _document(ctx: Context, scope: RequestScope, *, path: tuple[str, ...])
     return document
 
 
-async def _pause(services: NodeServices, document: MetadataDocument, *, is_requested: bool) -> int:
-    """Return how long an operation waits for pipeline runs and writers of its table, in milliseconds."""
+async def _pause(
+    services: NodeServices, document: MetadataDocument, *, row: WaitingRewrite, is_requested: bool
+) -> OperationPause | None:
+    """Return how long an operation waits for pipeline runs, quiet hours, budgets and writers; None if it need not.
+
+    Raises UnsupportedOperation: the policy or the setting does not ask for the operation any more.
+    """
     now_ms = services.store.time.now_ms()
     holders = await services.gate.look_up(lambda: holders_read(document.node_id, now_ms=now_ms))
     if any(each.run is not None for each in holders):
-        return YIELD_MS
-    return 0 if is_requested else pause_for_writers(metadata_of(document.body), now_ms=now_ms)
+        return OperationPause(YIELD_MS, "waits for a pipeline run that uses the table")
+    if is_requested:
+        return None
+    limits = await _limits(services, row)
+    used = await services.gate.look_up(lambda: recent_use_read(now_ms))
+    pause = pause_of(limits, used, bytes_=row.bytes or 0, now_ms=now_ms)
+    if pause is not None or limits.has_hours:
+        return pause
+    pause_ms = pause_for_writers(metadata_of(document.body), now_ms=now_ms)
+    return OperationPause(pause_ms, "waits until the table's writers are quiet") if pause_ms else None
+
+
+async def _limits(services: NodeServices, row: WaitingRewrite) -> ScheduleLimits:
+    """Return the hours and budgets that apply to an operation that nobody asked for, by its policy as it is now.
+
+    Raises UnsupportedOperation: the policy or the setting does not ask for the operation any more.
+    """
+    settings = services.defaults.maintenance
+    limits = ScheduleLimits(settings.quiet_hours, settings.bytes_per_day, row.policy)
+    chain = await AssessmentRound(services, tables_max=0).chain_of(row.node_id)
+    policies = (await services.gate.look_up(policies_load)).effective(chain)
+    policy = asking_policy(policies, row.kind)
+    is_off_now = policy is None and (not settings.rewrite or is_off(policies, row.kind))
+    if is_off_now or (None if policy is None else policy.name) != row.policy:
+        what = "setting maintenance.rewrite_files" if row.policy is None else f"policy {row.policy}"
+        raise UnsupportedOperation(f"The {what} does not ask for this any more")
+    if policy is None or policy.policy_type != TABLE_MAINTENANCE:
+        return limits
+    content = content_of(policy.content, TableMaintenanceContent)
+    hours = tuple([parse_quiet_hours(each) for each in content.quiet_hours or ()])
+    return limits._replace(policy_hours=hours, policy_bytes_per_day=content.max_bytes_per_day or 0)

@@ -7,6 +7,7 @@ operation. An operation that failed is tried again after a pause that doubles.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -24,8 +25,9 @@ from limnos.model.kinds import Kind
 from limnos.services.maintenance.acting import ResponsibleUser, responsible_user
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.operations import request_of
-from limnos.services.maintenance.policies import policies_load
-from limnos.services.maintenance.rewriting.kinds import POLICY_TYPES, RewriteOptions
+from limnos.services.maintenance.policies import POLICY_TYPES, deciding_policy, policies_load
+from limnos.services.maintenance.rewriting.kinds import RewriteOptions
+from limnos.services.maintenance.rewriting.scheduling import OPERATION_BYTES, REQUESTED_PRIORITY
 from limnos.store.activity.maintenance import findings_of_kind
 from limnos.store.activity.rewrites import ended_operations, open_rewrites, open_rewrites_count
 from limnos.store.ancestry import Ancestry
@@ -52,10 +54,7 @@ INTERVAL_MS: Final = 3_600_000
 PAUSE_MS: Final = 300_000
 PAUSE_MS_MAX: Final = 86_400_000
 """The pause after the first failure, and the maximum pause, in milliseconds."""
-PRIORITY_MAX: Final = 1 << 40
 _PAGE: Final = 64
-_COST_BYTES: Final = 16 << 20
-"""The fixed cost of an operation, as a number of bytes to rewrite."""
 
 
 async def plan_run(
@@ -125,7 +124,7 @@ class RewritePlanning:
             return
         operation = tx.maintenance.begin(
             catalog_id=row.catalog_id, node_id=row.node_id, kind=row.kind, user=user.user, policy=user.policy,
-            state="waiting",
+            state="waiting", bytes_=rewritten_bytes(row),
         )  # fmt: skip
         if user.refusal is not None:
             tx.maintenance.end(operation, state="failed", result=user.refusal)
@@ -135,17 +134,18 @@ class RewritePlanning:
 
 
 def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
-    """Return the enabled policy that requests a kind of operation on a table; None if there is none."""
-    for policy_type in POLICY_TYPES[kind]:
-        policy = policies.get(policy_type)
-        if policy is None or not policy.is_enabled:
-            continue
-        if policy_type == TABLE_MAINTENANCE:
-            content = content_of(policy.content, TableMaintenanceContent)
-            if not (content.manifests if kind == MANIFESTS else content.compact):
-                continue
-        return policy
-    return None
+    """Return the enabled policy that requests a kind of operation on a table; None if there is none.
+
+    If policies of two types are about the kind, the nearer one decides; on the same object that of the special type.
+    """
+    policy = deciding_policy(policies, kind)
+    if policy is None or not policy.is_enabled:
+        return None
+    if policy.policy_type == TABLE_MAINTENANCE:
+        content = content_of(policy.content, TableMaintenanceContent)
+        if not (content.manifests if kind == MANIFESTS else content.compact):
+            return None
+    return policy
 
 
 def is_off(policies: Mapping[str, EffectivePolicy], kind: str) -> bool:
@@ -171,9 +171,13 @@ def stored_options(row: FindingRow, policy: EffectivePolicy | None) -> RewriteOp
 
 def priority_of(row: FindingRow) -> int:
     """Return the benefit of an operation by its cost: removed files per 16 MiB to rewrite."""
-    figures = msgspec.json.decode(row.figures, type=dict[str, int])
-    cost = _COST_BYTES + figures.get("small_bytes", 0)
-    return max(1, min(PRIORITY_MAX, 1_000 * row.score * _COST_BYTES // cost))
+    cost = OPERATION_BYTES + rewritten_bytes(row)
+    return max(1, min(REQUESTED_PRIORITY - 1, 1_000 * row.score * OPERATION_BYTES // cost))
+
+
+def rewritten_bytes(row: FindingRow) -> int:
+    """Return how many bytes of small files the operation of a finding rewrites, as far as is known."""
+    return msgspec.json.decode(row.figures, type=dict[str, int]).get("small_bytes", 0)
 
 
 def rests_until(ended: Sequence[EndedOperation], node_id: int, *, kind: str) -> int:
@@ -213,8 +217,12 @@ class RewriteRequest(msgspec.Struct, frozen=True):
     options: RewriteOptions
 
 
-async def rewrite_request(ctx: Context, scope: RequestScope, *, path: Levels, kind: str) -> int:
-    """Request a rewrite of a table.
+async def rewrite_request(
+    ctx: Context, scope: RequestScope, *, path: Levels, kind: str, options: Mapping[str, str] = MappingProxyType({})
+) -> int:
+    """Request a rewrite of a table, with options of Iceberg's action.
+
+    An open operation of the kind that waits for a policy becomes the caller's, and waits no longer for the policy.
 
     Returns the operation's id; that of the open operation if there is one. Raises NotFound, PermissionDenied,
     UnsupportedOperation, BadRequest.
@@ -222,9 +230,9 @@ async def rewrite_request(ctx: Context, scope: RequestScope, *, path: Levels, ki
 
     def decide(request_view: RequestView) -> Permit[RewriteRequest]:
         node, decision, user, trust, root_id = request_of(ctx, request_view, path=path)
-        options = RewriteOptions(trust=trust, root_id=root_id, is_requested=True)
+        stored = RewriteOptions(trust=trust, root_id=root_id, options=dict(options), is_requested=True)
         metalake_id = request_view.metalake.id
-        return request_view.permit(RewriteRequest(node, kind, user, metalake_id, options), decision)
+        return request_view.permit(RewriteRequest(node, kind, user, metalake_id, stored), decision)
 
     operation = await ctx.write(scope, decide, rewrite_add)
     ctx.services.wake_worker()
@@ -236,11 +244,12 @@ def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:
     command = permit.command
     table = tx.nodes.confirm(command.table)
     known = tx.rewrites.open_of(table.id).get(command.kind)
+    options = msgspec.json.encode(command.options).decode()
     if known is not None:
+        tx.rewrites.hasten(known, user=command.user, priority=REQUESTED_PRIORITY, options=options)
         return known
     operation = tx.maintenance.begin(
         catalog_id=table.zone, node_id=table.id, kind=command.kind, user=command.user, policy=None, state="waiting"
     )
-    options = msgspec.json.encode(command.options).decode()
-    tx.rewrites.add(operation, metalake_id=command.metalake_id, priority=PRIORITY_MAX, options=options)
+    tx.rewrites.add(operation, metalake_id=command.metalake_id, priority=REQUESTED_PRIORITY, options=options)
     return operation

@@ -1,0 +1,257 @@
+"""Figures of table maintenance with a server and Spark: many tables in one application, and writers beside it.
+
+May import the tests' nodes and PyIceberg. The server is a process; a node in this process over the same store does the
+rounds that the server's tasks do every five and ten minutes. CPU of process trees.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from bench.cpu import TreeCpu, descendants
+from bench.load import Generator, Load
+from bench.maintenance_figures import Figure
+from bench.maintenance_node import add_policies, task_context
+from bench.workers import LIMNOS, served
+from limnos.services.maintenance.rewriting.planning import plan_run
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import assess
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from tests.http.driver import DriverNode
+
+SMALL_FILES: Final = 15
+_FLAGS: Final = ("--idle", "1", "--output", "json")
+
+
+@dataclass
+class TreeFigures:
+    """CPU seconds and the greatest resident memory in MiB of a process and all below it, and the programs seen."""
+
+    cpu_s: float = 0.0
+    rss_mb: float = 0.0
+    programs: set[str] = field(default_factory=set)
+
+    def watch(self, pid: int, over: threading.Event) -> None:
+        """Look again and again until it is over."""
+        clock = TreeCpu([pid])
+        while not over.wait(0.2):
+            self.cpu_s = clock.look() / 1e9
+            below = descendants([pid])
+            self.rss_mb = max(self.rss_mb, sum(_rss_mb(each) for each in below))
+            self.programs |= {_program(each) for each in below}
+
+
+def _rss_mb(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:")), 0)
+
+
+def _program(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+@contextmanager
+def watched(pid: int) -> Iterator[TreeFigures]:
+    """Watch a process tree for the body of a `with`."""
+    figures, over = TreeFigures(), threading.Event()
+    thread = threading.Thread(target=figures.watch, args=(pid, over), daemon=True)
+    thread.start()
+    try:
+        yield figures
+    finally:
+        over.set()
+        thread.join()
+
+
+def work(uri: str, token: str, *flags: str) -> tuple[dict[str, int], TreeFigures]:
+    """Run an executor until it is idle. Returns what it did, and its figures."""
+    command = [*LIMNOS, "maintenance", "work", "--uri", uri, *_FLAGS, *flags]
+    environment = {**os.environ, "LIMNOS_TOKEN": token}
+    pipe = subprocess.PIPE
+    silent = subprocess.DEVNULL
+    with (
+        subprocess.Popen(command, env=environment, stdout=pipe, stderr=silent, text=True) as process,
+        watched(process.pid) as figures,
+    ):
+        out, _ = process.communicate()
+    assert process.returncode == 0, f"the executor ended with {process.returncode}"
+    return json.loads(out), figures
+
+
+def plan(node: DriverNode) -> int:
+    """Assess what changed and plan rewrites. Returns how many operations wait because of this round."""
+    assess(node)
+    return node.runner.run(plan_run(task_context(node), node.built.services, after={}))[1]
+
+
+def measure_many(folder: Path, *, tables: int, master: str) -> list[Figure]:
+    """Measure a round over many tables of which a fifth needs compaction, then a round that finds nothing."""
+    needy = max(1, tables // 5)
+    with served(folder, 1) as (pid, uri, _):
+        token = (folder / "admin.token").read_text().strip()
+        make_tables(uri, token, folder, names={f"t{each}": each < needy for each in range(tables)})
+        with wire.node_over(folder) as node:
+            add_policies(node)
+            planned = plan(node)
+            with watched(pid) as server:
+                done, spark = work(uri, token, "--master", master)
+            planned_again = plan(node)
+            done_again, again = work(uri, token, "--master", master)
+    assert (planned, done) == (needy, {"done": needy}), (planned, done)
+    return [
+        Figure(f"{tables} tables, {needy} compacted: applications of Spark", int("java" in spark.programs), "", 1),
+        Figure("  CPU of the executor with Java, without 15 s, a table", (spark.cpu_s - 15) / needy, "s", 0.5),
+        Figure("  its resident memory", spark.rss_mb, "MiB", 2048),
+        Figure("  CPU of the server a table", server.cpu_s * 1000 / needy, "ms", 100),
+        Figure("  second round: operations", planned_again + sum(done_again.values()), "", 0),
+        Figure("  second round: applications of Spark", int("java" in again.programs), "", 0),
+    ]
+
+
+def make_tables(uri: str, token: str, folder: Path, *, names: dict[str, bool]) -> None:
+    """Make tables by PyIceberg: those that need compaction with many small files, the others with one file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+    from pyiceberg.catalog.rest import RestCatalog
+
+    catalog = RestCatalog("bench", uri=f"{uri}/iceberg", warehouse="lake/main", token=token)
+    catalog.create_namespace("a")
+    rows = pa.table({"id": pa.array(range(200), pa.int64()), "word": pa.array(["word"] * 200)})
+    for name, is_needy in names.items():
+        table = catalog.create_table(f"a.{name}", rows.schema)
+        place = wire.local(table.location()) / "data"
+        place.mkdir(parents=True, exist_ok=True)
+        files = [place / f"{number}.parquet" for number in range(SMALL_FILES if is_needy else 1)]
+        for each in files:
+            parquet.write_table(rows, each)
+        table.add_files([each.as_uri() for each in files], check_duplicate_files=False)
+
+
+_WRITES: Final = {
+    "append": "INSERT INTO {table} VALUES ({number}, 'b')",
+    "copy-on-write": "UPDATE {table} SET word = 'c' WHERE id = {number} % 5",
+    "merge-on-read": "UPDATE {table} SET word = 'c' WHERE id = {number} % 5",
+}
+
+
+def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure]:
+    """Measure statements of writers, of each kind on a third of the tables, beside an executor.
+
+    A round of assessment and planning follows the other, so that maintenance comes as often as it may.
+    """
+    from limnos.spark import session
+
+    kinds = list(_WRITES)
+    names = {f"w{each}": kinds[each % len(kinds)] for each in range(tables)}
+    counts = {kind: [0, 0] for kind in kinds}
+    with served(folder, 1) as (_, uri, _), wire.node_over(folder) as node:
+        token = (folder / "admin.token").read_text().strip()
+        add_policies(node)
+        spark = session(uri, token=token, master="local[2]")
+        spark.sparkContext.setLogLevel("OFF")
+        spark.sql("CREATE NAMESPACE main.a")
+        for name, kind in names.items():
+            _writers_table(spark, f"main.a.{name}", kind=kind)
+        command = [*LIMNOS, "maintenance", "work", "--uri", uri, "--idle", "3600"]
+        environment = {**os.environ, "LIMNOS_TOKEN": token}
+        silent = subprocess.DEVNULL
+        with subprocess.Popen(command, env=environment, stdout=silent, stderr=silent) as executor:
+            until, number = time.monotonic() + seconds, 0
+            try:
+                while time.monotonic() < until:
+                    plan(node)
+                    for name, kind in names.items():
+                        number += 1
+                        counts[kind][_write(spark, f"main.a.{name}", kind=kind, number=number)] += 1
+                done = _done(node)
+            finally:
+                executor.terminate()
+        spark.stop()
+    print(f"writers beside maintenance for {seconds:g} s: {done} operations done, statements: {counts}")
+    return [
+        Figure(f"writers beside: failed {kind} statements", 100 * failed / max(1, done_ + failed), "%", aim)
+        for (kind, (done_, failed)), aim in zip(counts.items(), (0, 1, 1), strict=True)
+    ]
+
+
+def _writers_table(spark: SparkSession, name: str, *, kind: str) -> None:
+    mode = "merge-on-read" if kind == "merge-on-read" else "copy-on-write"
+    properties = f"'format-version'='2', 'write.update.mode'='{mode}'"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, word STRING) USING iceberg TBLPROPERTIES ({properties})")
+    for number in range(6):
+        spark.sql(f"INSERT INTO {name} VALUES ({number}, 'a')")
+
+
+def _write(spark: SparkSession, name: str, *, kind: str, number: int) -> int:
+    """Execute a writer's statement. Returns 1 if it failed, else 0."""
+    try:
+        spark.sql(_WRITES[kind].format(table=name, number=number))
+    except Exception as error:
+        print(f"{kind}: {str(error)[:300]}")
+        return 1
+    return 0
+
+
+def _done(node: DriverNode) -> int:
+    rows = node.get("/api/limnos/v1/metalakes/lake/catalogs/main/maintenance/operations").json()["operations"]
+    return sum(each["state"] == "done" for each in rows)
+
+
+def measure_heads(folder: Path, *, copied: int) -> list[Figure]:
+    """Measure HEAD of a table while the server assesses all tables after its start, and after that."""
+    with served(folder, 1) as (_, uri, _):
+        token = (folder / "admin.token").read_text().strip()
+        p99: dict[bool, list[float]] = {True: [], False: []}
+        parts = urlsplit(uri)
+        head = f"HEAD /iceberg/v1/lake.main/namespaces/a/tables/expired HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+        request = f"{head}Authorization: Bearer {token}\r\n\r\n".encode()
+        load = Load(
+            host=parts.hostname or "", port=parts.port or 0, requests=(request,), connections=1, once=False, warm=20,
+            seconds=0.25, count_max=10**9,
+        )  # fmt: skip
+        before = 0
+        until = time.monotonic() + 150
+        with Generator() as generator:
+            while (before < copied or len(p99[False]) < 8) and time.monotonic() < until:
+                answered, _ = generator.run(load, [])
+                now = _assessed(uri, token)
+                p99[0 < now != before].append(answered.p99_ms)
+                before = now
+    if not p99[True] or not p99[False]:
+        return []
+    return [Figure("HEAD p99 beside an assessment against idle", max(p99[True]) / _median(p99[False]), "times", 3)]
+
+
+def _median(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+def _assessed(uri: str, token: str) -> int:
+    """How many tables the server has assessed."""
+    from bench.workers import ask
+
+    for line in ask(uri, token, "/metrics").decode().splitlines():
+        if line.startswith('limnos_maintenance_assessed_total{outcome="assessed"}'):
+            return int(float(line.split()[-1]))
+    return 0

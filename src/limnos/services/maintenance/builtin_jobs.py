@@ -1,0 +1,219 @@
+"""Built-in job templates of Gravitino for Iceberg tables: their jobs are operations of maintenance.
+
+May import the rooms below and `names`. Must not know any wire format. A job needs the right to maintain its table, and
+nothing else. Who may maintain the table sees the job, whoever asked for it, and may cancel it while it rewrites files.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.maintenance.assessment import COMPACT, MANIFESTS
+from limnos.model.entities import Node
+from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
+from limnos.names import display
+from limnos.services.maintenance.operations import EXPIRE, expiry_request
+from limnos.services.maintenance.orphans.requests import orphans_request
+from limnos.services.maintenance.orphans.rounds import ORPHANS
+from limnos.services.maintenance.reports import visible_paths
+from limnos.services.maintenance.rewriting.kinds import STATISTICS
+from limnos.services.maintenance.rewriting.leases import operation_cancel, token_revoke
+from limnos.services.maintenance.rewriting.planning import rewrite_request
+from limnos.services.maintenance.table_access import maintained_table
+from limnos.services.request.request_scope import RequestScope
+from limnos.store.activity.maintenance import ancestors_read, metalake_operations_read, operation_read
+from limnos.store.ancestry import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from limnos.model.permits import Permit
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.activity.maintenance import OperationRow
+    from limnos.store.activity.rewrites import LeaseRow
+    from limnos.store.tx import Tx
+
+PREFIX: Final = "builtin-"
+"""Names with it are those of built-in templates alone."""
+JOBS_MAX: Final = 1_000
+_JOB_ID: Final = re.compile(r"maintenance-(\d{1,18})", re.ASCII)
+_PASSED_OVER: Final = re.compile(r"spark_\w+|catalog_type|catalog_uri|warehouse_location|strategy")
+"""Settings of Gravitino's own Spark applications: an executor has its own."""
+
+
+class BuiltinTemplate(NamedTuple):
+    """A built-in template: its name, its comment, the kind of operation, and the fields of a job beside the table's."""
+
+    name: str
+    comment: str
+    kind: str
+    fields: tuple[str, ...] = ()
+
+
+TEMPLATES: Final = (
+    BuiltinTemplate(f"{PREFIX}iceberg-expire-snapshots", "Expires the snapshots that nothing keeps", EXPIRE),
+    BuiltinTemplate(f"{PREFIX}iceberg-remove-orphan-files", "Removes old files that no metadata names", ORPHANS),
+    BuiltinTemplate(f"{PREFIX}iceberg-rewrite-data-files", "Rewrites small data files", COMPACT, ("options",)),
+    BuiltinTemplate(f"{PREFIX}iceberg-rewrite-manifests", "Rewrites manifests", MANIFESTS),
+    BuiltinTemplate(f"{PREFIX}iceberg-update-stats", "Computes statistics of all columns", STATISTICS),
+)
+_BY_NAME: Final = {each.name: each for each in TEMPLATES}
+_BY_KIND: Final = {each.kind: each for each in TEMPLATES}
+
+
+class BuiltinJob(NamedTuple):
+    """A job of a built-in template: an operation on a table."""
+
+    id: str
+    template: str
+    row: OperationRow
+
+
+class OperationStop(msgspec.Struct, frozen=True):
+    """Cancel an operation that rewrites files."""
+
+    table: Node
+    operation: int
+    user: str
+
+
+def is_builtin(name: str) -> bool:
+    """Return whether a template's name is one of built-in templates."""
+    return name.startswith(PREFIX)
+
+
+def template_of(name: str) -> BuiltinTemplate:
+    """Return a built-in template. Raises NotFound."""
+    template = _BY_NAME.get(name)
+    if template is None:
+        names = ", ".join(_BY_NAME)
+        raise NotFound(f"Job template {name[:200]} does not exist: the built-in ones are {names}", kind="job template")
+    return template
+
+
+def refuse_builtin(name: str) -> None:
+    """Refuse a change of a built-in template, or the use of its name. Raises BadRequest."""
+    if is_builtin(name):
+        raise BadRequest(f"Names with {PREFIX} are those of built-in job templates, which cannot be changed")
+
+
+def operation_of(job_id: str) -> int | None:
+    """Return the operation of a job's id; None if it is another kind of job."""
+    match = _JOB_ID.fullmatch(job_id)
+    return None if match is None else int(match[1])
+
+
+async def builtin_run(ctx: Context, metalake: str, *, name: str, conf: Mapping[str, str]) -> BuiltinJob:
+    """Ask for the operation of a built-in template on the table that `conf` names.
+
+    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    """
+    await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake)
+    template = template_of(name)
+    fields = {key: value for key, value in conf.items() if value and not _PASSED_OVER.fullmatch(key)}
+    catalog, table = fields.pop("catalog_name", ""), fields.pop("table_identifier", "")
+    path = tuple(display.parse(table or "-"))
+    if not catalog or len(path) < 2:
+        raise BadRequest(
+            "jobConf names the table: catalog_name is its catalog, table_identifier its path, as raw.trips"
+        )
+    options = _options(fields.pop("options", "")) if "options" in template.fields else {}
+    if fields:
+        known = ", ".join(("catalog_name", "table_identifier", *template.fields))
+        raise BadRequest(
+            f"{min(fields)[:100]} is no field of jobConf that this template takes: use {known}, or a policy"
+        )
+    scope = RequestScope(metalake, catalog)
+    if template.kind == EXPIRE:
+        operation = await expiry_request(ctx, scope, path=path)
+    elif template.kind == ORPHANS:
+        operation = await orphans_request(ctx, scope, path=path)
+    else:
+        operation = await rewrite_request(ctx, scope, path=path, kind=template.kind, options=options)
+    return await builtin_load(ctx, metalake, operation=operation)
+
+
+def _options(text: str) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, str])
+    except msgspec.DecodeError as error:
+        raise BadRequest(f"Field options of jobConf is a JSON object of strings: {error}") from None
+
+
+async def builtin_load(ctx: Context, metalake: str, *, operation: int) -> BuiltinJob:
+    """Return a job. Raises NotFound, also to callers who may not maintain its table, and PermissionDenied."""
+    row = await ctx.look_up(lambda: operation_read(operation))
+    jobs = [] if row is None else await _visible(ctx, metalake, rows=[row])
+    if not jobs:
+        await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake)
+        raise NotFound(f"Job maintenance-{operation} does not exist", kind="job")
+    return jobs[0]
+
+
+async def builtin_list(ctx: Context, metalake: str, *, name: str | None) -> list[BuiltinJob]:
+    """Return the newest jobs on tables that the caller may maintain, of one template if it is named.
+
+    Raises NotFound.
+    """
+    kind = None if name is None else template_of(name).kind
+    metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
+    rows = await ctx.look_up(lambda: metalake_operations_read(metalake_id, limit=JOBS_MAX))
+    return await _visible(ctx, metalake, rows=[row for row in rows if kind in (None, row.kind)])
+
+
+async def _visible(ctx: Context, metalake: str, *, rows: Sequence[OperationRow]) -> list[BuiltinJob]:
+    """Return those operations of a metalake as jobs whose table the caller may maintain."""
+    rows = [row for row in rows if row.kind in _BY_KIND]
+    ancestry = await ctx.look_up(lambda: ancestors_read([row.node_id for row in rows])) if rows else {}
+    metalakes = {name for _, kind, name in ancestry.values() if kind.word == "metalake"}
+    if metalakes - {metalake}:
+        return []
+    of_catalog: dict[str, list[int]] = {}
+    for row in rows:
+        path = path_of(row.node_id, ancestry)
+        if path is not None:
+            of_catalog.setdefault(path[0], []).append(row.node_id)
+    seen: set[int] = set()
+    for catalog, ids in of_catalog.items():
+        try:
+            seen.update(await visible_paths(ctx, RequestScope(metalake, catalog), node_ids=ids))
+        except NotFound:
+            continue  # a catalog that the caller may not know of
+    return [BuiltinJob(f"maintenance-{row.id}", _BY_KIND[row.kind].name, row) for row in rows if row.node_id in seen]
+
+
+async def builtin_cancel(ctx: Context, metalake: str, *, operation: int) -> BuiltinJob:
+    """Cancel a job that rewrites files; its executor ends when it next renews its lease. An ended job stays as it is.
+
+    Raises NotFound, PermissionDenied, UnsupportedOperation.
+    """
+    job = await builtin_load(ctx, metalake, operation=operation)
+    if job.row.ended_at is not None:
+        return job
+    if job.row.kind in (EXPIRE, ORPHANS):
+        raise UnsupportedOperation("The server carries this job out within a minute: it cannot be cancelled")
+    ancestry = await ctx.look_up(lambda: ancestors_read([job.row.node_id]))
+    path = path_of(job.row.node_id, ancestry)
+    if path is None:
+        raise NotFound(f"Job {job.id} does not exist: its table was dropped", kind="job")
+
+    def decide(request_view: RequestView) -> Permit[OperationStop]:
+        node, _, decision = maintained_table(request_view, path[1:], action=Action.TABLE_MAINTAIN)
+        return request_view.permit(OperationStop(node, operation, request_view.user), decision)
+
+    lease = await ctx.write(RequestScope(metalake, path[0]), decide, operation_stop)
+    if lease is not None:
+        await token_revoke(ctx.services, lease)
+    return await builtin_load(ctx, metalake, operation=operation)
+
+
+def operation_stop(tx: Tx, permit: Permit[OperationStop]) -> LeaseRow | None:
+    """Cancel the operation of a job. Returns its lease, if it had one."""
+    command = permit.command
+    table = tx.nodes.confirm(command.table)
+    return operation_cancel(tx, command.operation, node_id=table.id, user=command.user)

@@ -1,0 +1,106 @@
+"""Scheduling of rewrites: fair shares of table owners, quiet hours, and budgets of bytes.
+
+Pure. May import `model` and values of `store`. Must not know leases. Operations that somebody asked for come first.
+Neither hours nor budgets delay them, but their bytes count.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.quiet_hours import QuietHours, quiet_hours_wait_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.store.activity.rewrites import RecentUse, WaitingRewrite
+
+OPERATION_BYTES: Final = 16 << 20
+"""What an operation costs in itself, as bytes to rewrite."""
+BUDGET_PAUSE_MS: Final = 600_000
+"""How long an operation waits that has no budget left, before it is looked at again."""
+REQUESTED_PRIORITY: Final = 1 << 40
+
+
+class OperationPause(NamedTuple):
+    """How long an operation waits before it may be leased again, in milliseconds, and why."""
+
+    ms: int
+    reason: str
+
+
+class ScheduleLimits(NamedTuple):
+    """The hours and the bytes per day that apply to an operation: those of the settings, and those of its policy."""
+
+    hours: Sequence[QuietHours] = ()
+    bytes_per_day: int = 0
+    policy: str | None = None
+    policy_hours: Sequence[QuietHours] = ()
+    policy_bytes_per_day: int = 0
+
+    @property
+    def has_hours(self) -> bool:
+        """Whether operations run in some hours alone, in which they do not wait for writers."""
+        return bool(self.hours or self.policy_hours)
+
+
+def fair_order(rows: Sequence[WaitingRewrite], used: Sequence[RecentUse]) -> list[WaitingRewrite]:
+    """Return operations in the order in which they are leased.
+
+    Those that were asked for come first. Of the others, each next one is on a table of the owner whose tables had the
+    least rewritten in the last 24 hours; of one owner, the best first.
+    """
+    requested = [row for row in rows if row.priority >= REQUESTED_PRIORITY]
+    of_owner: dict[int, list[WaitingRewrite]] = defaultdict(list)
+    for row in sorted(rows, key=lambda each: each.place):
+        if row.priority < REQUESTED_PRIORITY:
+            of_owner[row.owner_id].append(row)
+    cost: dict[int, int] = defaultdict(int)
+    for each in used:
+        cost[each.owner_id] += each.bytes + each.operations * OPERATION_BYTES
+    heap = [(cost[owner_id], owner_id, 0) for owner_id in of_owner]
+    heapq.heapify(heap)
+    ordered = []
+    while heap:
+        spent, owner_id, number = heapq.heappop(heap)
+        row = of_owner[owner_id][number]
+        ordered.append(row)
+        if number + 1 < len(of_owner[owner_id]):
+            heapq.heappush(heap, (spent + (row.bytes or 0) + OPERATION_BYTES, owner_id, number + 1))
+    return [*requested, *ordered]
+
+
+def pause_of(limits: ScheduleLimits, used: Sequence[RecentUse], *, bytes_: int, now_ms: int) -> OperationPause | None:
+    """Return how long an operation waits that nobody asked for; None if it may begin.
+
+    Args:
+        limits: The hours and budgets that apply to it.
+        used: What operations of the last 24 hours rewrite, with this one.
+        bytes_: What this one rewrites.
+        now_ms: The time.
+    """
+    for hours in (limits.hours, limits.policy_hours):
+        wait_ms = quiet_hours_wait_ms(hours, now_ms)
+        if wait_ms:
+            return OperationPause(wait_ms, f"waits for the quiet hours {', '.join(map(str, hours))}")
+    total = sum(each.bytes for each in used)
+    if _is_over(total, budget=limits.bytes_per_day, own=bytes_):
+        return OperationPause(
+            BUDGET_PAUSE_MS, _reason("setting maintenance.bytes_per_day", budget=limits.bytes_per_day, used=total)
+        )
+    of_policy = sum(each.bytes for each in used if each.policy == limits.policy)
+    if _is_over(of_policy, budget=limits.policy_bytes_per_day, own=bytes_):
+        reason = _reason(f"policy {limits.policy}", budget=limits.policy_bytes_per_day, used=of_policy)
+        return OperationPause(BUDGET_PAUSE_MS, reason)
+    return None
+
+
+def _is_over(used: int, *, budget: int, own: int) -> bool:
+    """Return whether a budget is exceeded. An operation that alone exceeds it begins if nothing else was rewritten."""
+    return 0 < budget < used and used != own
+
+
+def _reason(what: str, *, budget: int, used: int) -> str:
+    return f"waits for the budget of {what}: {used} bytes in 24 hours with this operation, {budget} are allowed"

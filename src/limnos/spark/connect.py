@@ -1,0 +1,82 @@
+"""Sessions of a Spark Connect server with the catalogs of a metalake.
+
+May import this room, `model` and PySpark. Must not know what a session is for. The server must have Iceberg's runtime
+and extensions. The credential is set on the session only, under a key that every such server masks.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.spark.session import authorization, config_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+SCHEME: Final = "sc://"
+_CATALOG: Final = "spark.sql.catalog."
+_PORT: Final = 15002
+_WITHIN_S: Final = 10
+
+
+def connect_session(
+    address: str,
+    uri: str,
+    *,
+    metalake: str,
+    catalogs: Sequence[str],
+    token: str | None = None,
+    user: str | None = None,
+    config: Mapping[str, str] | None = None,
+    s3: bool = False,
+) -> SparkSession:
+    """Open a new session of a running Spark Connect server.
+
+    Args:
+        address: The Spark Connect server, `sc://host:15002`.
+        uri: The server of the metalake.
+        metalake: The metalake.
+        catalogs: Names of its catalogs, to be used in SQL.
+        token: The caller's token.
+        user: In place of a token, the Basic user of a server that accepts one without proof.
+        config: More settings of the session.
+        s3: Whether tables lie on S3.
+
+    Raises:
+        BadRequest: The address is not one of Spark Connect.
+        ServiceUnavailable: No Spark Connect server answers there.
+    """
+    if not address.startswith(SCHEME):
+        raise BadRequest(f"--connect {address}: the address of a Spark Connect server is written sc://HOST:15002")
+    _require_listener(address)
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
+
+    settings = config_for(
+        uri, metalake=metalake, catalogs=catalogs, authorization=authorization(token=token, user=user),
+        master=address, s3=s3,
+    )  # fmt: skip
+    try:
+        spark: SparkSession = SparkSession.builder.remote(address).create()
+    except Exception as error:
+        raise ServiceUnavailable(f"No Spark Connect server answers at {address}: {error}") from error
+    requested = {key: value for key, value in settings.items() if key.startswith(_CATALOG)}
+    for key, value in {**requested, "spark.sql.session.timeZone": "UTC", **(config or {})}.items():
+        spark.conf.set(key, value)
+    return spark
+
+
+def _require_listener(address: str) -> None:
+    """Raise ServiceUnavailable if nothing listens at the address; Spark's client would retry for minutes."""
+    place = urlsplit(address.partition(";")[0])
+    try:
+        with socket.create_connection((place.hostname or "", place.port or _PORT), timeout=_WITHIN_S):
+            return
+    except (OSError, ValueError) as error:
+        raise ServiceUnavailable(
+            f"No Spark Connect server answers at {address}: {error}. Start it, or use `--master`."
+        ) from error

@@ -1,0 +1,163 @@
+"""Iceberg's procedures over Spark Connect: a session of its own for each operation.
+
+May import this room, `client`, `model`, `names` and PySpark. Must not know leases. Spark Connect reaches no Java
+object, so the procedures are called by SQL. The server names the operation in the snapshot, and moves checkpoints to
+it.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from limnos.names import display
+from limnos.spark.connect import connect_session
+from limnos.spark.maintenance.executor import DONE, OperationEnd
+from limnos.spark.maintenance.outcomes import CATALOG, EXECUTOR_WAIT_S, end_of_error, no_executor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from limnos.client.operation.maintenance_values import LeasedOperation
+
+_WAREHOUSE: Final = f"spark.sql.catalog.{CATALOG}.warehouse"
+_WAITS: Final = "limnos-waits-for-an-executor"
+
+
+class ConnectRunner:
+    """Carries operations out on a Spark Connect server."""
+
+    def __init__(
+        self, uri: str, *, metalake: str, address: str, config: Mapping[str, str] | None = None, s3: bool = False,
+        executor_wait_s: float = EXECUTOR_WAIT_S,
+    ) -> None:  # fmt: skip
+        """Make a runner.
+
+        Args:
+            uri: The server.
+            metalake: The metalake of the tables.
+            address: The Spark Connect server, `sc://host:15002`.
+            config: More settings of each session.
+            s3: Whether tables lie on S3.
+            executor_wait_s: How long its cluster has to run a first task.
+        """
+        self._uri, self._metalake, self._address = uri, metalake, address
+        self._config, self._s3 = dict(config or {}), s3
+        self._executor_wait_s = executor_wait_s
+        self._lock = threading.Lock()
+        self._has_executor = False
+        self._sessions: dict[int, SparkSession] = {}
+
+    def run(self, operation: LeasedOperation) -> OperationEnd:
+        """Carry an operation out. Returns how it ended; raises only what no operation can cause."""
+        try:
+            spark = connect_session(
+                self._address, self._uri, metalake=self._metalake, catalogs=[CATALOG], token=operation.token,
+                config={**self._config, _WAREHOUSE: f"{self._metalake}/{operation.catalog}"}, s3=self._s3,
+            )  # fmt: skip
+            self._sessions[operation.operation] = spark
+            try:
+                self._await_executor(spark)
+                return OperationEnd(DONE, _call(spark, operation))
+            finally:
+                del self._sessions[operation.operation]
+                connected: Any = spark
+                connected.client.set_retry_policies([])  # a server that is gone is not asked again to end the session
+                spark.stop()
+        except Exception as error:  # noqa: BLE001 - whatever the server raises ends this operation alone
+            return end_of_error(error)
+
+    def cancel(self, operation: int) -> None:
+        """Interrupt an operation."""
+        spark = self._sessions.get(operation)
+        if spark is not None:
+            spark.interruptAll()
+
+    def close(self) -> None:
+        """No-op: each operation ends its own session."""
+
+    def _await_executor(self, spark: SparkSession) -> None:
+        """Let the cluster run a first task. Raises ServiceUnavailable if it runs none in time."""
+        with self._lock:
+            if self._has_executor:
+                return
+            is_late = threading.Event()
+
+            def interrupt() -> None:
+                is_late.set()
+                spark.interruptTag(_WAITS)
+
+            timer = threading.Timer(self._executor_wait_s, interrupt)
+            timer.start()
+            spark.addTag(_WAITS)
+            try:
+                spark.range(0, 1, 1, 1).selectExpr("rand() AS r").collect()
+            except Exception:
+                if is_late.is_set():
+                    raise no_executor(self._address, wait_s=self._executor_wait_s) from None
+                raise
+            finally:
+                timer.cancel()
+                spark.removeTag(_WAITS)
+            self._has_executor = True
+
+
+def _call(spark: SparkSession, operation: LeasedOperation) -> str:
+    """Call the procedures of an operation. Returns the result for people."""
+    return _OPERATIONS[operation.kind](spark, operation)
+
+
+def _procedure(
+    spark: SparkSession, operation: LeasedOperation, *, name: str, options: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Call a procedure on the operation's table. Returns its first row, or nothing if it has none."""
+    table = ".".join(map(display.quote_part, operation.path))
+    arguments = f"table => {_text(table)}"
+    if options:
+        pairs = ", ".join(f"{_text(key)}, {_text(value)}" for key, value in options.items())
+        arguments += f", options => map({pairs})"
+    rows = spark.sql(f"CALL {CATALOG}.system.{name}({arguments})").collect()
+    return rows[0].asDict() if rows else {}
+
+
+def _text(value: str) -> str:
+    """Return a text as a literal of Spark SQL."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _compact(spark: SparkSession, operation: LeasedOperation) -> str:
+    return _rewritten(_procedure(spark, operation, name="rewrite_data_files", options=operation.options))
+
+
+def _rewritten(row: Mapping[str, Any]) -> str:
+    return f"{row.get('rewritten_data_files_count', 0)} files became {row.get('added_data_files_count', 0)}"
+
+
+def _deletes(spark: SparkSession, operation: LeasedOperation) -> str:
+    """Apply delete files as `limnos.spark.maintenance.actions` does."""
+    options = {**operation.options, "use-starting-sequence-number": "false"}
+    text = _rewritten(_procedure(spark, operation, name="rewrite_data_files", options=options))
+    name = ".".join(map(display.quote_part, (CATALOG, *operation.path)))
+    (version,) = spark.sql(f"SHOW TBLPROPERTIES {name} ('format-version')").collect()
+    if version["value"] != "2":
+        return text
+    row = _procedure(spark, operation, name="rewrite_position_delete_files", options={"rewrite-all": "true"})
+    counts = (row.get("rewritten_delete_files_count", 0), row.get("added_delete_files_count", 0))
+    return text if counts == (0, 0) else f"{text}; {counts[0]} delete files became {counts[1]}"
+
+
+def _manifests(spark: SparkSession, operation: LeasedOperation) -> str:
+    row = _procedure(spark, operation, name="rewrite_manifests")
+    return f"{row.get('rewritten_manifests_count', 0)} manifests became {row.get('added_manifests_count', 0)}"
+
+
+def _statistics(spark: SparkSession, operation: LeasedOperation) -> str:
+    row = _procedure(spark, operation, name="compute_table_stats")
+    return "statistics of all columns" if row.get("statistics_file") else "no statistics were needed"
+
+
+_OPERATIONS: Final = {"compact": _compact, "deletes": _deletes, "manifests": _manifests, "statistics": _statistics}

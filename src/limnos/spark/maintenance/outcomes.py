@@ -1,0 +1,55 @@
+"""Ends of operations: which errors let an operation wait again, and their texts, which have no token.
+
+May import `model` and the executor's values. Must not know which Spark carried an operation out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
+from limnos.spark.maintenance.executor import FAILED, YIELDED, OperationEnd
+
+EXECUTOR_WAIT_S: Final = 60.0
+"""The maximum seconds that a cluster may take to provide an application's first executor."""
+CATALOG: Final = "maintained"
+"""The name of the catalog of each session, whatever the server calls it.
+
+Spark's event log masks the keys alone that Spark was started with, so the key of the token has to be known then.
+"""
+_GIVES_WAY: Final = re.compile(
+    r"CommitFailedException|ValidationException|Cannot commit|missing required files|Cannot determine history",
+    re.IGNORECASE,
+)
+_TOKEN: Final = re.compile(r"lim_\d+_\S+")
+_MESSAGE_MAX: Final = 1_000
+
+
+def end_of_error(error: Exception) -> OperationEnd:
+    """Return how an operation ended that raised an error: it gives way to writers and to a busy cluster, else it
+    fails.
+    """
+    if isinstance(error, ServiceUnavailable | UnsupportedOperation):
+        return OperationEnd(YIELDED, error.message)
+    text = error_text(error)
+    return OperationEnd(YIELDED if _GIVES_WAY.search(text) else FAILED, text)
+
+
+def error_text(error: BaseException) -> str:
+    """Return the message of an error of Java or Python, without its stack and without tokens."""
+    java: Any = getattr(error, "java_exception", None)
+    parts: list[str] = []
+    while java is not None and len(parts) < 5:
+        parts.append(f"{java.getClass().getSimpleName()}: {java.getMessage()}")
+        java = java.getCause()
+    text = "; ".join(parts) or f"{type(error).__name__}: {error}".partition("\n\nJVM stacktrace")[0]
+    return _TOKEN.sub("a token", text)[:_MESSAGE_MAX]
+
+
+def no_executor(master: str, *, wait_s: float) -> ServiceUnavailable:
+    """Return the error of a cluster that gave no executor in time."""
+    return ServiceUnavailable(
+        f"The cluster at {master} gave no executor within {wait_s:g} s: it has no free cores or memory, or its workers"
+        " are gone. Free some, or set spark.cores.max for the applications that hold them"
+    )

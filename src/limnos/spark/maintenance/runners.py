@@ -1,0 +1,45 @@
+"""Choice of a runner of operations by the address of Spark.
+
+May import this room and `model`. Must not know what a runner does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.model.errors import BadRequest
+from limnos.spark.connect import SCHEME
+from limnos.spark.maintenance.actions import SparkRunner
+from limnos.spark.maintenance.connect import ConnectRunner
+from limnos.spark.maintenance.outcomes import EXECUTOR_WAIT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.spark.maintenance.executor import OperationRunner
+
+
+def runner_for(
+    uri: str,
+    *,
+    metalake: str,
+    master: str,
+    config: Mapping[str, str] | None = None,
+    ca_file: str | None = None,
+    s3: bool = False,
+    executor_wait_s: float = EXECUTOR_WAIT_S,
+) -> OperationRunner:
+    """Return what carries operations out: a Spark Connect server for `sc://`, else a Spark of its own.
+
+    Raises BadRequest: a Spark Connect server trusts authorities of its own.
+    """
+    if not master.startswith(SCHEME):
+        return SparkRunner(
+            uri, metalake=metalake, master=master, config=config, ca_file=ca_file, s3=s3,
+            executor_wait_s=executor_wait_s,
+        )  # fmt: skip
+    if ca_file is not None:
+        raise BadRequest(
+            "A Spark Connect server trusts its own authorities: add the server's to them, and leave --ca-file out"
+        )
+    return ConnectRunner(uri, metalake=metalake, address=master, config=config, s3=s3, executor_wait_s=executor_wait_s)

@@ -1,0 +1,127 @@
+"""Executors of maintenance as processes, and a look at every place where a token of theirs could show."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+from urllib.request import urlopen
+
+import psutil
+
+from limnos.client import Client
+from limnos.client.operation.maintenance_values import MaintenanceOperation
+from tests.integration.live import LIMNOS, LiveServer
+from tests.pipeline.cluster import command_line
+
+TOKEN = re.compile(r"lim_\d+_[\w-]{10,}")
+WITHIN_S = 300
+
+
+@dataclass
+class ExecutorProcess:
+    """`limnos maintenance work` in a process of its own."""
+
+    process: subprocess.Popen[str]
+    out: str = ""
+    errors: str = ""
+
+    def ended(self) -> dict[str, int]:
+        """Wait for its end. Returns how many operations ended how."""
+        self.out, self.errors = self.process.communicate(timeout=WITHIN_S)
+        assert self.process.returncode == 0, self.errors
+        return json.loads(self.out)  # type: ignore[no-any-return]
+
+    def kill(self) -> None:
+        """Kill it and its Java with SIGKILL, as a machine that loses its power does."""
+        below = psutil.Process(self.process.pid).children(recursive=True)
+        self.process.kill()
+        for each in below:
+            if each.is_running():
+                each.kill()
+        self.process.communicate()
+
+
+@contextmanager
+def working(server: LiveServer, *flags: str, idle: float = 1.0) -> Iterator[ExecutorProcess]:
+    """Run an executor for the body of a `with`."""
+    command = [*LIMNOS, "maintenance", "work", "--uri", server.uri, "--idle", f"{idle:g}", "--output", "json", *flags]
+    environment = {**os.environ, "LIMNOS_TOKEN": server.token}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            yield ExecutorProcess(process)
+        finally:
+            process.kill()
+
+
+def wait_for(found: Callable[[], Any]) -> Any:  # noqa: ANN401 - what was looked for
+    """Look until something is found. Returns it."""
+    until = time.monotonic() + WITHIN_S
+    while time.monotonic() < until:
+        if value := found():
+            return value
+        time.sleep(0.2)
+    raise AssertionError("it did not come")
+
+
+def operation_of(admin: Client, operation: int) -> MaintenanceOperation:
+    """The present row of an operation."""
+    rows = admin.maintenance.status("main").operations
+    return next(each for each in rows if each.id == operation)
+
+
+@dataclass
+class TokenWatch:
+    """Looks again and again at the command lines of all processes below this one, and at web pages."""
+
+    pages: Sequence[str] = ()
+    shown: list[str] = field(default_factory=list)
+    """Texts in which a token stood."""
+    looked: set[str] = field(default_factory=set)
+    """The pages that answered, and the programs that were seen."""
+
+    def __enter__(self) -> Self:
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def read(self, text: str, where: str) -> None:
+        """Note whether a token stands in a text."""
+        if TOKEN.search(text):
+            self.shown.append(where)
+
+    def read_files(self, directory: Path) -> int:
+        """Read all files of a directory. Returns their number."""
+        files = [each for each in directory.rglob("*") if each.is_file() and each.suffix not in (".jar", ".parquet")]
+        for each in files:
+            self.read(each.read_text(errors="replace"), str(each))
+        return len(files)
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.3):
+            for each in psutil.Process().children(recursive=True):
+                words = command_line(each)
+                self.looked.update(word for word in words if word.startswith("org.apache.spark"))
+                self.read("\n".join(words), f"argv of {each.pid}")
+            for page in self.pages:
+                try:
+                    with urlopen(page, timeout=5) as answer:
+                        text = answer.read().decode(errors="replace")
+                except OSError:
+                    continue
+                self.looked.add(page)
+                self.read(text, page)

@@ -1,0 +1,67 @@
+"""Quiet hours: which moments are within them, how long until they begin, and which texts name none."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from limnos.model.quiet_hours import parse_quiet_hours, quiet_hours_wait_ms
+
+HOUR_MS = 3_600_000
+
+
+def at(text: str) -> int:
+    """A moment in UTC, in milliseconds since 1970."""
+    return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    "text, moment, is_within",
+    [
+        ("22:00-06:00", "2026-01-10 22:00", True),
+        ("22:00-06:00", "2026-01-10 05:59", True),
+        ("22:00-06:00", "2026-01-10 06:00", False),
+        ("22:00-06:00", "2026-01-10 21:59", False),
+        ("01:30-02:00", "2026-01-10 01:45", True),
+        ("01:30-02:00", "2026-01-10 02:00", False),
+        ("22:00-06:00 Europe/Berlin", "2026-01-10 21:00", True),
+        ("22:00-06:00 Europe/Berlin", "2026-07-10 20:00", True),
+        ("22:00-06:00 Europe/Berlin", "2026-07-10 04:00", False),
+    ],
+)
+def test_which_moments(text: str, moment: str, *, is_within: bool) -> None:
+    """The first minute belongs to them and the last does not, over midnight too, in the zone's own time."""
+    assert parse_quiet_hours(text).contains(at(moment)) is is_within
+
+
+@pytest.mark.parametrize(
+    "text, moment, hours",
+    [
+        ("22:00-06:00", "2026-01-10 12:00", 10),
+        ("22:00-06:00", "2026-01-10 23:00", 0),
+        ("01:00-02:00", "2026-01-10 02:00", 23),
+        ("04:00-05:00 Europe/Berlin", "2026-03-28 12:00", 14),  # the clocks go forward that night
+    ],
+)
+def test_how_long_until(text: str, moment: str, hours: int) -> None:
+    """The time until they begin, today or tomorrow, also over a change of the clocks; 0 within them."""
+    assert parse_quiet_hours(text).begins_in_ms(at(moment)) == hours * HOUR_MS
+
+
+def test_several() -> None:
+    """The first of several hours counts; without any there is nothing to wait for."""
+    both = [parse_quiet_hours("22:00-06:00"), parse_quiet_hours("12:00-13:00")]
+
+    assert quiet_hours_wait_ms(both, at("2026-01-10 11:00")) == HOUR_MS
+    assert quiet_hours_wait_ms(both, at("2026-01-10 12:30")) == 0
+    assert quiet_hours_wait_ms([], at("2026-01-10 11:00")) == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "22-6", "24:00-06:00", "22:00-22:00", "22:00-06:60", "22:00-06:00 Mars/Base", "22:00-06:00 ../etc"]
+)
+def test_what_is_none(text: str) -> None:
+    """Such a text is refused with a message that shows the form or the field's fault."""
+    with pytest.raises(ValueError, match=r"form|zone|same time"):
+        parse_quiet_hours(text)

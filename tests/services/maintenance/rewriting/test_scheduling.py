@@ -1,0 +1,226 @@
+"""Scheduling: owners share executors fairly, quiet hours and budgets hold operations back, and the status says why."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.quiet_hours import parse_quiet_hours
+from limnos.services.maintenance.rewriting.planning import INTERVAL_MS
+from limnos.services.maintenance.rewriting.scheduling import (
+    BUDGET_PAUSE_MS,
+    OPERATION_BYTES,
+    REQUESTED_PRIORITY,
+    fair_order,
+)
+from limnos.store.activity.rewrites import RecentUse, WaitingRewrite
+from tests.http.driver import API, DriverNode, grant
+from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, told
+from tests.services.maintenance.rewriting.test_planning import COMPACTION, NOW_MS, WHOLE, plan
+
+HOUR_MS = 3_600_000
+NOON_MS = NOW_MS // DAY_MS * DAY_MS + 12 * HOUR_MS
+
+
+def waiting(number: int, owner: int, *, place: int, size: int = 0, priority: int = 1) -> WaitingRewrite:
+    """An operation that waits."""
+    return WaitingRewrite(number, number, 1, 1, "compact", "u", None, 0, "{}", size, priority, owner, place)
+
+
+def test_owners_take_turns() -> None:
+    """The owner with a thousand tables does not hold back the one with two; of each the best comes first."""
+    rows = [waiting(number, 1, place=number) for number in range(1, 6)]
+    rows += [waiting(10 + number, 2, place=number) for number in (1, 2)]
+
+    assert [row.operation_id for row in fair_order(rows, [])] == [1, 11, 2, 12, 3, 4, 5]
+
+
+def test_what_was_rewritten_counts() -> None:
+    """Who had much rewritten in the last day comes later, and large operations count more than small ones."""
+    rows = [waiting(1, 1, place=1), waiting(2, 1, place=2), waiting(11, 2, place=1, size=2 * OPERATION_BYTES)]
+    rows.append(waiting(12, 2, place=2))
+    used = [RecentUse(1, "p", OPERATION_BYTES, 1)]
+
+    assert [row.operation_id for row in fair_order(rows, used)] == [11, 1, 2, 12]
+
+
+def test_requests_come_first() -> None:
+    """What somebody asked for is leased before what policies ask for."""
+    rows = [waiting(1, 1, place=1), waiting(2, 2, place=1, priority=REQUESTED_PRIORITY)]
+
+    assert [row.operation_id for row in fair_order(rows, [])] == [2, 1]
+
+
+def limit(node: DriverNode, **settings: object) -> None:
+    """Set settings of maintenance."""
+    services = node.built.services
+    services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(**settings))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def tables(lake: DriverNode) -> dict[str, HistoryTable]:
+    """Tables of 12 and 30 small files of `admin`, and one of 12 of `eve`, at noon; a policy compacts them."""
+    made = {name: HistoryTable(lake, name) for name in ("t", "u", "eves")}
+    for name, table in made.items():
+        table.append(30 if name == "u" else 12)
+    lake.post(f"{API}/lake/users", {"name": "eve"})
+    owner = {"name": "eve", "type": "USER"}
+    assert lake.put(f"{API}/lake/owners/table/main.a.eves", owner).status == 200
+    set_clock(lake, NOON_MS)
+    assess(lake)
+    return made
+
+
+def test_the_shares_of_owners(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """The first two operations are on tables of two owners, although one owner's gain more."""
+    add_policy(lake, "small", COMPACTION, {}, on="main", kind="catalog")
+    assert plan(lake) == 3
+    leased = [each["path"][-1] for each in FakeExecutor(lake).lease(2)]
+
+    assert sorted(leased) == ["eves", "u"]
+
+
+def test_outside_of_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """Operations of policies wait for the hours, and say so; what is asked for is done at once."""
+    limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
+    add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
+    plan(lake)
+    at_noon = FakeExecutor(lake).lease()
+    (waits,) = told(lake)
+    ask(lake, "a.u")
+    requested = FakeExecutor(lake).lease()
+    FakeExecutor(lake).report(requested[0]["operation"])
+    lake.built.services.store.time.at_ms += 10 * HOUR_MS  # type: ignore[attr-defined]
+    at_night = FakeExecutor(lake, "two").lease()
+
+    assert (at_noon, waits["state"]) == ([], "waiting")
+    assert waits["result"] == "waits for the quiet hours 22:00-06:00 UTC"
+    assert [each["path"][-1] for each in requested] == ["u"]
+    assert [each["path"][-1] for each in at_night] == ["t"]
+
+
+def test_hours_of_a_policy_narrow_those_of_the_setting(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """Both must allow it."""
+    limit(lake, quiet_hours=(parse_quiet_hours("11:00-14:00"),))
+    add_policy(lake, "late", WHOLE, {"quietHours": ["13:00-20:00"]}, on="main.a.t", kind="table")
+    plan(lake)
+    clock, leased = lake.built.services.store.time, []
+    for _ in range(3):  # 12, 13 and 14 o'clock
+        leased.append(len(FakeExecutor(lake, f"e{clock.at_ms}").lease()))  # type: ignore[attr-defined]
+        clock.at_ms += HOUR_MS  # type: ignore[attr-defined]
+
+    assert leased == [0, 1, 0]
+
+
+def test_in_quiet_hours_nobody_waits_for_writers(lake: DriverNode) -> None:
+    """A table that is overwritten all the time is rewritten in its quiet hours, and else never."""
+    table = HistoryTable(lake)
+    table.append(12)
+    table.append(1, operation="overwrite")
+    clock = set_clock(lake, FIRST_MS + 60_000)
+    assess(lake)
+    add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
+    assert plan(lake) == 1
+    before = FakeExecutor(lake).lease()
+    reason = told(lake)[0]["result"]
+    limit(lake, quiet_hours=(parse_quiet_hours("00:00-23:59"),))
+    clock.at_ms += 20 * 60_000
+    table.append_at(clock.at_ms - 1_000, operation="overwrite")
+
+    assert (before, reason) == ([], "waits until the table's writers are quiet")
+    assert len(FakeExecutor(lake).lease()) == 1
+
+
+@pytest.mark.parametrize("whose", ["setting", "policy"])
+def test_a_budget(lake: DriverNode, tables: dict[str, HistoryTable], whose: str) -> None:
+    """When its bytes are used up, operations wait and say so; a day later they are carried out."""
+    content: dict[str, object] = {"maxBytesPerDay": 31_000} if whose == "policy" else {}
+    if whose == "setting":
+        limit(lake, bytes_per_day=31_000)
+    add_policy(lake, "small", WHOLE, content, on="main", kind="catalog")
+    plan(lake)
+    executor = FakeExecutor(lake)
+    first = executor.lease()
+    for each in first:
+        executor.report(each["operation"])
+    waits = [each for each in told(lake) if each["state"] == "waiting"]
+    clock = lake.built.services.store.time
+    clock.at_ms += BUDGET_PAUSE_MS  # type: ignore[attr-defined]
+    soon = executor.lease()
+    clock.at_ms += DAY_MS  # type: ignore[attr-defined]
+    later = executor.lease()
+
+    assert (len(first), len(waits), soon, len(later)) == (2 if len(first) == 2 else 1, 3 - len(first), [], len(waits))
+    assert all("waits for the budget of " + whose in each["result"] for each in waits), waits
+
+
+def test_an_operation_larger_than_the_budget(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """It is carried out if nothing else was: else the table would never be."""
+    limit(lake, bytes_per_day=1)
+    add_policy(lake, "small", WHOLE, {}, on="main.a.u", kind="table")
+    plan(lake)
+
+    assert len(FakeExecutor(lake).lease()) == 1
+
+
+def test_a_policy_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """An operation of a policy that was turned off before an executor came is not carried out."""
+    add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
+    plan(lake)
+    assert lake.patch(f"{API}/lake/policies/small", {"enable": False}).status == 200
+
+    assert FakeExecutor(lake).lease() == []
+    (operation,) = told(lake)
+    assert (operation["state"], operation["result"]) == ("failed", "The policy small does not ask for this any more")
+
+
+def test_a_setting_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """So is one of the setting, after a policy near the table turned the kind off."""
+    limit(lake, rewrite=True)
+    assert plan(lake) == 3
+    add_policy(lake, "no", WHOLE, {"compact": False}, on="main.a.t", kind="table")
+    leased = {each["path"][-1] for each in FakeExecutor(lake).lease()}
+    reasons = {each["table"]: each["result"] for each in told(lake)}
+
+    assert leased == {"u"}
+    assert reasons["a.t"] == "The setting maintenance.rewrite_files does not ask for this any more"
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ({"quietHours": ["22-6"]}, "quietHours"),
+        ({"quietHours": ["22:00-06:00 Moon/Base"]}, "time zone"),
+        ({"maxBytesPerDay": 0}, "maxBytesPerDay"),
+    ],
+)
+def test_bad_limits(node: DriverNode, content: dict[str, object], words: str) -> None:
+    """A policy with hours or a budget that make no sense is 400, and the message names the field."""
+    body = {"name": "p", "policyType": WHOLE, "enabled": True, "content": content}
+    answer = node.post(f"{API}/lake/policies", body)
+
+    assert (answer.status, words in answer.body.decode()) == (400, True), answer.body
+
+
+def test_rests_do_not_hide_waiting(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """An operation that waits for its hours is planned once, however many rounds go by."""
+    limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
+    add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
+    planned = [plan(lake)]
+    FakeExecutor(lake).lease()
+    lake.built.services.store.time.at_ms += INTERVAL_MS  # type: ignore[attr-defined]
+    planned.append(plan(lake))
+
+    assert planned == [1, 0]
+
+
+def test_who_may_see_the_reason(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """The reason shows to who may modify the table, and to nobody who may only read it."""
+    limit(lake, bytes_per_day=1)
+    add_policy(lake, "small", WHOLE, {}, on="main", kind="catalog")
+    plan(lake)
+    FakeExecutor(lake).lease()
+    grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+
+    rows = lake.get("/api/limnos/v1/metalakes/lake/catalogs/main/maintenance/operations", user="reader").json()
+    assert rows["operations"] == []

@@ -1,0 +1,185 @@
+"""Built-in job templates: what they ask for, who may run, see and cancel their jobs, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
+from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
+from tests.services.maintenance.orphans.histories import turn_on
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
+from tests.services.maintenance.rewriting.test_planning import COMPACTION, plan
+from tests.services.maintenance.test_operations import work
+
+RUNS = f"{API}/lake/jobs/runs"
+TEMPLATES = f"{API}/lake/jobs/templates"
+COMPACT = "builtin-iceberg-rewrite-data-files"
+NAMES = [
+    "builtin-iceberg-expire-snapshots", "builtin-iceberg-remove-orphan-files", COMPACT,
+    "builtin-iceberg-rewrite-manifests", "builtin-iceberg-update-stats",
+]  # fmt: skip
+
+
+@pytest.fixture
+def table(node: DriverNode) -> HistoryTable:
+    """A table of twelve small files."""
+    made = HistoryTable(node)
+    made.append(12)
+    set_clock(node, FIRST_MS + 30 * DAY_MS)
+    return made
+
+
+def run_job(node: DriverNode, name: str = COMPACT, *, user: str = "admin", **conf: str) -> DriverAnswer:
+    """Run a job on `a.t` unless told otherwise."""
+    conf = {"catalog_name": "main", "table_identifier": "a.t", **conf}
+    return node.post(RUNS, {"jobTemplateName": name, "jobConf": conf}, user=user)
+
+
+def job(answer: DriverAnswer) -> dict[str, Any]:
+    """The job of an answer."""
+    assert answer.status == 200, answer.body
+    return answer.json()["job"]  # type: ignore[no-any-return]
+
+
+def test_the_templates(node: DriverNode) -> None:
+    """They are listed beside the metalake's own, loaded by name, and cannot be changed or made."""
+    assert [each for each in node.get(TEMPLATES).json()["names"] if each.startswith("builtin-")] == NAMES
+    details = node.get(f"{TEMPLATES}?details=true").json()["jobTemplates"]
+    assert {each["name"]: each["jobType"] for each in details} == dict.fromkeys(NAMES, "spark")
+    assert "{{table_identifier}}" in node.get(f"{TEMPLATES}/{COMPACT}").json()["jobTemplate"]["arguments"]
+    made = {"jobTemplate": {"name": "builtin-mine", "jobType": "shell", "executable": "/bin/true"}}
+    assert node.get(f"{TEMPLATES}/builtin-none").status == 404
+    assert node.post(TEMPLATES, made).status == 400
+    assert node.put(f"{TEMPLATES}/{COMPACT}", {"updates": [{"@type": "rename", "newName": "x"}]}).status == 400
+    assert node.delete(f"{TEMPLATES}/{COMPACT}").status == 400
+
+
+def test_a_job_from_queue_to_end(node: DriverNode, table: HistoryTable) -> None:
+    """It waits for an executor, gets the options of the job, runs, and succeeds."""
+    made = job(run_job(node, options='{"min-input-files": "2"}', strategy="binpack", where_clause=""))
+    address = f"{RUNS}/{made['jobId']}"
+    (leased,) = FakeExecutor(node).lease()
+    started = job(node.get(address))
+    assert commit_with(node, leased["token"], "t", replacement(table)).status == 200
+    FakeExecutor(node).report(leased["operation"], text="12 files became 1")
+    ended = job(node.get(address))
+
+    assert (made["jobTemplateName"], made["status"], made["audit"]["creator"]) == (COMPACT, "queued", "admin")
+    assert leased["options"]["min-input-files"] == "2"
+    assert [started["status"], ended["status"], "finishedAt" in ended] == ["started", "succeeded", True]
+    assert job(node.post(address, {}))["status"] == "succeeded", "an ended job stays as it is"
+
+
+@pytest.mark.parametrize("name, kind", [(NAMES[0], "expire"), (NAMES[1], "orphans"), (NAMES[3], "manifests"), (NAMES[4], "statistics")])  # fmt: skip
+def test_each_template(node: DriverNode, table: HistoryTable, name: str, kind: str) -> None:
+    """Each asks for its own operation; those of the server end by themselves."""
+    turn_on(node)
+    made = job(run_job(node, name))
+    assert told(node)[0]["kind"] == kind
+    if kind == "expire":
+        work(node)
+        assert job(node.get(f"{RUNS}/{made['jobId']}"))["status"] in ("succeeded", "failed")
+        assert job(node.post(f"{RUNS}/{made['jobId']}", {}))["status"] in ("succeeded", "failed")
+
+
+def test_a_cancelled_job(node: DriverNode, table: HistoryTable) -> None:
+    """Its executor loses the lease, its token opens nothing more, and it is not leased again."""
+    made = job(run_job(node))
+    (leased,) = FakeExecutor(node).lease()
+    cancelled = job(node.post(f"{RUNS}/{made['jobId']}", {}))
+
+    assert cancelled["status"] == "cancelled"
+    assert FakeExecutor(node).renew(leased["operation"]) == [leased["operation"]]
+    assert commit_with(node, leased["token"], "t", replacement(table)).status == 401
+    assert FakeExecutor(node, "two").lease() == []
+    assert told(node)[0]["result"] == "cancelled by admin"
+
+
+def test_a_job_of_the_server_is_not_cancelled(node: DriverNode, table: HistoryTable) -> None:
+    """An expiry that waits for the server's task is carried out: 405 says so."""
+    made = job(run_job(node, NAMES[0]))
+
+    assert node.post(f"{RUNS}/{made['jobId']}", {}).status == 405
+
+
+def test_the_list(node: DriverNode, table: HistoryTable) -> None:
+    """Operations of policies are jobs, too; one template's jobs are listed alone."""
+    assess(node)
+    add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
+    assert plan(node) == 1
+    run_job(node, NAMES[3])
+    rows = node.get(RUNS).json()["jobs"]
+    of_one = node.get(f"{RUNS}?jobTemplateName={COMPACT}").json()["jobs"]
+
+    assert [each["jobTemplateName"] for each in rows] == [NAMES[3], COMPACT]
+    assert [each["jobTemplateName"] for each in of_one] == [COMPACT]
+    assert node.get(f"{RUNS}?jobTemplateName=builtin-none").status == 404
+
+
+def test_rights(node: DriverNode, table: HistoryTable) -> None:
+    """Who may read the table alone can neither run nor see nor cancel a job on it; who may modify it can."""
+    grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    made = job(run_job(node))
+    address = f"{RUNS}/{made['jobId']}"
+
+    assert run_job(node, user="reader").status == 403
+    assert (node.get(address, user="reader").status, node.post(address, {}, user="reader").status) == (404, 404)
+    assert node.get(RUNS, user="reader").json()["jobs"] == []
+    assert job(node.get(address, user="writer"))["status"] == "queued"
+    assert [each["jobId"] for each in node.get(RUNS, user="writer").json()["jobs"]] == [made["jobId"]]
+    assert job(node.post(address, {}, user="writer"))["status"] == "cancelled"
+    assert job(run_job(node, user="writer"))["audit"]["creator"] == "writer"
+
+
+def test_another_metalake(node: DriverNode, table: HistoryTable) -> None:
+    """A job is one of its own metalake alone."""
+    made = job(run_job(node))
+    assert node.post(API, {"name": "other"}).status == 200
+
+    assert node.get(f"{API}/other/jobs/runs/{made['jobId']}").status == 404
+    assert node.get(f"{API}/other/jobs/runs").json()["jobs"] == []
+
+
+@pytest.mark.parametrize(
+    "conf, words",
+    [
+        ({"table_identifier": ""}, "table_identifier"),
+        ({"table_identifier": "t"}, "table_identifier"),
+        ({"catalog_name": ""}, "catalog_name"),
+        ({"where_clause": "id > 3"}, "where_clause"),
+        ({"options": "[1]"}, "options"),
+        ({"older_than": "2026-01-01"}, "older_than"),
+    ],
+)
+def test_bad_jobs(node: DriverNode, table: HistoryTable, conf: dict[str, str], words: str) -> None:
+    """A job without a table, or with what an operation does not take, is 400 and names the field."""
+    answer = run_job(node, **conf)
+
+    assert (answer.status, words in answer.body.decode()) == (400, True), answer.body
+
+
+def test_missing_objects(node: DriverNode, table: HistoryTable) -> None:
+    """A table, template and job that do not exist are 404."""
+    assert run_job(node, table_identifier="a.none").status == 404
+    assert run_job(node, "builtin-none").status == 404
+    assert node.get(f"{RUNS}/maintenance-999").status == 404
+    assert node.post(f"{RUNS}/maintenance-999", {}).status == 404
+
+
+def test_who_asks_is_not_held_back(node: DriverNode, table: HistoryTable) -> None:
+    """A request for what waits for a policy makes it the caller's own, which waits for nothing."""
+    assess(node)
+    add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
+    plan(node)
+    grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    before = told(node)[0]
+    assert ask(node, user="writer").json() == {"operation": before["id"]}
+    again = told(node)[0]
+    ask(node, user="admin")
+
+    assert (before["policy"], before["user"]) == ("small", "admin")
+    assert (again["policy"], again["user"]) == (None, "writer")
+    assert told(node)[0]["user"] == "writer", "what somebody asked for stays theirs"

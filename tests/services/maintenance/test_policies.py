@@ -1,0 +1,92 @@
+"""Effective policies: random trees of policies against a model of a few lines, and policies that contradict."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from limnos.model.kinds import Kind
+from limnos.services.maintenance.policies import PolicyIndex
+from limnos.services.maintenance.rewriting.planning import asking_policy
+from tests.http.driver import API, DriverNode
+from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
+from tests.services.maintenance.rewriting.executor import told
+from tests.services.maintenance.rewriting.test_planning import COMPACTION, WHOLE, plan
+
+TYPES = (COMPACTION, WHOLE, "system_iceberg_snapshot_expiration", "system_iceberg_orphan_file_removal")
+WHOLE_CONTENTS = ("{}", '{"compact":false}', '{"manifests":false}', '{"compact":false,"manifests":false}')
+CHAIN = (40, 30, 20, 10)
+"""A table, its two namespaces from the inside out, and its catalog."""
+
+
+def policy_node(number: int, random_: random.Random) -> Any:  # noqa: ANN401 - a node as the index sees it
+    """A policy of some type."""
+    policy_type = random_.choice(TYPES)
+    content = random_.choice(WHOLE_CONTENTS) if policy_type == WHOLE else "{}"
+    record = SimpleNamespace(policy_type=policy_type, enabled=random_.random() < 0.7, content=content)
+    return SimpleNamespace(id=number, name=f"p{random_.randrange(1000)}-{number}", kind=Kind.POLICY, record=record)
+
+
+def model_effective(attached: list[tuple[int, Any]], policy_type: str) -> Any:  # noqa: ANN401 - a policy or None
+    """The policy of a type: the nearest object's, the first by name."""
+    here = [(CHAIN.index(on), node.name, node) for on, node in attached if node.record.policy_type == policy_type]
+    return min(here, key=lambda each: each[:2], default=(0, "", None))[2]
+
+
+def model_asking(attached: list[tuple[int, Any]], kind: str) -> str | None:
+    """The name of the policy that asks for a kind: the nearest one that is about it decides."""
+    types = (WHOLE,) if kind == "manifests" else (COMPACTION, WHOLE)
+    known = [(CHAIN.index(on), types.index(node.record.policy_type), node.name, node)
+             for on, node in attached if node.record.policy_type in types]  # fmt: skip
+    if not known:
+        return None
+    node = min(known, key=lambda each: each[:3])[3]
+    word = "manifests" if kind == "manifests" else "compact"
+    says_no = node.record.policy_type == WHOLE and f'"{word}":false' in node.record.content
+    return node.name if node.record.enabled and not says_no else None
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_random_tree(seed: int) -> None:
+    """The effective policy of each type, and the policy that asks for each kind, are those of the model."""
+    random_ = random.Random(seed)
+    policies = [policy_node(number, random_) for number in range(1, random_.randrange(2, 9))]
+    attached = [(random_.choice(CHAIN), node) for node in policies]
+    index = PolicyIndex(policies, [(node.id, on) for on, node in attached])
+    effective = index.effective(CHAIN)
+
+    for policy_type in TYPES:
+        expected = model_effective(attached, policy_type)
+        assert effective.get(policy_type) is None if expected is None else effective[policy_type].id == expected.id
+    for kind in ("compact", "deletes", "manifests"):
+        asking = asking_policy(effective, kind)
+        assert (None if asking is None else asking.name) == model_asking(attached, kind)
+
+
+@pytest.mark.parametrize(
+    "near_type, near_content, is_enabled, planned",
+    [
+        (COMPACTION, {}, False, 0),
+        (WHOLE, {"compact": False}, True, 0),
+        (WHOLE, {}, False, 0),
+        (COMPACTION, {}, True, 1),
+    ],
+)
+def test_policies_that_contradict(
+    node: DriverNode, near_type: str, near_content: dict[str, object], *, is_enabled: bool, planned: int
+) -> None:
+    """A table's own policy overrules the catalog's of another type, whether it asks for a compaction or forbids it."""
+    far_type = WHOLE if near_type == COMPACTION else COMPACTION
+    HistoryTable(node).append(12)
+    set_clock(node, FIRST_MS + 30 * DAY_MS)
+    assess(node)
+    add_policy(node, "far", far_type, {}, on="main", kind="catalog")
+    add_policy(node, "near", near_type, near_content, on="main.a.t", kind="table")
+    if not is_enabled:
+        assert node.patch(f"{API}/lake/policies/near", {"enable": False}).status == 200
+
+    assert plan(node) == planned
+    assert [each["policy"] for each in told(node)] == ["near"] * planned
