@@ -26,7 +26,7 @@ PLANTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
 }
 """For each setting that holds secrets a value, and what of it is secret."""
-SHOWN = {"storage.key_file", "tls.key", "access.session_refresh_s"}
+SHOWN = {"oidc.console_secret_file", "storage.key_file", "tls.key", "access.session_refresh_s"}
 """Settings that sound like secrets: names of files, and times."""
 LOOKS_SECRET = re.compile(r"secret|passw|token|credential|(?:^|[._])keys?(?:$|_)|database\.url|dsn|private")
 

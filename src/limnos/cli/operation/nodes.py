@@ -30,7 +30,7 @@ def list_nodes(*, common: CommonFlags = DEFAULTS) -> None:
 @app.command
 def settings(
     *,
-    all_: Annotated[bool, Parameter(name="--all", help="Also settings that have their default.")] = False,
+    all_: Annotated[bool, Parameter(name="--all", negative="", help="Also settings that have their default.")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """List the effective settings of the node that answers. Secrets are masked."""
