@@ -56,6 +56,8 @@ class StatementSessions:
             "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={start.scratch} -Duser.timezone=UTC",
             "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
             "spark.scheduler.mode": "FAIR",
+            # An event log masks only keys that Spark was started with, so the tokens of statements would be in it.
+            "spark.eventLog.enabled": "false",
         }
         files = SparkFiles(start.jars, start.java_home, start.java_runtime) if start.jars else None
         self._spark = session(
