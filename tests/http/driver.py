@@ -29,6 +29,8 @@ NO_MORE = StorageSection()
 """Catalogs may use the server's own warehouse and the public clouds."""
 NO_JOBS = JobsSection()
 """The server runs no jobs."""
+PATIENCE_S = 600.0
+"""The deadline of requests. A worker process that starts on a busy machine may need more than the usual 30 s."""
 AS_USUAL = NamesSection()
 NOBODY = SourcesSection()
 """No external system is allowed."""
@@ -159,11 +161,9 @@ def node_at(
     names: NamesSection = AS_USUAL,
 ) -> Iterator[DriverNode]:
     """Serve `data` in process, with metalake `lake` and catalog `main`, both owned by `admin`."""
-    server = (
-        ServerSection(data=str(data))
-        if kept_bytes_max is None
-        else ServerSection(data=str(data), kept_bytes_max=kept_bytes_max)
-    )
+    server = ServerSection(data=str(data), request_timeout_s=PATIENCE_S)
+    if kept_bytes_max is not None:
+        server = ServerSection(data=str(data), request_timeout_s=PATIENCE_S, kept_bytes_max=kept_bytes_max)
     settings = Settings(
         server=server, access=AccessSection(enabled=access), storage=storage, sources=sources, events=EVENTS, jobs=jobs, names=names,
     )  # fmt: skip
