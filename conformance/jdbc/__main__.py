@@ -18,9 +18,9 @@ from examples.demo.server import running_server
 OUTPUT: Final = Path(__file__).parents[2] / "conformance-out"
 EXPECTED: Final = {
     "JdbcConnectionTester.testGetConnectionDirect": "connects without a user",
-    "JdbcMetadataTester.testGetCrossReference": "views with a type are not supported",
-    "JdbcMetadataTester.testGetExportedKeys": "views with a type are not supported",
-    "JdbcMetadataTester.testGetImportedKeys": "views with a type are not supported",
+    "JdbcMetadataTester.testGetCrossReference": "Metadata does not show the foreign keys of views",
+    "JdbcMetadataTester.testGetExportedKeys": "Metadata does not show the foreign keys of views",
+    "JdbcMetadataTester.testGetImportedKeys": "Metadata does not show the foreign keys of views",
     "JdbcMetadataTester.testGetColumns": "Metadata has fewer datasets than AsterixDB's",
     "JdbcMetadataTester.testGetPrimaryKeys": "Metadata has fewer datasets than AsterixDB's",
     "JdbcMetadataTester.testGetTables": "Metadata has fewer datasets than AsterixDB's",

@@ -15,7 +15,7 @@ CALLS_MAX = {
     "gravitino-create": 430,
     "lance-declare": 385,
     "constant": 260,
-    "metadata": 630,
+    "metadata": 615,
     "metadata-new": 1150,
     "metadata-all": 6500,
 }

@@ -20,7 +20,7 @@ from tests.http.lance.wire import arrow
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
-ALLOWED_MAX = 80
+ALLOWED_MAX = 81
 """How many entries the list has. Lower it with every entry that goes; never raise it for an operation that should
 refuse.
 """
@@ -36,6 +36,8 @@ NAMES = {
     "type": "SCHEMA", "fullName": "main.a", "id": "1", "p": "nyc", "step": "s", "namespace_id": "lance$a", "table_id": "lance$a$t", "index_name": "i", "transaction_id": "lance$a$t$x",
     "template": "nyc", "job": "1", "model": "churn", "alias": "new", "version": "0", "fileset": "f", "topic": "o", "function": "f", "policy": "keep", "handle": "none", "plan": "none",
 }  # fmt: skip
+BUILT_IN = "builtin-iceberg-"
+"""The beginning of the names of job templates that every metalake has."""
 RUN = "01234567-0123-4567-89ab-0123456789ab"
 CATALOG = {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
 GRANT = [{"name": "use_schema", "condition": "allow"}]
@@ -240,4 +242,5 @@ def test_lists_shrink_to_nothing(answers: dict[Asked, DriverAnswer]) -> None:
     for (caller, operation), answer in answers.items():
         if caller == "member" and operation.startswith("GET /api/metalakes/{m}/") and 200 <= answer.status < 300:
             (items,) = [value for key, value in answer.json().items() if isinstance(value, list)]
-            assert items in ([], ["member"]), operation
+            own = [item for item in items if not str(item).startswith(BUILT_IN)]
+            assert own in ([], ["member"]), operation

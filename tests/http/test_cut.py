@@ -58,7 +58,7 @@ READ_ONLY = {
     "lance-merge-insert-into-table", "lance-update-table", "lance-delete-from-table", "lance-restore-table", "lance-update-table-schema-metadata", "lance-update-field-metadata",
     "lance-alter-table-add-columns", "lance-alter-table-alter-columns", "lance-alter-table-drop-columns", "lance-get-table-stats", "lance-create-table-index",
     "lance-create-table-scalar-index", "lance-list-table-indices", "lance-describe-table-index-stats", "lance-drop-table-index", "lance-describe-transaction", "lance-alter-transaction",
-    "sqlpp-cancel", "add-partitions", "drop-partition",
+    "sqlpp-cancel", "query-service-options", "add-partitions", "drop-partition",
 }  # fmt: skip
 """Operations with a body that write nothing to the store."""
 

@@ -8,7 +8,7 @@ is a string for one part, an array for more; a string is never split.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
 import msgspec
@@ -50,7 +50,8 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
 }  # fmt: skip
 _PLANS: Final = ("logical-plan", "optimized-logical-plan", "expression-tree", "rewritten-expression-tree", "job")
 JDBC: Final = "jdbc"
-_FIXED_WORDS: Final = {"profile": ("off",), "client-type": ("asterix", JDBC), "hyracks-job-format": ("json", "dot")}
+CLIENT_TYPES: Final = ("asterix", JDBC)
+_FIXED_WORDS: Final = {"profile": ("off",), "hyracks-job-format": ("json", "dot")}
 FORM: Final = b"application/x-www-form-urlencoded"
 GET_PARAMETERS: Final = (
     "format",
@@ -60,6 +61,7 @@ GET_PARAMETERS: Final = (
     "max-result-reads",
     "sql-compat",
     *_PLANS,
+    "client-type",
     *_FIXED_WORDS,
 )
 """Parameters of a query string besides those of the statement."""
@@ -111,6 +113,10 @@ class RequestParameters:
         values = self._values.get(name)
         return values[0] if values else None
 
+    def named(self, names: Iterable[str]) -> list[str]:
+        """Return those of the names that the request has."""
+        return [name for name in names if name in self._values]
+
     def text(self, name: str) -> str | None:
         """Return the first value as text, or None. Raises SqlppError for a JSON value that is not text."""
         values = self._values.get(name)
@@ -123,6 +129,8 @@ class RequestParameters:
 
     def word(self, name: str, words: tuple[str, ...]) -> str:
         """Return the parameter as one of `words`, ignoring case; the first of them by default. Raises SqlppError."""
+        if name not in self._values:
+            return words[0]
         text = self.text(name)
         if not text:
             return words[0]
@@ -132,6 +140,8 @@ class RequestParameters:
 
     def flag(self, name: str, *, unset: bool = False) -> bool:
         """Return a boolean parameter; `unset` if it is absent. Raises SqlppError."""
+        if name not in self._values:
+            return unset
         return self.word(name, ("true", "false") if unset else ("false", "true")) == "true"
 
     def whole(self, name: str, *, least: int = 0) -> int | None:
@@ -265,7 +275,7 @@ def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") 
         raise SqlppError(NO_STATEMENT, "No statement provided")
     _check_unsupported(sent)
     format_ = _format(sent, accept)
-    client_type = sent.word("client-type", _FIXED_WORDS["client-type"])
+    client_type = sent.word("client-type", CLIENT_TYPES)
     return QueryRequest(
         statement=statement,
         mode=sent.word("mode", MODES),
@@ -310,11 +320,11 @@ def _format_of(text: str) -> ResultFormat | None:
 
 def _check_unsupported(sent: RequestParameters) -> None:
     """Refuse AsterixDB's parameters for features that this service lacks. Raises SqlppError."""
-    for name in _PLANS:
+    for name in sent.named(_PLANS):
         if sent.flag(name):
             raise compilation(f"The parameter {name} is not supported: use EXPLAIN")
-    for name, words in _FIXED_WORDS.items():
-        sent.word(name, words)
+    for name in sent.named(_FIXED_WORDS):
+        sent.word(name, _FIXED_WORDS[name])
 
 
 def _duration(text: str | None) -> int | None:

@@ -173,7 +173,8 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
     Raises SqlppError, PermissionDenied and the errors of the tree.
     """
     statement = parsed.statement
-    _describe(session, statement)
+    if session.description is not None:
+        session.description = _described(session, statement, before=session.description)
     rows = _rows(session, parsed)
     if rows is not None:
         async with aclosing(rows):
@@ -190,14 +191,16 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
         await run(session, statement)
 
 
-def _describe(session: StatementSession, statement: tree.Statement) -> None:
-    """Describe a statement for a client that asks for it; statements that only prepare others are not described."""
-    if session.description is None or isinstance(statement, (tree.SetOption, tree.Use, tree.DeclareFunction)):
-        return
+def _described(
+    session: StatementSession, statement: tree.Statement, *, before: StatementDescription
+) -> StatementDescription:
+    """Describe a statement; one that only prepares others leaves the description as it is."""
+    if isinstance(statement, (tree.SetOption, tree.Use, tree.DeclareFunction)):
+        return before
     reads = statement_kind_of(statement).reads
     category: Literal["query", "update", "ddl"] = "update" if isinstance(statement, CHANGES) else "ddl"
     unset = session.parameters if isinstance(session.parameters, UnsetParameters) else None
-    session.description = StatementDescription(
+    return StatementDescription(
         "query" if reads else category, explains=isinstance(statement, tree.Explain), parameters=unset
     )
 
