@@ -161,9 +161,8 @@ def node_at(
     names: NamesSection = AS_USUAL,
 ) -> Iterator[DriverNode]:
     """Serve `data` in process, with metalake `lake` and catalog `main`, both owned by `admin`."""
-    server = ServerSection(data=str(data), request_timeout_s=PATIENCE_S)
-    if kept_bytes_max is not None:
-        server = ServerSection(data=str(data), request_timeout_s=PATIENCE_S, kept_bytes_max=kept_bytes_max)
+    limits = {} if kept_bytes_max is None else {"kept_bytes_max": kept_bytes_max}
+    server = ServerSection(data=str(data), request_timeout_s=PATIENCE_S, **limits)
     settings = Settings(
         server=server, access=AccessSection(enabled=access), storage=storage, sources=sources, events=EVENTS, jobs=jobs, names=names,
     )  # fmt: skip

@@ -177,7 +177,15 @@ def _days(text: str) -> int:
 
 def _moment(text: str) -> int:
     ms = int(text)
-    _days(str(ms // DAY_MS))
+    if abs(ms // DAY_MS) > _DAYS_MAX:
+        raise ValueError(text)
+    return ms
+
+
+def _time(text: str) -> int:
+    ms = int(text)
+    if not 0 <= ms < DAY_MS:
+        raise ValueError(text)
     return ms
 
 
@@ -198,7 +206,7 @@ _READERS: Final[Mapping[TypeName, Callable[[str], Value]]] = {
     "boolean": lambda text: int(text) != 0,
     "datetime": lambda text: DateTime(_moment(text)),
     "date": lambda text: Date(_days(text)),
-    "time": lambda text: Time(int(text) % DAY_MS),
+    "time": lambda text: Time(_time(text)),
     "duration": _duration,
     "point": _shape(Point, 2),
     "point3d": _shape(Point3D, 3),

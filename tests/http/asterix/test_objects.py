@@ -391,7 +391,8 @@ def test_statistics(shared: DriverNode) -> None:
     rows(shared, "analyze dataset counted.d")
     assert [each["IndexName"] for each in rows(shared, query)] == ["sample_idx_1_d"]
     for wrong, number in (
-        ("'sample': 'x'", 1175), ("'sample': 0", 1176), ("'sample-seed': 'x'", 1177), ("'sample-method': 'x'", 1256),
+        ("'sample': 'x'", 1175), ("'sample': 0", 1176), ("'sample-seed': 'x'", 1177), ("'sample-seed': 'nan'", 1177), ("'sample-seed': 'inf'", 1177),
+        ("'sample-seed': 1e19", 1177), ("'sample': 'nan'", 1175), ("'sample-method': 'x'", 1256),
         ("'sample-full-scan': 'x'", 1255), ("'other': 1", 1079),
     ):  # fmt: skip
         status, text = refusal(shared, f"analyze dataset counted.d with {{{wrong}}}")

@@ -130,17 +130,17 @@ def _text(value: str) -> str:
 
 
 def _compact(spark: SparkSession, operation: LeasedOperation) -> str:
-    return _rewritten(_procedure(spark, operation, name="rewrite_data_files", options=operation.options))
+    return _rewrite_text(_procedure(spark, operation, name="rewrite_data_files", options=operation.options))
 
 
-def _rewritten(row: Mapping[str, Any]) -> str:
+def _rewrite_text(row: Mapping[str, Any]) -> str:
     return f"{row.get('rewritten_data_files_count', 0)} files became {row.get('added_data_files_count', 0)}"
 
 
 def _deletes(spark: SparkSession, operation: LeasedOperation) -> str:
     """Apply delete files as `limnos.spark.maintenance.actions` does."""
     options = {**operation.options, "use-starting-sequence-number": "false"}
-    text = _rewritten(_procedure(spark, operation, name="rewrite_data_files", options=options))
+    text = _rewrite_text(_procedure(spark, operation, name="rewrite_data_files", options=options))
     name = ".".join(map(display.quote_part, (CATALOG, *operation.path)))
     (version,) = spark.sql(f"SHOW TBLPROPERTIES {name} ('format-version')").collect()
     if version["value"] != "2":

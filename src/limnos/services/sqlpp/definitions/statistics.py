@@ -7,7 +7,6 @@ statement is stored in the record of the dataset, as those of its indexes are.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -25,6 +24,8 @@ from limnos.sqlpp.declarations import declarations_of
 from limnos.sqlpp.errors import compilation
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limnos.model.permits import Permit
     from limnos.services.request.request_view import RequestView
     from limnos.services.sqlpp.requests.session import StatementSession
@@ -34,6 +35,20 @@ SIZES: Final = {"low": 1063, "medium": 4252, "high": 17008}
 SIZE_LEAST: Final = 1
 SIZE_MOST: Final = 100_000_000
 OPTIONS: Final = ("sample", "sample-seed", "sample-method", "sample-full-scan")
+
+
+BIGINT_EDGE: Final = 2.0**63
+DIGITS_MAX: Final = 18
+
+
+class _Snapshot(msgspec.Struct, rename="kebab"):
+    snapshot_id: int
+    summary: dict[str, str] = {}
+
+
+class _TableMetadata(msgspec.Struct, rename="kebab"):
+    current_snapshot_id: int | None = None
+    snapshots: list[_Snapshot] = []
 
 
 class DatasetCounts(NamedTuple):
@@ -71,14 +86,21 @@ async def dataset_analyze(session: StatementSession, statement: tree.Analyze) ->
 
 
 def counts_of(metadata: bytes) -> DatasetCounts:
-    """Return the counts of a table's current snapshot, from its metadata."""
-    document = json.loads(metadata)
-    current = document.get("current-snapshot-id")
-    snapshots = {each["snapshot-id"]: each for each in document.get("snapshots", ())}
-    summary = snapshots.get(current, {}).get("summary", {})
-    rows = int(summary.get("total-records", 0))
-    objects = max(0, rows - int(summary.get("total-position-deletes", 0)))
-    return DatasetCounts(objects, int(summary.get("total-files-size", 0)) // max(1, rows))
+    """Return the counts of a table's current snapshot, from its metadata. Clients write these numbers: others than
+    digits count as 0.
+    """
+    document = msgspec.json.decode(metadata, type=_TableMetadata)
+    summary = next(
+        (each.summary for each in document.snapshots if each.snapshot_id == document.current_snapshot_id), {}
+    )
+    rows = _total(summary, "total-records")
+    objects = max(0, rows - _total(summary, "total-position-deletes"))
+    return DatasetCounts(objects, _total(summary, "total-files-size") // max(1, rows))
+
+
+def _total(summary: Mapping[str, str], name: str) -> int:
+    text = summary.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else 0
 
 
 def _option(statement: tree.Analyze, name: str) -> str | None:
@@ -112,7 +134,9 @@ def _sample_size(statement: tree.Analyze) -> int:
 
 
 def _number(text: str) -> float | None:
+    """Return the finite number within a bigint that a text is; None for another text."""
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return number if abs(number) < BIGINT_EDGE else None

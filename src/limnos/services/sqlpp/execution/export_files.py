@@ -1,13 +1,15 @@
 """Files of COPY TO: writes them below a local directory or a location of a fileset, as a whole or not at all.
 
 May import the rooms below. Must not know statements. A local directory gets its name when all of its files are written.
-In an object store each file appears when it is complete, and `_SUCCESS` after the last one.
+In an object store each file appears when it is complete, and `_SUCCESS` after the last one. Nothing runs on the event
+loop that touches a disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from uuid import uuid4
 
 from limnos.files import ExportedDirectory, is_local
 from limnos.model.errors import NotEmpty
@@ -15,9 +17,9 @@ from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.sqlpp import SqlppError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from limnos.services.request.context import Context
+    from limnos.services.request.files import FileOperations
 
 NOT_EMPTY, BAD_PART, TOO_LONG = 62, 64, 65
 PART_BYTES_MAX: Final = 255
@@ -25,6 +27,7 @@ PATH_BYTES_MAX: Final = 1024
 STORE_FILE_BYTES_MAX: Final = 64 << 20
 """Size at which a file in an object store ends at the latest: it is held in memory until it is sent."""
 SUCCESS: Final = "_SUCCESS"
+EXPORT_ID_LENGTH: Final = 8
 AT_ONCE: Final = 8
 
 
@@ -44,25 +47,25 @@ class ExportFiles(Protocol):
     async def begin(self) -> None:
         """Check that the directory is empty, and prepare it."""
 
-    def open(self, names: Sequence[str]) -> None:
+    async def open(self, names: Sequence[str]) -> None:
         """Begin a file; `names` are its directories and its own name."""
 
-    def write(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         """Append to the file."""
 
     async def close(self) -> None:
         """End the file."""
 
     async def publish(self) -> None:
-        """Make all files appear, or mark them as complete."""
+        """Make all files appear, or mark them as complete. Raises SqlppError if another export was faster."""
 
     def discard(self) -> None:
-        """Delete the files."""
+        """Delete the files in the background."""
 
 
-def export_files_of(ctx: Context, target: ExportTarget) -> ExportFiles:
+def export_files_of(files: FileOperations, target: ExportTarget) -> ExportFiles:
     """Return the files of an export to a target."""
-    return _LocalFiles(target.location) if is_local(target.location) else _StoreFiles(ctx, target)
+    return _LocalFiles(files, target.location) if is_local(target.location) else _StoreFiles(files, target)
 
 
 def check_names(names: Sequence[str], location: str) -> None:
@@ -87,43 +90,53 @@ def _not_empty(location: str) -> SqlppError:
 
 
 class _LocalFiles:
-    """Files on this machine."""
+    """Files on this machine. Calls that touch the disk run in a thread, one after another."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, files: FileOperations, location: str) -> None:
+        self._files = files
         self._location = location
         self._directory = ExportedDirectory(location)
+        self._last: asyncio.Future[None] | None = None
 
     async def begin(self) -> None:
-        try:
-            await asyncio.to_thread(self._directory.begin)
-        except NotEmpty:
-            raise _not_empty(self._location) from None
+        await self._run(self._directory.begin)
 
-    def open(self, names: Sequence[str]) -> None:
-        self._directory.open(names)
+    async def open(self, names: Sequence[str]) -> None:
+        await self._run(lambda: self._directory.open(names))
 
-    def write(self, data: bytes) -> None:
-        self._directory.write(data)
+    async def write(self, data: bytes) -> None:
+        await self._run(lambda: self._directory.write(data))
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._directory.close)
+        await self._run(self._directory.close)
 
     async def publish(self) -> None:
+        await self._run(self._directory.publish)
+
+    def discard(self) -> None:
+        self._files.beside(self._delete())
+
+    async def _run(self, call: Callable[[], None]) -> None:
+        self._last = asyncio.get_running_loop().run_in_executor(None, call)
         try:
-            self._directory.publish()
+            await asyncio.shield(self._last)
         except NotEmpty:
             raise _not_empty(self._location) from None
 
-    def discard(self) -> None:
-        self._directory.discard()
+    async def _delete(self) -> None:
+        """Delete the files after the last call, which goes on when its statement is cancelled."""
+        if self._last is not None:
+            await asyncio.wait([self._last])
+        await asyncio.to_thread(self._directory.discard)
 
 
 class _StoreFiles:
-    """Files in an object store."""
+    """Files in an object store. Their names have an id of the export, so that two exports never share a file."""
 
-    def __init__(self, ctx: Context, target: ExportTarget) -> None:
-        self._files = ctx.services.files
+    def __init__(self, files: FileOperations, target: ExportTarget) -> None:
+        self._files = files
         self._target = target
+        self._export_id = uuid4().hex[:EXPORT_ID_LENGTH]
         self._name = ""
         self._held = bytearray()
         self._written: list[str] = []
@@ -132,10 +145,12 @@ class _StoreFiles:
         if await self._files.holds(self._target.location, self._target.properties, roots=self._target.roots):
             raise _not_empty(self._target.location)
 
-    def open(self, names: Sequence[str]) -> None:
-        self._name = "/".join((self._target.location, *names))
+    async def open(self, names: Sequence[str]) -> None:
+        *directories, name = names
+        stem, dot, ending = name.partition(".")
+        self._name = "/".join((self._target.location, *directories, f"{stem}-{self._export_id}{dot}{ending}"))
 
-    def write(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         self._held += data
 
     async def close(self) -> None:
@@ -145,6 +160,8 @@ class _StoreFiles:
 
     async def publish(self) -> None:
         name = f"{self._target.location}/{SUCCESS}"
+        if await self._files.exists(name, self._target.properties):
+            raise _not_empty(self._target.location)
         self._written.append(name)
         await self._files.write(name, b"", self._target.properties)
 

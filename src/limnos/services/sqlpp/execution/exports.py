@@ -74,7 +74,7 @@ async def files_export(session: StatementSession, statement: tree.CopyTo) -> Non
             form, bytes_max=min(form.bytes_max or STORE_FILE_BYTES_MAX, STORE_FILE_BYTES_MAX)
         )
     form = msgspec.structs.replace(form, is_partitioned=bool(computed))
-    files = export_files_of(ctx, target)
+    files = export_files_of(ctx.services.files, target)
     await files.begin()
     try:
         counts = await _write(session, BoundStatement("export", source, export=form), files=files, target=target)
@@ -211,7 +211,7 @@ def export_query(
     if computed:
         value = parse_body(f'{{"path": [], "of": {variable}}}')
         if not isinstance(value, tree.Object):
-            raise TypeError("an object is an object")
+            raise TypeError("the parsed text is no object constructor")
         path, item = value.pairs
         array = tree.Array(statement.at, computed)
         value = msgspec.structs.replace(value, pairs=(msgspec.structs.replace(path, value=array), item))
@@ -223,7 +223,7 @@ def export_query(
 def _query(text: str) -> tree.QueryExpression:
     query = parse_body(text)
     if not isinstance(query, tree.QueryExpression):
-        raise TypeError("a query is a query")
+        raise TypeError("the parsed text is no query")
     return query
 
 
@@ -237,10 +237,10 @@ async def _write(
         async for row in rows:
             line = json.loads(row)
             if "bytes" in line:
-                files.write(base64.b64decode(line["bytes"]))
+                await files.write(base64.b64decode(line["bytes"]))
             elif "begin" in line:
                 check_names(line["begin"], target.location)
-                files.open([*line["begin"], f"part-{count:05}{ending}"])
+                await files.open([*line["begin"], f"part-{count:05}{ending}"])
                 count += 1
             else:
                 await files.close()

@@ -1,0 +1,123 @@
+"""Files of COPY TO: local files that a cancelled statement leaves, and two exports into one directory of a store."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.files import AllowedStorage, allow_everything
+from limnos.files.exported_directory import ExportedDirectory
+from limnos.services.request.files import FileOperations
+from limnos.services.sqlpp.execution.export_files import SUCCESS, ExportTarget, export_files_of
+from limnos.sqlpp import SqlppError
+from tests.objects import ObjectStoreServer, objects
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStoreServer]:
+    """An object store."""
+    with objects() as found:
+        yield found
+
+
+async def _background(files: FileOperations) -> None:
+    """Wait for the calls that a discard leaves."""
+    while files._beside:
+        await asyncio.gather(*files._beside)
+
+
+def _names(store: ObjectStoreServer, prefix: str) -> list[str]:
+    return sorted(name.removeprefix(prefix).partition("-")[0] for name in store.names(prefix))
+
+
+def test_two_exports_into_one_directory_share_no_file(store: ObjectStoreServer) -> None:
+    """Both find it empty: the one that is discarded deletes its own files, the slower one is refused."""
+
+    async def play() -> None:
+        files = FileOperations(AllowedStorage(("s3://",), endpoints=(store.uri,)))
+        target = ExportTarget("s3://lake/shared", store.properties, ("s3://lake/shared",), "")
+        exports = [export_files_of(files, target) for _ in range(3)]
+        for each in exports:
+            await each.begin()
+        for number, each in enumerate(exports):
+            await each.open(["city=Rome", "part-00000.json.gz"])
+            await each.write(b"%d" % number)
+            await each.close()
+        assert len(store.names("shared/")) == 3
+        exports[0].discard()
+        await _background(files)
+        assert len(store.names("shared/")) == 2
+        await exports[1].publish()
+        with pytest.raises(SqlppError, match="non-empty"):
+            await exports[2].publish()
+        exports[2].discard()
+        await _background(files)
+
+        assert _names(store, "shared/") == [SUCCESS, "city=Rome/part"]
+        (name,) = [name for name in store.names("shared/") if "part" in name]
+        assert name.endswith(".json.gz")
+        assert await files.read(f"s3://lake/{name}", store.properties) == b"1"
+
+    asyncio.run(play())
+
+
+def test_a_local_export_is_discarded_after_its_last_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cancelled statement does not wait for the disk; the directory goes when the disk answers."""
+
+    async def play() -> None:
+        files = FileOperations(allow_everything())
+        target = ExportTarget(f"file://{tmp_path}/out", {}, (f"file://{tmp_path}",), "")
+        export = export_files_of(files, target)
+        await export.begin()
+        disk, reached = threading.Event(), threading.Event()
+        open_now = ExportedDirectory.open
+
+        def slow_open(directory: ExportedDirectory, names: list[str]) -> None:
+            reached.set()
+            disk.wait(60)
+            open_now(directory, names)
+
+        monkeypatch.setattr(ExportedDirectory, "open", slow_open)
+        call = asyncio.create_task(export.open(["city=Rome", "part-00000.json"]))
+        await asyncio.to_thread(reached.wait, 60)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        export.discard()
+        assert list(tmp_path.iterdir())
+        disk.set()
+        await _background(files)
+
+        assert list(tmp_path.iterdir()) == []
+
+    asyncio.run(play())
+
+
+def test_a_local_export_appears_as_a_whole(tmp_path: Path) -> None:
+    """Nothing has the name before; an export into it afterwards is refused."""
+
+    async def play() -> None:
+        files = FileOperations(allow_everything())
+        target = ExportTarget(f"file://{tmp_path}/out", {}, (f"file://{tmp_path}",), "")
+        first, second, third = (export_files_of(files, target) for _ in range(3))
+        for each in (first, second):
+            await each.begin()
+            await each.open(["part-00000.json"])
+            await each.write(b"{}\n")
+            await each.close()
+        assert not (tmp_path / "out").exists()
+        await first.publish()
+
+        with pytest.raises(SqlppError, match="non-empty"):
+            await second.publish()
+        with pytest.raises(SqlppError, match="non-empty"):
+            await third.begin()
+        second.discard()
+        await _background(files)
+        assert [path.name for path in tmp_path.rglob("*")] == ["out", "part-00000.json"]
+
+    asyncio.run(play())
