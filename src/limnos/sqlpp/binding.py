@@ -6,7 +6,8 @@ expressions is limited and long texts are not parsed: BudgetSpent then tells the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar, cast
 
 from msgspec import Struct, structs
 
@@ -17,13 +18,8 @@ from limnos.sqlpp.errors import BudgetSpent, TextPosition
 from limnos.sqlpp.parser import StatementSpan, parse
 from limnos.sqlpp.printer import render
 from limnos.sqlpp.sql_compat import as_sql
-from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.sqlpp.values.model import Value
-    from limnos.sqlpp.values.tagged import Json
+from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.tagged import Json, from_tagged_json, to_tagged_json
 
 T = TypeVar("T")
 Levels = tuple[str, ...]

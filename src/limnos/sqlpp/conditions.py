@@ -5,7 +5,8 @@ May import plans and `values`. Must not know engines or the use of conditions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -13,9 +14,6 @@ from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.values import arithmetic
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Operator: TypeAlias = Literal["=", "<", "<=", ">", ">=", "in"]
 

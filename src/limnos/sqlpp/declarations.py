@@ -8,16 +8,14 @@ the tree has their current names.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
+from limnos.model.entities import Node
 from limnos.model.records import SqlppObjectRecord, TableRecord
 from limnos.sqlpp import parse_body, render, tree
 from limnos.sqlpp.definitions import statements_of
 from limnos.sqlpp.errors import TextPosition
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Node
-    from limnos.sqlpp.tree import Expression, Statement
+from limnos.sqlpp.tree import Expression, Statement
 
 S = TypeVar("S", bound="Statement")
 NOWHERE = TextPosition(1, 1)

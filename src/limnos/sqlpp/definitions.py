@@ -6,18 +6,15 @@ text never changes. Names of objects in a statement are those at its creation; t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from limnos.sqlpp import tree
 from limnos.sqlpp.parser import parse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.sqlpp.tree import Statement
+from limnos.sqlpp.tree import Statement
 
 S = TypeVar("S", bound="Statement")
 DIALECT: Final = "sqlpp"

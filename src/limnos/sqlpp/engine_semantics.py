@@ -6,16 +6,12 @@ NULL: no comparison with it is true, no aggregate counts it, and all nulls are o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from limnos.sqlpp import plan
+from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.stored import RecordType, Scalar, columns, type_at
 from limnos.sqlpp.values.model import MISSING, Date, DateTime, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from limnos.sqlpp.conditions import Condition
 
 IN_MAX = 1000
 """The maximum number of values of an IN that is pushed down to an engine."""

@@ -6,13 +6,11 @@ both. A number always has the meaning that AsterixDB gives it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from limnos.names.parts import quote_for_message
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SYNTAX = 1001
 """The number for a syntax error."""

@@ -5,23 +5,17 @@ May import plans, relations and scans. Must not know servers: the caller passes 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.lookups import SCANS_MAX, lookup_in
+from limnos.sqlpp.lookups import SCANS_MAX, LookupIndex, lookup_in
 from limnos.sqlpp.plan import wire
 from limnos.sqlpp.relations import UntranslatableExpression, translate_query
-from limnos.sqlpp.scans import prepare_scans
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from limnos.sqlpp.lookups import LookupIndex
-    from limnos.sqlpp.relations.translator import DatasetTypes
-    from limnos.sqlpp.scans import ScanRequirement
-    from limnos.sqlpp.stored import RecordType, StorageForm
+from limnos.sqlpp.relations.translator import DatasetTypes
+from limnos.sqlpp.scans import ScanRequirement, prepare_scans
+from limnos.sqlpp.stored import RecordType, StorageForm
 
 WHOLE = "the whole query"
 VALUES = "values of SELECT, from each row of the result"

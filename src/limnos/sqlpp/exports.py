@@ -6,18 +6,14 @@ May import the tree and `errors`. Must not know where files go. Options have Ast
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from msgspec import Struct
 
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.stored import BUILT_IN
-from limnos.sqlpp.tree import ArrayType, BagType, NamedType, RecordType
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from limnos.sqlpp.tree import Option, TypeExpression
+from limnos.sqlpp.tree import ArrayType, BagType, NamedType, Option, RecordType, TypeExpression
 
 FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "json": ("gzip",), "adm": ("gzip",), "csv": ("gzip",), "tsv": ("gzip",), "parquet": ("gzip", "snappy", "zstd"),

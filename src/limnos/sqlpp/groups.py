@@ -8,21 +8,16 @@ plans, `conditions`, `engine_semantics` and the table of functions. Must not kno
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct, structs
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.conditions import conditions_of, path_of
+from limnos.sqlpp.conditions import Condition, conditions_of, path_of
 from limnos.sqlpp.engine_semantics import AGGREGATES, GROUPED, aggregates_in, column_type, is_exact, result_of
 from limnos.sqlpp.functions import FUNCTIONS
-from limnos.sqlpp.stored import type_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from limnos.sqlpp.conditions import Condition
-    from limnos.sqlpp.stored import RecordType
+from limnos.sqlpp.stored import RecordType, type_at
 
 Node = TypeVar("Node")
 

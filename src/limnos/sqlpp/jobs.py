@@ -7,7 +7,7 @@ user: names are lists of parts, expressions are plans, and the type of a dataset
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 import msgspec
 from msgspec import Struct
@@ -15,13 +15,10 @@ from msgspec import Struct
 from limnos.sqlpp.exports import ExportFormat
 from limnos.sqlpp.lookups import LookupIndex
 from limnos.sqlpp.parser import parse
-from limnos.sqlpp.plan import wire
+from limnos.sqlpp.plan import Expression, wire
 from limnos.sqlpp.printer import render
 from limnos.sqlpp.stored import StorageForm, storage_form_of_record
 from limnos.sqlpp.tree import CreateType, RecordType
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.plan import Expression
 
 JobKind = Literal["query", "insert", "upsert", "delete", "update", "load", "copy", "compact", "export"]
 

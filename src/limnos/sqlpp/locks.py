@@ -8,16 +8,14 @@ cycle is refused. Among incompatible requests the older one comes first.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from enum import IntEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.names.dataverse import DataverseName
 from limnos.names.display import render
 from limnos.sqlpp.errors import SqlppError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
 
 TWO_PHASES = 1039
 """AsterixDB's error number if a lock is requested after locks were released."""

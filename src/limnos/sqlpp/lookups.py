@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.engine_semantics import WHOLE, column_type, is_exact, literal
-from limnos.sqlpp.stored import at_path
+from limnos.sqlpp.stored import StorageForm, at_path
 from limnos.sqlpp.values.model import MISSING, Value
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.stored import StorageForm
 
 SCANS_MAX: Final = 4
 """The maximum number of datasets in a statement that is executed by lookups alone."""

@@ -13,7 +13,8 @@ import binascii
 import json
 import struct
 import uuid
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Callable, Mapping
+from typing import Final, cast
 
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.times import DAY_MS, YEAR_MAX, days_of
@@ -31,18 +32,15 @@ from limnos.sqlpp.values.model import (
     Point3D,
     Polygon,
     Rectangle,
+    Shape,
     SmallInt,
     Time,
     TinyInt,
+    TypeName,
     Value,
     YearMonthDuration,
     type_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from limnos.sqlpp.values.model import Shape, TypeName
 
 NO_FORM: Final = 4000
 """The number of a value that the format cannot have."""

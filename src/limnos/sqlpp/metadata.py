@@ -9,8 +9,9 @@ pending operations) have AsterixDB's values for an idle object.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -22,12 +23,7 @@ from limnos.sqlpp import tree
 from limnos.sqlpp.definitions import arity_of, index_name, statements_of, view_definition
 from limnos.sqlpp.printer import render
 from limnos.sqlpp.stored import BUILT_IN
-from limnos.sqlpp.values.model import Bag
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import Bag, Value
 
 Levels = tuple[str, ...]
 METADATA: Final = (METADATA_NAME,)

@@ -6,8 +6,9 @@ is returned as `refused` with its content. All arguments and results are plain d
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import msgspec
 
@@ -22,17 +23,11 @@ from limnos.sqlpp.functions.types import json_text
 from limnos.sqlpp.metadata import MetadataObject, metadata_records
 from limnos.sqlpp.parameters import BAD_VALUE, EncodedParameter, form_parameters, json_parameters
 from limnos.sqlpp.parser import StatementSpan, find_spans
-from limnos.sqlpp.plan import EncodedPlan, wire
+from limnos.sqlpp.plan import EncodedPlan, Expression, wire
 from limnos.sqlpp.result_text import tagged_line
 from limnos.sqlpp.scans import ScanRequirement, prepare_scans
-from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from limnos.sqlpp.plan import Expression
-    from limnos.sqlpp.values.model import Value
-    from limnos.sqlpp.values.tagged import Json
+from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.tagged import Json, from_tagged_json, to_tagged_json
 
 EVALUATE: Final = "sqlpp-evaluate"
 SCANS: Final = "sqlpp-scans"

@@ -6,15 +6,13 @@ long ones; it returns the values as text, which is decoded only within the limit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.names.percent import unquote_form
 from limnos.sqlpp.errors import SqlppError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PARAMETERS_MAX: Final = 1_000
 """The maximum number of parameters of a request."""

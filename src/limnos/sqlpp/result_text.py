@@ -9,19 +9,15 @@ from __future__ import annotations
 import json
 import math
 import uuid
-from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+from collections.abc import Callable, Mapping
+from typing import Final, Literal, cast, get_args
 
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.types import json_text, text_of
 from limnos.sqlpp.lossless_adm import lossless_adm_text
 from limnos.sqlpp.values.model import MISSING, Bag, DateTime, Interval, Time, Value, type_name
-from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
+from limnos.sqlpp.values.tagged import Json, from_tagged_json, to_tagged_json
 from limnos.sqlpp.values.text import real_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from limnos.sqlpp.values.tagged import Json
 
 ResultFormat = Literal["json", "lossless-json", "lossless-adm", "adm", "csv", "csv-header"]
 RESULT_FORMATS: Final[tuple[ResultFormat, ...]] = get_args(ResultFormat)

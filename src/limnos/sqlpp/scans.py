@@ -8,7 +8,7 @@ gets its own number, so that the requirements of one scan do not restrict anothe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct, structs
 
@@ -16,12 +16,8 @@ from limnos.sqlpp import plan
 from limnos.sqlpp.conditions import Condition, constant_value, necessary_conditions
 from limnos.sqlpp.groups import EngineGrouping, delegate_groups
 from limnos.sqlpp.relations import RelationalQuery, UntranslatableExpression, translate_query
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from limnos.sqlpp.stored import RecordType
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.stored import RecordType
+from limnos.sqlpp.values.model import Value
 
 NUMBERED = ("",)
 """The dataverse of numbered scans, a name that no real dataverse has."""

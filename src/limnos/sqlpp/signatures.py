@@ -6,13 +6,11 @@ driver then takes the type of each value. A query whose results are not objects 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.values.model import type_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 ANY: Final = "any"
 _TYPES: Final[Mapping[str, str]] = {

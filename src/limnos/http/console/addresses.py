@@ -7,17 +7,14 @@ may have one name.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from limnos.model.errors import NotFound
 from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
+from limnos.names.path import Levels
 from limnos.names.percent import quote, unquote_strict
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.names.path import Levels
 
 _TREE: Final = (Kind.CATALOG, Kind.NAMESPACE, *NAMESPACE_OBJECTS)
 KINDS: Final = {kind.word: kind for kind in _TREE}

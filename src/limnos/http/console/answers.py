@@ -6,12 +6,10 @@ May import the shared modules of `limnos.http` and the standard library. Must no
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from limnos.http.request import Request
 from limnos.http.response import NO_STORE, Response
-
-if TYPE_CHECKING:
-    from limnos.http.request import Request
 
 Headers = tuple[tuple[bytes, bytes], ...]
 

@@ -6,7 +6,7 @@ package. Users who may not read all lines see their own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -14,17 +14,13 @@ import msgspec
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.look import render
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.response import Response
 from limnos.http.times import moment_of
-from limnos.model.audit import OUTCOMES
+from limnos.model.audit import OUTCOMES, AuditRecord
 from limnos.model.errors import BadRequest
 from limnos.services.activity.audit import audit_read
 from limnos.store.activity.audit import AuditFilter
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.model.audit import AuditRecord
 
 LINES: Final = 100
 _FIELDS: Final = ("user", "path", "action", "outcome", "request", "since", "until")

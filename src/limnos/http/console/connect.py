@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from limnos.http.console.addresses import ObjectAddress
+from limnos.http.console.page_requests import PageRequest
 from limnos.names import display
-
-if TYPE_CHECKING:
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
 
 ICEBERG_CLIENTS: Final = {
     "pyiceberg": "PyIceberg",

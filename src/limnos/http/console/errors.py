@@ -6,21 +6,19 @@ reveals no more than the admin API's error body.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of, plain_frame
 from limnos.http.console.look import render
+from limnos.http.console.page_requests import PageRequest
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent, visible_decision_json
+from limnos.http.response import Response
 from limnos.model.errors import LimnosError, ServiceUnavailable
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.names.errors import InvalidName
+from limnos.names.errors import InvalidName
 
 _TITLES: Final = {
     400: "This request cannot be read",

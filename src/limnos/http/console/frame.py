@@ -6,23 +6,20 @@ May import `model`, `names`, `services` and this package's shared modules. Must 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress, catalog_address, quote_path, segment_of
 from limnos.http.console.look import static_version
+from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.percent import quote
 from limnos.services.catalog.catalogs import catalogs_list
-from limnos.services.catalog.children import ChildrenRequest
+from limnos.services.catalog.children import ChildrenPage, ChildrenRequest
 from limnos.services.catalog.metalakes import metalakes_visible
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.services.catalog.children import ChildrenPage
 
 TREE_SIZE: Final = 100
 """The number of children of an object that the tree shows at once."""

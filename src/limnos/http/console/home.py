@@ -6,7 +6,7 @@ May import `model`, `names`, `services` and this package's shared modules. Has n
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -14,18 +14,15 @@ from limnos.http.console.addresses import KINDS, ObjectAddress, catalog_address
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of, icon_of
 from limnos.http.console.look import render
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.response import Response
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.services.activity.feed import changes_latest
 from limnos.services.catalog.catalogs import catalogs_list
+from limnos.services.lookup.change_publishing import PublishedChange
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.services.lookup.change_publishing import PublishedChange
 
 CHANGES_SHOWN: Final = 20
 

@@ -5,14 +5,16 @@ May import `model`, `services` and this package's shared modules. Has no busines
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.answers import html_response
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render
+from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.tabs import (
     Chip,
     Fact,
@@ -24,13 +26,9 @@ from limnos.http.console.tabs import (
     properties_of,
     tab_of,
 )
+from limnos.http.response import Response
 from limnos.model.kinds import Kind
 from limnos.services.governance.details import details_load
-
-if TYPE_CHECKING:
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
 
 TABS: Final = {"properties": "Properties", "connect": "Connect"}
 

@@ -5,14 +5,15 @@ May import `model`, `names`, `services` and this package's shared modules. Has n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from limnos.http.console.addresses import quote_path, segment_of
+from limnos.http.console.addresses import ObjectAddress, quote_path, segment_of
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, icon_of
 from limnos.http.console.look import render, static_version
+from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.tabs import (
     Chip,
     Fact,
@@ -25,17 +26,11 @@ from limnos.http.console.tabs import (
     properties_of,
     tab_of,
 )
+from limnos.http.response import Response
 from limnos.model.kinds import Kind
 from limnos.names.percent import quote
-from limnos.services.catalog.children import ChildrenRequest
-from limnos.services.governance.details import details_load
-
-if TYPE_CHECKING:
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.services.catalog.children import ChildObject
-    from limnos.services.governance.details import ObjectDetails
+from limnos.services.catalog.children import ChildObject, ChildrenRequest
+from limnos.services.governance.details import ObjectDetails, details_load
 
 ROWS: Final = 100
 """The number of children on one page of the list."""

@@ -5,28 +5,23 @@ May import `model`, `services` and this package.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 import msgspec
 
 from limnos.http.console import namespaces, other_objects, tables
-from limnos.http.console.addresses import parse_address
+from limnos.http.console.addresses import ObjectAddress, parse_address
 from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import TREE_SIZE, TreeItem, following_of, item_of
 from limnos.http.console.look import render, static_version
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.tabs import child_after
+from limnos.http.response import Response
 from limnos.model.kinds import Kind
 from limnos.services.catalog.children import ChildrenRequest, children_list
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-
-    ObjectPage = Callable[[PageRequest, ObjectAddress], Awaitable[Response]]
+ObjectPage = Callable[[PageRequest, ObjectAddress], Awaitable[Response]]
 
 _PAGES: Final[dict[Kind, ObjectPage]] = {
     Kind.CATALOG: namespaces.namespace_page,

@@ -5,13 +5,15 @@ May import `model`, `services` and this package's shared modules. Has no busines
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
+from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render, size_text
+from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.tabs import (
     Chip,
     Fact,
@@ -22,20 +24,15 @@ from limnos.http.console.tabs import (
     object_frame,
     properties_of,
 )
+from limnos.http.response import Response
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.records import FilesetRecord
 from limnos.services.catalog.filesets import fileset_files
 from limnos.services.catalog.models import versions_list
 from limnos.services.catalog.views import view_load
-from limnos.services.governance.details import details_load
-
-if TYPE_CHECKING:
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.services.governance.details import ObjectDetails
-    from limnos.services.request.request_view import RequestView
+from limnos.services.governance.details import ObjectDetails, details_load
+from limnos.services.request.request_view import RequestView
 
 FILES_MAX = 500
 

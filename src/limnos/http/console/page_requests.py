@@ -6,29 +6,25 @@ route of the console passes through `serve`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
 
 from limnos.access.authentication import cookie_credential
 from limnos.http.console.answers import redirect
+from limnos.http.console.site import ConsoleSite
+from limnos.http.request import Request
+from limnos.http.response import Response
 from limnos.model.errors import AuthenticationFailed, BadRequest, LimnosError
 from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
 from limnos.names.percent import quote, unquote_form
-from limnos.services.catalog.children import children_list
+from limnos.services.catalog.children import ChildrenPage, ChildrenRequest, children_list
 from limnos.services.identity.console_sessions import session_extend
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from limnos.http.console.site import ConsoleSite
-    from limnos.http.request import Request
-    from limnos.http.response import Response
-    from limnos.names.path import Levels
-    from limnos.services.catalog.children import ChildrenPage, ChildrenRequest
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-
-    PageHandler = Callable[["PageRequest"], Awaitable[Response]]
-    ErrorPage = Callable[["PageRequest", LimnosError | InvalidName], Awaitable[Response]]
+PageHandler = Callable[["PageRequest"], Awaitable[Response]]
+ErrorPage = Callable[["PageRequest", LimnosError | InvalidName], Awaitable[Response]]
 
 PART: Final = b"x-limnos-part"
 FIELDS_MAX: Final = 1_000

@@ -5,14 +5,12 @@ May import `formats.graphs`. Pure. Each picture has a title as text, and its pag
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from limnos.formats.graphs import GraphSizes, layered_layout
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NODES_MAX: Final = 100
 """The maximum number of nodes in a picture; the page states how many are omitted."""

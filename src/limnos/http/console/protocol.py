@@ -6,8 +6,6 @@ credential except the session's cookie, and no other protocol reads that cookie.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.http.console import audit, home, issuer_sign_in, objects, searches, sessions, static_files, trash, worksheet
@@ -20,25 +18,22 @@ from limnos.http.console.governance import attachments
 from limnos.http.console.lineage import graph as lineage_graph
 from limnos.http.console.look import render, static_version
 from limnos.http.console.operation import accounts, jobs, server_state, storage, tasks
-from limnos.http.console.page_requests import serve
+from limnos.http.console.page_requests import ConsoleRoute, serve
 from limnos.http.console.pipelines import pipelines, runs
 from limnos.http.console.site import ROOT, ConsoleSite
 from limnos.http.console.table_parts import health
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
+from limnos.http.request import Request
 from limnos.http.response import NO_STORE, Response
+from limnos.http.route_targets import Handler
 from limnos.http.routing import Route, Router
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import ConsoleRoute
-    from limnos.http.request import Request
-    from limnos.http.route_targets import Handler
-    from limnos.model.errors import LimnosError
-    from limnos.model.kinds import Kind
-    from limnos.names.errors import InvalidName
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
 
 _MODULES = (
     home, objects, access_objects, changes, people, lineage_graph, pipelines, runs, attachments, health, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, worksheet, sessions, issuer_sign_in,

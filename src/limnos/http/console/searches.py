@@ -5,7 +5,7 @@ May import `model`, `names`, `services` and this package's shared modules. Has n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -13,17 +13,13 @@ from limnos.http.console.addresses import KINDS, ObjectAddress
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of, icon_of
 from limnos.http.console.look import render, static_version
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.response import Response
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.services.search.questions import question_of
-from limnos.services.search.searches import search
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.services.search.searches import SearchHit
+from limnos.services.search.searches import SearchHit, search
 
 PALETTE_HITS: Final = 12
 HITS: Final = 50

@@ -7,25 +7,21 @@ A secret in a form is exchanged for a session immediately, and no page shows it.
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from limnos.http.console.answers import html_response, redirect
+from limnos.http.console.answers import Headers, html_response, redirect
 from limnos.http.console.frame import Frame, frame_of, plain_frame
 from limnos.http.console.look import render
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.response import Response
 from limnos.http.throttle import address_of
 from limnos.model.errors import AuthenticationFailed, BadRequest, LimnosError, PermissionDenied, TooManyAttempts
 from limnos.names.percent import quote
 from limnos.services.identity import console_sessions
 from limnos.services.identity.console_sessions import ConsoleSession, SessionLine
 from limnos.services.identity.issuer import ISSUER
-
-if TYPE_CHECKING:
-    from limnos.http.console.answers import Headers
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
 
 TO_ISSUER: Final = "/to-issuer"
 """Where a sign-in at the issuer begins, below the console's root."""

@@ -6,19 +6,15 @@ forms.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link
 from limnos.http.console.look import render
+from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.tabs import Chip, Fact
+from limnos.http.response import Response
 from limnos.model.errors import BadRequest
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
 
 NUMBER_LETTERS_MAX = 18
 

@@ -7,12 +7,10 @@ requests of any site's pages. So a post is accepted only if the browser states t
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from limnos.model.errors import PermissionDenied
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ROOT: Final = "/console"
 SESSION: Final = ""

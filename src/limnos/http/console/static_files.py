@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import gzip
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.http.console.answers import SAFE
 from limnos.http.console.look import STATIC, static_file, static_version
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.response import Response
 from limnos.model.errors import NotFound
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
 
 _LASTING: Final = (b"cache-control", b"public, max-age=31536000, immutable")
 _SHORT: Final = (b"cache-control", b"public, no-cache")

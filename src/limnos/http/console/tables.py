@@ -7,15 +7,17 @@ columns as over Iceberg REST, and the restriction that applies.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.http.console import lance_tables
+from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render, size_text
+from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.sheets import TabPart
 from limnos.http.console.table_metadata import (
     ColumnLine,
@@ -40,18 +42,12 @@ from limnos.http.console.tabs import (
     properties_of,
     tab_of,
 )
+from limnos.http.response import Response
 from limnos.model.kinds import Kind
-from limnos.services.governance.details import details_load
-from limnos.services.iceberg.restricted_tables import document_for_caller, table_visibility
+from limnos.services.governance.details import ObjectDetails, details_load
+from limnos.services.iceberg.restricted_tables import TableVisibility, document_for_caller, table_visibility
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE, format_of
-
-if TYPE_CHECKING:
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.services.governance.details import ObjectDetails
-    from limnos.services.iceberg.restricted_tables import TableVisibility
-    from limnos.services.request.request_view import RequestView
 
 TABS: Final = {
     "columns": "Columns",

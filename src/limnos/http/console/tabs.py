@@ -5,23 +5,19 @@ May import `model`, `names`, `services` and this package's shared modules. Must 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 
-from limnos.http.console.addresses import segment_of
+from limnos.http.console.addresses import ObjectAddress, segment_of
 from limnos.http.console.frame import Frame, Link, crumbs_of, frame_of, icon_of
+from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.services.catalog.children import CHILD_KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.model.kinds import Kind
-    from limnos.services.governance.details import ObjectDetails
+from limnos.services.governance.details import ObjectDetails
 
 _CHILD_KINDS: Final = {kind.word: kind for kind in CHILD_KINDS}
 _ORDERED: Final = (

@@ -5,7 +5,6 @@ May import `model`, `names`, `services` and this package's shared modules. Has n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import msgspec
@@ -14,16 +13,13 @@ from limnos.http.console.addresses import KINDS, ObjectAddress
 from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import Frame, Link, frame_of, icon_of
 from limnos.http.console.look import render
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.response import Response
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.services.catalog.catalogs import catalogs_list
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.upkeep.trash import NEWEST, trash_list, trash_restore
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
 
 SHOWN = 100
 

@@ -6,27 +6,24 @@ revoked afterwards. So restrictions, ownership, the audit and the change feed tr
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.access.authentication import Credential, hash_secret, new_secret
+from limnos.model.entities import Token
 from limnos.model.kinds import Kind
 from limnos.model.principals import TokenTrust
+from limnos.names.path import Levels
+from limnos.services.maintenance.policies import EffectivePolicy
 from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.task_context import TaskContext
 from limnos.store.activity.maintenance import ancestors_read
 from limnos.store.ancestry import path_of
 from limnos.store.identity.principals import principal_by_id_read
 from limnos.store.objects.owners import owner_read
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from limnos.model.entities import Token
-    from limnos.names.path import Levels
-    from limnos.services.maintenance.policies import EffectivePolicy
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.task_context import TaskContext
 
 _TOKEN_MS: Final = 600_000
 

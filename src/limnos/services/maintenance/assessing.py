@@ -7,7 +7,8 @@ and where the feed has a gap, it assesses all tables, in slices.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -20,20 +21,25 @@ from limnos.formats.maintenance.assessment import (
     ManifestRow,
 )
 from limnos.formats.maintenance.offloaded import AssessmentTerms, ManifestTerms
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.permits import upkeep_permit
 from limnos.model.records import NODE_RECORDS, TableRecord
 from limnos.names import InvalidName, display
 from limnos.names.engine import parse_spark
-from limnos.services.maintenance.policies import PolicyIndex, assessment_rules, policies_load
+from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex, assessment_rules, policies_load
 from limnos.services.maintenance.table_storage import maintained_files
+from limnos.services.request.node_services import NodeServices
 from limnos.services.request.offloaded_work import InlineOffloader
+from limnos.services.request.task_context import TaskContext
 from limnos.store.activity.maintenance import (
     AT_ONCE,
+    CatalogClock,
     CheckpointRow,
     FindingRow,
     TableBody,
+    TableHead,
     ancestors_read,
     changed_read,
     checkpoints_by,
@@ -45,20 +51,11 @@ from limnos.store.activity.maintenance import (
     tables_page,
 )
 from limnos.store.activity.tasks import task_payload_read
+from limnos.store.ancestry import Ancestry
 from limnos.store.objects.documents import document_read
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.maintenance.policies import EffectivePolicy
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.task_context import TaskContext
-    from limnos.store.activity.maintenance import CatalogClock, TableHead
-    from limnos.store.ancestry import Ancestry
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.maintenance")
 ASSESS_TABLES: Final = "assess-tables"

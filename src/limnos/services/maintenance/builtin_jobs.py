@@ -7,7 +7,8 @@ nothing else. Who may maintain the table sees the job, whoever asked for it, and
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -15,6 +16,7 @@ from limnos.access.actions import Action
 from limnos.formats.maintenance.assessment import COMPACT, MANIFESTS
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
+from limnos.model.permits import Permit
 from limnos.names import display
 from limnos.services.maintenance.operations import EXPIRE, expiry_request
 from limnos.services.maintenance.orphans.requests import orphans_request
@@ -24,19 +26,13 @@ from limnos.services.maintenance.rewriting.kinds import STATISTICS
 from limnos.services.maintenance.rewriting.leases import operation_cancel, token_revoke
 from limnos.services.maintenance.rewriting.planning import rewrite_request
 from limnos.services.maintenance.table_access import maintained_table
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.store.activity.maintenance import ancestors_read, metalake_operations_read, operation_read
+from limnos.services.request.request_view import RequestView
+from limnos.store.activity.maintenance import OperationRow, ancestors_read, metalake_operations_read, operation_read
+from limnos.store.activity.rewrites import LeaseRow
 from limnos.store.ancestry import path_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.model.permits import Permit
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.activity.maintenance import OperationRow
-    from limnos.store.activity.rewrites import LeaseRow
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 PREFIX: Final = "builtin-"
 """Names with it are those of built-in templates alone."""

@@ -8,27 +8,25 @@ are chosen again. So a branch that was just created keeps its snapshots.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.formats.maintenance.expiry import ExpiryPlan, expiry_updates
+from limnos.model.decisions import SecurableChain
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import CommitConflict
 from limnos.model.records import TableRecord
+from limnos.names.path import Levels
 from limnos.services.iceberg.commits import table_commit
 from limnos.services.maintenance.assessing import assess_changes
 from limnos.services.maintenance.guards import snapshots_judge
 from limnos.services.maintenance.policies import policies_load
 from limnos.services.maintenance.table_access import maintained_table
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import SecurableChain
-    from limnos.model.entities import MetadataDocument, Node
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
 
 TRIES_MAX: Final = 5
 """The maximum number of attempts of an expiry while other commits change the table."""

@@ -6,27 +6,22 @@ function (`formats.maintenance.expiry`). This module reads its input and runs it
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.formats.maintenance.expiry import ExpiryGuards
 from limnos.formats.maintenance.explanation import ExplanationTerms
+from limnos.model.entities import MetadataDocument
 from limnos.services.maintenance.assessing import source_key
-from limnos.services.maintenance.policies import assessment_rules
+from limnos.services.maintenance.policies import EffectivePolicy, assessment_rules
+from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, InlineOffloader
 from limnos.store.activity.maintenance import checkpoints_of
-from limnos.store.objects.snapshot_pins import holders_read
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.maintenance.policies import EffectivePolicy
-    from limnos.services.request.context import Context
-    from limnos.services.request.node_services import NodeServices
-    from limnos.store.objects.snapshot_pins import PinHolder
+from limnos.store.objects.snapshot_pins import PinHolder, holders_read
 
 READER_KEEP_MS: Final = 7 * 86_400_000
 """The retention time of the last snapshot that an incremental reader reported as read, in

@@ -9,7 +9,8 @@ restored backup may name are kept.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Container, Iterable, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -17,11 +18,13 @@ from limnos.files import place_key
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.audit import AuditContext, AuditedDecision
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.storage_locations import ROOTS
 from limnos.names import display
 from limnos.services.maintenance.table_storage import maintained_files
+from limnos.services.request.node_services import NodeServices
 from limnos.store.activity.maintenance import ancestors_read
 from limnos.store.activity.orphan_files import DELETED as REMOVED
 from limnos.store.activity.orphan_files import REMOVING, NewOrphan, orphan_files_read
@@ -29,15 +32,9 @@ from limnos.store.ancestry import path_of
 from limnos.store.objects.documents import claims_read, document_read
 from limnos.store.objects.nodes import zones_of_read
 from limnos.store.objects.storage_locations import rivals_read
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
-
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.request.node_services import NodeServices
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.maintenance")
 DELETED = Counter(

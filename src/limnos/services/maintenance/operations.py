@@ -6,30 +6,28 @@ task acts with a token that never leaves this process, with the trust of the req
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
+from limnos.model.decisions import Decision
+from limnos.model.entities import Node
 from limnos.model.errors import LimnosError, ServiceUnavailable, StorageFailed, UnsupportedOperation
+from limnos.model.permits import Permit
 from limnos.model.principals import TokenTrust
+from limnos.names.path import Levels
 from limnos.services.identity.tokens import worth_of
 from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.expiry import table_expire
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.services.request.task_context import TaskContext
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from limnos.model.decisions import Decision
-    from limnos.model.entities import Node
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.request.task_context import TaskContext
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.maintenance")
 EXPIRE: Final = "expire"

@@ -7,7 +7,8 @@ one type on the same object the one whose name sorts first applies. A disabled p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, cast
 
 from limnos.formats.gravitino.policies import (
     COMPACTION,
@@ -20,16 +21,12 @@ from limnos.formats.gravitino.policies import (
     content_of,
 )
 from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, AssessmentRules
+from limnos.model.entities import Node
 from limnos.model.kinds import Kind
+from limnos.model.records import PolicyRecord
 from limnos.store.activity.maintenance import attached_policies_read, policy_objects_read
 from limnos.store.objects.nodes import live_nodes_read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from limnos.model.entities import Node
-    from limnos.model.records import PolicyRecord
-    from limnos.store.sql import Load
+from limnos.store.sql import Load
 
 DAY_MS = 86_400_000
 

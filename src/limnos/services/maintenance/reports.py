@@ -6,19 +6,25 @@ caller may maintain. Figures come from the last assessment; the explanation of o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.maintenance.explanation import TableExplanation
+from limnos.model.entities import MetadataDocument
 from limnos.model.kinds import Kind
+from limnos.names.path import Levels
 from limnos.services.iceberg.reports import catalog_require
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.guards import snapshots_judge
 from limnos.services.maintenance.orphans.reports import OrphanReport, orphan_findings, orphans_report
 from limnos.services.maintenance.policies import EffectivePolicy, policies_load
 from limnos.services.maintenance.table_access import maintained_table
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.activity.maintenance import (
     FindingRow,
     OperationRow,
@@ -30,15 +36,6 @@ from limnos.store.activity.maintenance import (
 from limnos.store.ancestry import path_of
 from limnos.store.objects.protection import protection_read
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import MetadataDocument
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
 
 ROWS_MAX: Final = 1_000
 OPERATIONS_SHOWN: Final = 20

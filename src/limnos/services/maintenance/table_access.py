@@ -5,16 +5,12 @@ May import the rooms below. Must not know operations.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Node
-    from limnos.names.path import Levels
-    from limnos.services.request.authorized_object import AuthorizedObject
-    from limnos.services.request.request_view import RequestView
+from limnos.services.request.authorized_object import AuthorizedObject
+from limnos.services.request.request_view import RequestView
 
 
 def maintained_table(

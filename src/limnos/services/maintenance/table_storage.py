@@ -6,23 +6,18 @@ symbolic link out of the table's location.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from limnos.files import LOCAL_FILES, is_local, is_within, place_key, real_path, store_for
+from limnos.files.entries import FileEntry
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, OutsideRoots
 from limnos.model.records import CatalogRecord
-from limnos.services.request.catalog_storage import catalog_storage_within
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_within
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.task_context import Heartbeat
 from limnos.store.faults import ORPHAN_POINT, fault_point
 from limnos.store.objects.nodes import node_read, zones_of_read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from limnos.files.entries import FileEntry
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.task_context import Heartbeat
 
 
 class MaintainedFiles:

@@ -8,7 +8,7 @@ names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -18,17 +18,13 @@ from limnos.services.maintenance.acting import ResponsibleUser, responsible_user
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.metadata_files import AgeWindow, metadata_files_delete
 from limnos.services.maintenance.operations import EXPIRE, OperationPayload, operation_end, operation_run
-from limnos.services.maintenance.policies import policies_load
+from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex, policies_load
 from limnos.services.maintenance.rewriting.planning import plan_run
-from limnos.store.activity.maintenance import findings_of_kind, last_operations, tables_page
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.task_context import TaskContext
+from limnos.store.activity.maintenance import FindingRow, findings_of_kind, last_operations, tables_page
 from limnos.store.activity.rewrites import lease_of_table
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.task_context import TaskContext
-    from limnos.store.activity.maintenance import FindingRow
 
 log = get_logger("limnos.maintenance")
 MAINTAIN_TABLES: Final = "maintain-tables"

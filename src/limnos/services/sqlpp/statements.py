@@ -8,15 +8,19 @@ are consumed.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.errors import LimnosError, StateUnknown
 from limnos.model.principals import Requester
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import (
     dataset_create,
     dataset_drop,
@@ -39,6 +43,7 @@ from limnos.services.sqlpp.requests.names import TEXT_SHORT
 from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
 from limnos.services.sqlpp.requests.options import check_option
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
+from limnos.services.sqlpp.requests.session import StatementDescription, StatementSession, UnsetParameters
 from limnos.sqlpp import ParsedStatement, SqlppError, parse, tree
 from limnos.sqlpp.binding import UnparsedQuery
 from limnos.sqlpp.declarations import NOWHERE
@@ -46,14 +51,6 @@ from limnos.sqlpp.explain import as_text
 from limnos.sqlpp.offloaded_work import PARSE, spans_of
 from limnos.sqlpp.plan import wire
 from limnos.sqlpp.signatures import flat_signature
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
-
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-from limnos.services.sqlpp.requests.session import StatementDescription, StatementSession, UnsetParameters
 
 A = Action
 READ_ONLY: Final = 44

@@ -5,11 +5,12 @@ May import the tree, plans and the table of functions. Must not know a store: it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec import structs
 
-from limnos.sqlpp import plan
+from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder.names import (
     BoundDataset,
     BoundSynonym,
@@ -22,24 +23,7 @@ from limnos.sqlpp.binder.queries import QueryBinder
 from limnos.sqlpp.binder.resources import RESOURCES
 from limnos.sqlpp.binder.scope import VariableScope
 from limnos.sqlpp.errors import too_deep
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.sqlpp import tree
-    from limnos.sqlpp.values.model import Value
-
-__all__ = [
-    "RESOURCES",
-    "BoundDataset",
-    "BoundQuery",
-    "BoundSynonym",
-    "BoundView",
-    "EmptyNameResolver",
-    "NameResolver",
-    "UserFunction",
-    "bind",
-]
+from limnos.sqlpp.values.model import Value
 
 
 class BoundQuery(NamedTuple):

@@ -7,24 +7,18 @@ subclass binds queries. Views and SQL++ functions are inlined where they are nam
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from limnos.names.display import render as display_name
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder import resources
 from limnos.sqlpp.binder.group_bindings import find_key, grouping_bits
-from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym, BoundView
+from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym, BoundView, Dataverse, NameResolver, UserFunction
 from limnos.sqlpp.binder.scope import GroupBinding, SlotCounter, VariableScope
-from limnos.sqlpp.errors import BudgetSpent, SqlppError, compilation
+from limnos.sqlpp.errors import BudgetSpent, SqlppError, TextPosition, compilation
 from limnos.sqlpp.functions import FUNCTIONS, Function, find, normalize_name, unknown_function
 from limnos.sqlpp.functions.types import real_of
 from limnos.sqlpp.values.model import MISSING, Float, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from limnos.sqlpp.binder.names import Dataverse, NameResolver, UserFunction
-    from limnos.sqlpp.errors import TextPosition
 
 NO_DATASET = 1077
 NO_DATAVERSE = 1063

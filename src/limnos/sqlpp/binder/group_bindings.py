@@ -5,16 +5,13 @@ May import the tree, plans and scopes. Must not know rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder.scope import GroupBinding, VariableScope
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions import find, normalize_name
 from limnos.sqlpp.tree_walk import outline
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def key_outline(node: tree.SyntaxNode) -> list[object]:

@@ -5,14 +5,11 @@ May import the tree. Must not know plans.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from limnos.sqlpp import tree
 from limnos.sqlpp.binder.group_bindings import key_outline
 from limnos.sqlpp.errors import compilation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SETS_MAX = 256
 """The maximum number of grouping sets of one GROUP BY."""

@@ -6,12 +6,11 @@ example for a cache miss: the binder has no side effects and can run again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from limnos.sqlpp.tree import Expression
+from limnos.sqlpp.tree import Expression
 
 Dataverse = tuple[str, ...]
 

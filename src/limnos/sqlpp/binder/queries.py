@@ -10,22 +10,17 @@ Window functions are evaluated before the LET, SELECT or ORDER BY that uses them
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
 
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder.group_bindings import key_outline
 from limnos.sqlpp.binder.grouping_sets import group_keys, sets_of
 from limnos.sqlpp.binder.scope import GroupBinding, VariableScope
 from limnos.sqlpp.binder.windows import WindowBinder
-from limnos.sqlpp.errors import SqlppError, compilation
+from limnos.sqlpp.errors import SqlppError, TextPosition, compilation
 from limnos.sqlpp.functions import normalize_name
+from limnos.sqlpp.plan.queries import SourceKind
 from limnos.sqlpp.tree_walk import children
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from limnos.sqlpp.errors import TextPosition
-    from limnos.sqlpp.plan.queries import SourceKind
 
 DUPLICATE_FIELD = 13
 NamedSlots = tuple[tuple[str, int], ...]

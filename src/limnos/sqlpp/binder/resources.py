@@ -7,15 +7,12 @@ an array of parts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.names.display import render as display_name
 from limnos.sqlpp import tree
-from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym
+from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym, Dataverse, NameResolver
 from limnos.sqlpp.errors import SqlppError, compilation
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.binder.names import Dataverse, NameResolver
 
 RESOURCES: Final = ""
 """The first part of such a source's dataverse; the function and the dataset's own dataverse follow."""

@@ -10,15 +10,10 @@ or several it is an error.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
 
-from limnos.sqlpp.errors import SqlppError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from limnos.sqlpp.errors import TextPosition
-    from limnos.sqlpp.plan import Expression
+from limnos.sqlpp.errors import SqlppError, TextPosition
+from limnos.sqlpp.plan import Expression
 
 UNDEFINED = 1073
 AMBIGUOUS = 1074

@@ -6,18 +6,14 @@ which is computed before the clause that uses it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import structs
 
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder.expressions import ILLEGAL_FILTER, ExpressionBinder
+from limnos.sqlpp.binder.scope import VariableScope
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.functions import FUNCTIONS, normalize_name
 from limnos.sqlpp.plan.queries import Frame, FrameBound
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.binder.scope import VariableScope
 
 
 class WindowBinder(ExpressionBinder):

@@ -6,22 +6,17 @@ returns a dataset's objects, and a budget that limits the work.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.errors import BudgetSpent, too_deep
+from limnos.sqlpp.binder import BoundQuery
+from limnos.sqlpp.errors import too_deep
 from limnos.sqlpp.evaluator.budget import Budget, MeteredBudget
 from limnos.sqlpp.evaluator.expressions import work_of
 from limnos.sqlpp.evaluator.queries import query_of, working_of
-from limnos.sqlpp.values.model import MISSING
+from limnos.sqlpp.values.model import MISSING, Value
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from limnos.sqlpp.binder import BoundQuery
-    from limnos.sqlpp.values.model import Value
-
-__all__ = ["Budget", "BudgetSpent", "MeteredBudget", "results"]
+__all__ = ["Budget", "MeteredBudget", "results"]
 
 
 def results(

@@ -7,17 +7,11 @@ caller.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from limnos.sqlpp.errors import BudgetSpent, compilation
-from limnos.sqlpp.functions.costs import CALL, COMPARED_EACH, PRINTED_EACH, weight_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from limnos.sqlpp.errors import SqlppError
-    from limnos.sqlpp.functions.costs import Cost
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.errors import BudgetSpent, SqlppError, compilation
+from limnos.sqlpp.functions.costs import CALL, COMPARED_EACH, PRINTED_EACH, Cost, weight_of
+from limnos.sqlpp.values.model import Value
 
 STEPS_MAX = 20_000_000
 KEPT_MAX = 2_000_000

@@ -5,16 +5,12 @@ May import plans, `values` and the budget. Must not know how a query is evaluate
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
+from limnos.sqlpp import plan
 from limnos.sqlpp.evaluator.budget import Budget, MeteredBudget
+from limnos.sqlpp.values.model import Value
 from limnos.sqlpp.values.order import key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from limnos.sqlpp import plan
-    from limnos.sqlpp.values.model import Value
 
 Row = list["Value"]
 """The values of all variables, by slot."""

@@ -6,22 +6,18 @@ in Python this is much faster than walking the plan. A row is a list with one va
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Sequence
+from typing import cast
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import BudgetSpent, SqlppError
+from limnos.sqlpp.evaluator.context import EvaluationContext, Row
 from limnos.sqlpp.evaluator.operators import OPERATORS, charge_chain, conjunction, disjunction
 from limnos.sqlpp.functions.collections import distinct, items
 from limnos.sqlpp.functions.costs import OPERATOR, compare_cost
 from limnos.sqlpp.functions.types import CONSTRUCTORS
 from limnos.sqlpp.values import access, arithmetic, comparison
 from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, type_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from limnos.sqlpp.evaluator.context import EvaluationContext, Row
-
 
 NOT_A_COLLECTION = UNSUPPORTED_TYPE = 4
 DUPLICATE_FIELD = 13

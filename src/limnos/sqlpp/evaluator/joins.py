@@ -8,18 +8,14 @@ other: evaluating the condition then raises the error.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.evaluator.context import EvaluationContext, Row
 from limnos.sqlpp.evaluator.expressions import work_of
-from limnos.sqlpp.values.model import is_unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from limnos.sqlpp.evaluator.context import EvaluationContext, Row
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import Value, is_unknown
 
 
 class SurroundingSlots(NamedTuple):

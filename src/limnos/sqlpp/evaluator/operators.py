@@ -5,18 +5,14 @@ May import `values` and functions. Must not know plans.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from limnos.sqlpp.evaluator.budget import MeteredBudget
+from limnos.sqlpp.evaluator.context import Row
 from limnos.sqlpp.functions.costs import OPERATOR, Cost, compare_cost, linear_cost, match_cost, product_cost
 from limnos.sqlpp.functions.times import shift_time
 from limnos.sqlpp.values import arithmetic, comparison, text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.sqlpp.evaluator.budget import MeteredBudget
-    from limnos.sqlpp.evaluator.context import Row
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import Value
 
 
 def _add_values(left: Value, right: Value) -> Value:

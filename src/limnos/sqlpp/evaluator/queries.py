@@ -6,24 +6,27 @@ is passed in. A row is a list with a value for each variable. Each source copies
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import cast
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.evaluator.budget import Budget
 from limnos.sqlpp.evaluator.context import EvaluationContext, Key, Row
 from limnos.sqlpp.evaluator.expressions import source_items, work_of
-from limnos.sqlpp.evaluator.joins import JoinPartners, is_uncorrelated, keys_of, surrounding_slots_of
+from limnos.sqlpp.evaluator.joins import (
+    JoinKeys,
+    JoinPartners,
+    SurroundingSlots,
+    is_uncorrelated,
+    keys_of,
+    surrounding_slots_of,
+)
 from limnos.sqlpp.evaluator.windows import windows_of
 from limnos.sqlpp.functions.costs import linear_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown, object_of, type_name
 from limnos.sqlpp.values.text import real_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from limnos.sqlpp.evaluator.joins import JoinKeys, SurroundingSlots
 
 
 def working_of(

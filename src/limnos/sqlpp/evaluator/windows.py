@@ -7,22 +7,18 @@ change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
+from limnos.sqlpp import plan
 from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.evaluator.context import EvaluationContext, Key, Row
 from limnos.sqlpp.evaluator.expressions import aggregate_of, work_of, works_of
 from limnos.sqlpp.functions.costs import COMPARED_EACH
 from limnos.sqlpp.functions.numbers import number, whole
 from limnos.sqlpp.functions.times import shift_time
+from limnos.sqlpp.plan.queries import Frame, FrameBound
 from limnos.sqlpp.values import arithmetic, comparison
 from limnos.sqlpp.values.model import Value, is_unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from limnos.sqlpp import plan
-    from limnos.sqlpp.evaluator.context import EvaluationContext, Key, Row
-    from limnos.sqlpp.plan.queries import Frame, FrameBound
 
 
 class WindowPartition:

@@ -27,33 +27,3 @@ from limnos.sqlpp.functions import (
     windows,
 )
 from limnos.sqlpp.functions.table import ANY_NUMBER, FUNCTIONS, Function, find, normalize_name, unknown_function
-
-__all__ = [
-    "ANY_NUMBER",
-    "FUNCTIONS",
-    "Function",
-    "aggregates",
-    "binaries",
-    "collections",
-    "conditions",
-    "find",
-    "formats",
-    "intersections",
-    "intervals",
-    "json_values",
-    "names",
-    "normalize_name",
-    "numbers",
-    "objects",
-    "patterns",
-    "shapes",
-    "similarity",
-    "strings",
-    "time_zones",
-    "times",
-    "tokens",
-    "types",
-    "unknown_function",
-    "vectors",
-    "windows",
-]

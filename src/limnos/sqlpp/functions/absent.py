@@ -5,10 +5,8 @@ May import nothing. Must not know the table of functions. Names are written as i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Final
 
 ABSENT: Final[Mapping[str, frozenset[str]]] = {
     "shapes": frozenset(

@@ -10,22 +10,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from limnos.sqlpp.errors import SqlppError
-from limnos.sqlpp.functions.collections import distinct, items
+from limnos.sqlpp.functions.collections import Items, distinct, items
 from limnos.sqlpp.functions.costs import compare_cost, linear_cost
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import Function, aggregate, scalar
 from limnos.sqlpp.values import comparison
 from limnos.sqlpp.values.arithmetic import add
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown, type_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from limnos.sqlpp.functions.collections import Items
-
 
 INCOMPATIBLE, UNSUPPORTED = 3, 4
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from typing import TYPE_CHECKING
 
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import character_cost, product_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import scalar
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import Value
 
 
 @scalar("parse_binary", least=2, cost=character_cost)

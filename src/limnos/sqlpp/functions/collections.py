@@ -8,7 +8,7 @@ and a multiset for a multiset.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.costs import (
@@ -25,9 +25,6 @@ from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values import comparison
 from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, object_of
 from limnos.sqlpp.values.order import key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ITEMS_MAX = 1_000_000
 """The maximum number of items that a function creates from numbers."""

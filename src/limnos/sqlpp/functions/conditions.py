@@ -6,16 +6,13 @@ May import the table and `values`. Must not know plans. Most of them are called 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from limnos.sqlpp.functions.costs import compare_cost, unit_cost
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values import comparison
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _first(name: str, passed: Callable[[Value], bool], *more: str, numeric: bool = False) -> None:

@@ -9,18 +9,14 @@ are tried in order when a text is parsed. The result is NULL for a text or value
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.sqlpp.functions.costs import character_cost
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.functions.times import DAY_MS, civil, date_of
-from limnos.sqlpp.values.model import Date, DateTime, Time
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import Date, DateTime, Time, Value
 
 MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _RUNS: Final = re.compile(r"MMM|Y+|M+|D+|h+|m+|s+|n+|a|.", re.DOTALL)

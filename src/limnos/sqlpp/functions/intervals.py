@@ -6,7 +6,7 @@ The result is NULL for arguments of other types and for intervals of two types.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions import times
@@ -24,9 +24,6 @@ from limnos.sqlpp.values.model import (
     YearMonthDuration,
     type_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Moment = Date | Time | DateTime
 _READERS: dict[str, Callable[[str], Moment | None]] = {

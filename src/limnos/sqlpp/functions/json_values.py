@@ -6,14 +6,11 @@ May import the table and `values`. Must not know plans. An integer that is no bi
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from limnos.sqlpp.functions.costs import unbounded_cost
 from limnos.sqlpp.functions.table import scalar
-from limnos.sqlpp.values.model import object_of
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import Value, object_of
 
 
 @scalar("parse_json", least=1, cost=unbounded_cost)

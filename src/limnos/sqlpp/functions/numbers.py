@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from limnos.sqlpp.functions.costs import linear_cost
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.arithmetic import negate, power
 from limnos.sqlpp.values.model import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _DIGITS_MAX = 400
 

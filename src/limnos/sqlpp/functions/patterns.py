@@ -8,8 +8,9 @@ points.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
 from limnos.sqlpp.errors import SqlppError, compilation, shorten, visible
 from limnos.sqlpp.functions.costs import unbounded_cost
@@ -17,9 +18,6 @@ from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.strings import require_length
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 FLAGS: Final = frozenset("imsx")
 _POSIX: Final = {

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import linear_cost, match_cost, unit_cost
 from limnos.sqlpp.functions.numbers import number, whole
 from limnos.sqlpp.functions.table import scalar
-from limnos.sqlpp.values.model import Float, Integer
+from limnos.sqlpp.values.model import Float, Integer, Value
 from limnos.sqlpp.values.order import key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.sqlpp.values.model import Value
 
 STEPS_MAX: Final = 1_000_000
 """The maximum product of two lengths for which an edit distance is computed."""

@@ -7,20 +7,15 @@ Python's may take exponential time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.collections import items
-from limnos.sqlpp.functions.costs import character_cost, linear_cost, product_cost, repeat_cost
+from limnos.sqlpp.functions.costs import Cost, character_cost, linear_cost, product_cost, repeat_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values import text
 from limnos.sqlpp.values.model import MISSING, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.sqlpp.functions.costs import Cost
 
 LENGTH_MAX = 16 << 20
 """The maximum length of a string that a function creates, in code points."""

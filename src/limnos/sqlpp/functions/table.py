@@ -7,19 +7,15 @@ NULL (the result is NULL).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
-from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.errors import SqlppError, TextPosition
 from limnos.sqlpp.functions.absent import absent_function_subject
 from limnos.sqlpp.functions.costs import Cost, linear_cost
 from limnos.sqlpp.values.model import MISSING, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from limnos.sqlpp.errors import TextPosition
 
 UNKNOWN_FUNCTION = 1081
 ANY_NUMBER: Literal[-1] = -1

@@ -7,8 +7,9 @@ such as `Asia/Tokyo`. The result is NULL for another text, and for years that th
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from limnos.sqlpp.functions.costs import character_cost, unbounded_cost, unit_cost
@@ -16,9 +17,6 @@ from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.functions.times import DAY_MS, datetime_of_unix_ms, time_text
 from limnos.sqlpp.values.model import DateTime, DayTimeDuration, Duration, Time, Value, YearMonthDuration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)", re.ASCII)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -7,7 +7,7 @@ milliseconds. The calendar is Gregorian, with years from -9999 to 9999. The resu
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from limnos.sqlpp.functions.costs import character_cost
 from limnos.sqlpp.functions.numbers import whole
@@ -21,9 +21,6 @@ from limnos.sqlpp.values.model import (
     Value,
     YearMonthDuration,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DAY_MS = 86_400_000
 _MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)

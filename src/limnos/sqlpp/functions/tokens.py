@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import character_cost, product_cost
@@ -16,9 +17,6 @@ from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.strings import require_length
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import Integer, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _GOLDEN_RATIO: Final = 0x9E3779B9

@@ -12,7 +12,7 @@ import json
 import math
 import re
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from limnos.sqlpp.functions import formats, shapes, times
 from limnos.sqlpp.functions.collections import items
@@ -40,9 +40,6 @@ from limnos.sqlpp.values.model import (
     YearMonthDuration,
     type_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _WHOLE = re.compile(r"([+-]?\d{1,400})(?:i(8|16|32|64))?", re.ASCII)
 _REAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?|[+-]?INF|NaN", re.ASCII)

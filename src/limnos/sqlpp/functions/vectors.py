@@ -6,16 +6,13 @@ May import the table and `values`. Must not know plans. The result is NULL for o
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import linear_cost
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _vector(value: Value) -> list[float] | None:

@@ -6,14 +6,13 @@ for messages, nor how a value is computed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from limnos.sqlpp.errors import TextPosition
-    from limnos.sqlpp.functions.table import Function
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.errors import TextPosition
+from limnos.sqlpp.functions.table import Function
+from limnos.sqlpp.values.model import Value
 
 
 class PlanNode(Struct, frozen=True):

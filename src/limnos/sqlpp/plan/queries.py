@@ -5,13 +5,10 @@ May import `expressions`. Must not know how rows are stored.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from limnos.sqlpp.functions.table import Function
 from limnos.sqlpp.plan.expressions import Expression, PlanNode
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.functions.table import Function
-
 
 SourceKind = Literal["scan", "inner", "left", "right", "cross", "unnest", "outer unnest"]
 

@@ -6,7 +6,8 @@ the same release. Decoding creates only plan nodes, regardless of the bytes cont
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Mapping
+from typing import Final, cast
 
 import msgspec
 
@@ -15,9 +16,6 @@ from limnos.sqlpp.functions import FUNCTIONS, Function
 from limnos.sqlpp.plan import expressions, queries
 from limnos.sqlpp.plan.expressions import Constant, EncodedPlan, PlanNode
 from limnos.sqlpp.values.tagged import Json, from_tagged_json, to_tagged_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class BadPlan(ValueError):

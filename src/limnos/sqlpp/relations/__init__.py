@@ -6,22 +6,18 @@ translation is pure. `terms` and `nodes` define its operations, and each engine 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import structs
 
+from limnos.sqlpp import plan
 from limnos.sqlpp.relations import subqueries
 from limnos.sqlpp.relations.blocks import query_of
 from limnos.sqlpp.relations.nodes import Relation, is_closed, outputs
 from limnos.sqlpp.relations.results import ResultLayout, layout_of
-from limnos.sqlpp.relations.shapes import RecordShape, UntranslatableExpression
+from limnos.sqlpp.relations.shapes import RecordShape, Shape, UntranslatableExpression
 from limnos.sqlpp.relations.terms import columns_in
-from limnos.sqlpp.relations.translator import BlockTranslator, TranslationState
-
-if TYPE_CHECKING:
-    from limnos.sqlpp import plan
-    from limnos.sqlpp.relations.shapes import Shape
-    from limnos.sqlpp.relations.translator import DatasetTypes
+from limnos.sqlpp.relations.translator import BlockTranslator, DatasetTypes, TranslationState
 
 __all__ = ["RelationalQuery", "UntranslatableExpression", "translate_query"]
 

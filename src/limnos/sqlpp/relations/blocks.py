@@ -6,16 +6,17 @@ with the reason.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.engine_semantics import aggregates_in
 from limnos.sqlpp.evaluator.joins import conjuncts
-from limnos.sqlpp.relations import operators
+from limnos.sqlpp.relations import nodes, operators
 from limnos.sqlpp.relations.datasets import dataset_of, shape_of
 from limnos.sqlpp.relations.expressions import bind_slot, condition, finished_shape, fold_constant, shape
 from limnos.sqlpp.relations.measures import measure_aggregate
-from limnos.sqlpp.relations.nodes import Measure, OrderTerm, RowGrouping, RowLimit, Sort, Union, Unnest, outputs
+from limnos.sqlpp.relations.nodes import JoinKind
 from limnos.sqlpp.relations.orders import order_terms_of
 from limnos.sqlpp.relations.shapes import (
     CellShape,
@@ -35,11 +36,6 @@ from limnos.sqlpp.relations.translator import BlockTranslator, column
 from limnos.sqlpp.relations.windows import add_windows
 from limnos.sqlpp.stored import RecordType
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.sqlpp.relations.nodes import JoinKind, Relation
-
 _JOINS: dict[str, JoinKind] = {"inner": "inner", "cross": "cross", "left": "left", "right": "right", "scan": "cross"}
 _COUNT_MAX = 1 << 31
 
@@ -51,7 +47,7 @@ class QueryRows(NamedTuple):
     `offset`.
     """
 
-    relation: Relation
+    relation: nodes.Relation
     shape: Shape
     left: tuple[Shape, ...] = ()
     limit: int | None = None
@@ -78,7 +74,7 @@ def query_of(query: plan.Query, carrier: BlockTranslator) -> QueryRows:
         return rows._replace(limit=limit, offset=offset)
     if limit is None and not offset:
         return rows
-    return QueryRows(RowLimit(rows.relation, limit, offset), rows.shape)
+    return QueryRows(nodes.RowLimit(rows.relation, limit, offset), rows.shape)
 
 
 def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier: BlockTranslator) -> QueryRows:
@@ -109,14 +105,14 @@ def _order_rows(rows: QueryRows, order: tuple[plan.Order, ...], *, slot: int, ca
     inner.rows = rows.relation
     inner.known.shapes[slot] = rows.shape
     places = order_terms_of(order, inner)
-    return QueryRows(Sort(inner.relation, places), rows.shape)
+    return QueryRows(nodes.Sort(inner.relation, places), rows.shape)
 
 
 def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
     first = arms[0]
     if not all(similar(first.shape, arm.shape) for arm in arms):
         raise UntranslatableExpression("UNION ALL of different types")
-    results: list[tuple[Relation, tuple[int, ...]]] = []
+    results: list[tuple[nodes.Relation, tuple[int, ...]]] = []
     shapes = []
     for arm in arms:
         inner = carrier.inner()
@@ -128,7 +124,7 @@ def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
         shapes.append(flagged)
     columns = tuple(carrier.new() for _ in results[0][1])
     numbers = iter(columns)
-    return QueryRows(Union(tuple(results), columns), map_terms(shapes[0], lambda _: ColumnTerm(next(numbers))))
+    return QueryRows(nodes.Union(tuple(results), columns), map_terms(shapes[0], lambda _: ColumnTerm(next(numbers))))
 
 
 def _flag_shape(one: Shape) -> Shape:
@@ -237,7 +233,7 @@ def _add_source(source: plan.ForEach, carrier: BlockTranslator) -> None:
     carrier.join("inner" if term is not None else "cross", inner.relation, on=term)
 
 
-def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: Relation) -> Term | None:
+def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: nodes.Relation) -> Term | None:
     """Return the condition of a join, which may refer only to both sides."""
     if source.condition is None:
         return None
@@ -246,7 +242,7 @@ def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: Relation) -> T
         term = condition(source.condition, carrier)
     finally:
         carrier.rows = rows
-    if not columns_in(term) <= outputs(right) | outputs(carrier.relation):
+    if not columns_in(term) <= nodes.outputs(right) | nodes.outputs(carrier.relation):
         raise UntranslatableExpression("ON with a condition about an outer query")
     return term
 
@@ -272,9 +268,9 @@ def _outer(source: plan.ForEach, result: Shape, *, inner: BlockTranslator, carri
     carrier.known.shapes.update({slot: absent_where(one, absent) for slot, one in settled.items()})
 
 
-def _is_of(one: Shape, relation: Relation) -> bool:
+def _is_of(one: Shape, relation: nodes.Relation) -> bool:
     """Return whether a shape uses columns of a relation."""
-    return bool(columns_in(*terms_in(one)) & outputs(relation))
+    return bool(columns_in(*terms_in(one)) & nodes.outputs(relation))
 
 
 def source_of(node: plan.Expression, inner: BlockTranslator) -> Shape | None:
@@ -307,10 +303,10 @@ def _add_unnest(source: plan.ForEach, carrier: BlockTranslator) -> None:
     items = shape(source.source, carrier)
     if not isinstance(items, ItemsShape):
         raise UntranslatableExpression("UNNEST of what is no array of a column")
-    if not columns_in(items.term) <= outputs(carrier.relation):
+    if not columns_in(items.term) <= nodes.outputs(carrier.relation):
         raise UntranslatableExpression("UNNEST of an outer query's array")
     item, place, outer = carrier.new(), carrier.new(), source.kind == "outer unnest"
-    carrier.rows = Unnest(carrier.relation, items.term, item, place, outer)
+    carrier.rows = nodes.Unnest(carrier.relation, items.term, item, place, outer)
     result = shape_of(ColumnTerm(item), items.item, record=RecordType((), open=False), missing=False, known=False)
     counted = call("+", ColumnTerm(place), LiteralTerm(source.first, "bigint")) if source.first else ColumnTerm(place)
     position: Shape = CellShape(counted, "bigint", known=True)
@@ -350,7 +346,7 @@ def add_groups(
             keys.append((new, flag))
             shapes[slot] = column(number, one, missing=ColumnTerm(new))
     measures, aggregates = _measures(block, order, carrier=carrier)
-    carrier.rows = RowGrouping(carrier.relation, tuple(keys), tuple(measures))
+    carrier.rows = nodes.RowGrouping(carrier.relation, tuple(keys), tuple(measures))
     carrier.aggregates = aggregates
     carrier.known.shapes.update(shapes)
     add_steps(block.group_lets, carrier)
@@ -359,9 +355,9 @@ def add_groups(
 
 def _measures(
     block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator
-) -> tuple[list[Measure], dict[int, Shape]]:
+) -> tuple[list[nodes.Measure], dict[int, Shape]]:
     """Return the aggregates of each group."""
-    measures: dict[tuple[str, Term | None, bool], Measure] = {}
+    measures: dict[tuple[str, Term | None, bool], nodes.Measure] = {}
     shapes: dict[int, Shape] = {}
     for node in aggregates_in((block.group_lets, block.having, block.select, block.windows, order)):
         measure, result = measure_aggregate(node, carrier)
@@ -380,17 +376,17 @@ def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Blo
     if not block.select.distinct:
         flag_only_unknown = projection_shape(block.select, carrier)
         if order:
-            carrier.rows = Sort(carrier.relation, order_terms_of(order, carrier))
+            carrier.rows = nodes.Sort(carrier.relation, order_terms_of(order, carrier))
         return flag_only_unknown
     flag_only_unknown = _flag_only_unknown(projection_shape(block.select, carrier))
     places = order_terms_of(order, carrier)
     gathered, current = carrier.gathered(flag_only_unknown)
     if places:
-        carrier.rows = Sort(carrier.relation, tuple(_place_of_results(place, current) for place in places))
+        carrier.rows = nodes.Sort(carrier.relation, tuple(_place_of_results(place, current) for place in places))
     return gathered
 
 
-def _place_of_results(place: OrderTerm, entries: dict[Term, int]) -> OrderTerm:
+def _place_of_results(place: nodes.OrderTerm, entries: dict[Term, int]) -> nodes.OrderTerm:
     """Return an order term over the columns of distinct results. Raises UntranslatableExpression if these do not
     determine the order.
     """
@@ -404,7 +400,7 @@ def _place_of_results(place: OrderTerm, entries: dict[Term, int]) -> OrderTerm:
             return term
         raise UntranslatableExpression("ORDER BY values that DISTINCT results do not have")
 
-    return OrderTerm(put(place.term), place.descending, place.nulls_first)
+    return nodes.OrderTerm(put(place.term), place.descending, place.nulls_first)
 
 
 def _flag_only_unknown(one: Shape) -> Shape:

@@ -6,15 +6,12 @@ unless the open part says that the field is NULL. In a table that SQL++ did not 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from limnos.sqlpp.relations.nodes import DatasetRead
 from limnos.sqlpp.relations.shapes import CellShape, ItemsShape, RecordShape, Shape, is_null
 from limnos.sqlpp.relations.terms import ColumnTerm, LiteralTerm, Term, TruthTerm, all_of, any_of, call, not_of
 from limnos.sqlpp.stored import OPEN, ArrayType, BagType, DeclaredType, RecordType, Scalar, columns, has_open
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def dataset_of(

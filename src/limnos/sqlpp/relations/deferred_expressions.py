@@ -9,7 +9,6 @@ Datasets cannot be read there, so a subquery over one cannot be deferred.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -18,10 +17,8 @@ from limnos.sqlpp.evaluator.budget import Budget
 from limnos.sqlpp.evaluator.expressions import work_of
 from limnos.sqlpp.evaluator.queries import working_of
 from limnos.sqlpp.relations.shapes import FinishedShape, RecordShape, Shape, UntranslatableExpression
+from limnos.sqlpp.relations.translator import BlockTranslator
 from limnos.sqlpp.values.model import MISSING, Value
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.relations.translator import BlockTranslator
 
 
 def defer_to_evaluator(

@@ -6,8 +6,8 @@ subqueries installs its own handlers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError
@@ -29,13 +29,9 @@ from limnos.sqlpp.relations.shapes import (
     unknown_of,
 )
 from limnos.sqlpp.relations.terms import FALSE, ColumnTerm, LambdaTerm, LiteralTerm, Term, any_of, call, not_of, term_of
+from limnos.sqlpp.relations.translator import BlockTranslator
 from limnos.sqlpp.stored import RecordType, has_open
 from limnos.sqlpp.values.model import MISSING, Value, type_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.sqlpp.relations.translator import BlockTranslator
 
 Handler = Callable[..., Shape]
 HANDLERS: Final[dict[type, Handler]] = {}

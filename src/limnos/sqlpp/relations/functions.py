@@ -7,8 +7,8 @@ result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from limnos.sqlpp.relations.operators import (
     ORDERED,
@@ -44,11 +44,7 @@ from limnos.sqlpp.relations.terms import (
     term_of,
 )
 from limnos.sqlpp.stored import Scalar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.sqlpp.stored.types import ScalarName
+from limnos.sqlpp.stored.types import ScalarName
 
 ShapeMaker = Callable[..., Shape]
 CARRIED: Final[dict[str, ShapeMaker]] = {}

@@ -5,7 +5,7 @@ May import plans and the sibling modules. Must not know the origin of groups.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.relations.expressions import condition, shape
@@ -14,11 +14,7 @@ from limnos.sqlpp.relations.nodes import Measure
 from limnos.sqlpp.relations.operators import cell
 from limnos.sqlpp.relations.shapes import CellShape, Shape, UntranslatableExpression, unknown_of
 from limnos.sqlpp.relations.terms import FALSE, TRUE, ColumnTerm, LiteralTerm, Term, TruthTerm, call, term_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.sqlpp.relations.translator import BlockTranslator
+from limnos.sqlpp.relations.translator import BlockTranslator
 
 FoundShape = "Callable[[int], Shape]"
 

@@ -6,14 +6,12 @@ sides of a join never share one; a relation that is used twice is built twice. R
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from limnos.sqlpp.relations.terms import ColumnTerm, Term, columns_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 JoinKind = Literal["inner", "left", "right", "cross", "semi", "anti"]
 

@@ -7,7 +7,7 @@ two types are not compared. An overflow is an error in both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.relations.shapes import (
@@ -20,11 +20,9 @@ from limnos.sqlpp.relations.shapes import (
     unknown_of,
 )
 from limnos.sqlpp.relations.terms import FALSE, LiteralTerm, Term, TruthTerm, all_of, any_of, call, not_of, term_of
+from limnos.sqlpp.stored.types import ScalarName
 from limnos.sqlpp.values import text
 from limnos.sqlpp.values.model import NUMERIC
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.stored.types import ScalarName
 
 WHOLE: Final = ("tinyint", "smallint", "integer", "bigint")
 REAL: Final = ("float", "double")

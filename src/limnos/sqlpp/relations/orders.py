@@ -5,17 +5,13 @@ May import plans and the sibling modules. Must not know clauses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from limnos.sqlpp import plan
 from limnos.sqlpp.relations import operators
 from limnos.sqlpp.relations.expressions import shape
 from limnos.sqlpp.relations.nodes import OrderTerm
 from limnos.sqlpp.relations.shapes import UntranslatableExpression, missing_of, unknown_of
 from limnos.sqlpp.relations.terms import LiteralTerm, Term, TruthTerm, call, term_of
-
-if TYPE_CHECKING:
-    from limnos.sqlpp import plan
-    from limnos.sqlpp.relations.translator import BlockTranslator
+from limnos.sqlpp.relations.translator import BlockTranslator
 
 
 def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> tuple[OrderTerm, ...]:

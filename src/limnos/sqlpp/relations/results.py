@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from limnos.sqlpp.relations.deferred_expressions import function_of
-from limnos.sqlpp.relations.shapes import CellShape, FinishedShape, FixedShape, ItemsShape, Shape
-from limnos.sqlpp.relations.terms import LiteralTerm, Term
+from limnos.sqlpp.relations.shapes import CellShape, FinishedShape, FixedShape, ItemsShape, RecordShape, Shape
+from limnos.sqlpp.relations.terms import LiteralTerm, Term, TruthTerm
 from limnos.sqlpp.stored import ArrayType, BagType, DeclaredType, Plain, Scalar, open_read, reader_of
 from limnos.sqlpp.values.model import MISSING, Bag, Value, object_of
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.relations.shapes import RecordShape
-    from limnos.sqlpp.relations.terms import TruthTerm
 
 Row = Sequence["Plain"]
 RowMaker = Callable[[Row], Value]

@@ -6,18 +6,15 @@ field. For a value that cannot be described, `UntranslatableExpression` is raise
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
+from limnos.sqlpp.plan import Expression
 from limnos.sqlpp.relations.terms import Term, TruthTerm, all_of, any_of, call, not_of
 from limnos.sqlpp.stored import DeclaredType, RecordType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.sqlpp.plan import Expression
-    from limnos.sqlpp.stored.types import ScalarName
+from limnos.sqlpp.stored.types import ScalarName
 
 
 class UntranslatableExpression(Exception):

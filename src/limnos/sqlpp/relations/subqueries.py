@@ -8,7 +8,8 @@ joined unchanged.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -43,9 +44,6 @@ from limnos.sqlpp.relations.terms import (
     term_of,
 )
 from limnos.sqlpp.relations.translator import BlockTranslator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _OVER_ARRAYS = {
     f"{form}_{name}": name

@@ -7,16 +7,13 @@ that means MISSING.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from limnos.sqlpp.stored.types import ScalarName
 from limnos.sqlpp.values.model import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from limnos.sqlpp.stored.types import ScalarName
 
 
 class ColumnTerm(Struct, frozen=True):

@@ -9,17 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
-from limnos.sqlpp.relations.nodes import Extension, Filter, Join, Relation, RowGrouping, outputs
+from limnos.sqlpp import plan
+from limnos.sqlpp.relations.nodes import Extension, Filter, Join, JoinKind, Relation, RowGrouping, outputs
 from limnos.sqlpp.relations.shapes import CellShape, Shape, UntranslatableExpression, map_terms, terms_in
-from limnos.sqlpp.relations.terms import ColumnTerm, Term, columns_in
-
-if TYPE_CHECKING:
-    from limnos.sqlpp import plan
-    from limnos.sqlpp.relations.nodes import JoinKind
-    from limnos.sqlpp.relations.terms import TruthTerm
-    from limnos.sqlpp.stored import RecordType
+from limnos.sqlpp.relations.terms import ColumnTerm, Term, TruthTerm, columns_in
+from limnos.sqlpp.stored import RecordType
 
 DatasetTypes = Callable[[tuple[str, ...], str], "RecordType | None"]
 DEEPEST = 48

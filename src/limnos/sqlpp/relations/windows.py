@@ -6,9 +6,10 @@ translated. EXCLUDE and frames by value or groups are left to the evaluator.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.sqlpp import plan
+from limnos.sqlpp.plan.queries import Frame, FrameBound
 from limnos.sqlpp.relations import operators
 from limnos.sqlpp.relations.expressions import fold_constant, shape
 from limnos.sqlpp.relations.functions import KINDS, result_type
@@ -16,10 +17,7 @@ from limnos.sqlpp.relations.nodes import Window, WindowColumn
 from limnos.sqlpp.relations.orders import order_terms_of
 from limnos.sqlpp.relations.shapes import CellShape, Shape, UntranslatableExpression, missing_of
 from limnos.sqlpp.relations.terms import ColumnTerm, Term
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.plan.queries import Frame, FrameBound
-    from limnos.sqlpp.relations.translator import BlockTranslator
+from limnos.sqlpp.relations.translator import BlockTranslator
 
 _PLACES: Final = {
     "row_number": "bigint",

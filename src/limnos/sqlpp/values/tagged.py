@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import uuid
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Callable, Mapping
+from typing import Final, cast
 
 from limnos.sqlpp.values.model import (
     MISSING,
@@ -30,9 +31,6 @@ from limnos.sqlpp.values.model import (
     type_name,
     type_of_shape,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 

@@ -6,24 +6,26 @@ the same rights.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 import msgspec
 
 from limnos.http.console.access.objects import grant_address
-from limnos.http.console.addresses import parse_address, part_of
+from limnos.http.console.addresses import ObjectAddress, parse_address, part_of
 from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.look import render
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import HiddenField
 from limnos.http.console.tabs import access_address, object_frame
+from limnos.http.response import Response
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.privileges import GrantCondition, Privilege, parse_condition, parse_privilege
 from limnos.names import display
 from limnos.services.identity.access_consequences import (
+    Consequence,
     RolesQuestion,
     RulesQuestion,
     privilege_request_at,
@@ -32,14 +34,6 @@ from limnos.services.identity.access_consequences import (
 )
 from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.services.identity.access_consequences import Consequence
 
 _PEOPLE = {"user": Kind.USER, "group": Kind.GROUP}
 

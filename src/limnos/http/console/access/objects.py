@@ -7,37 +7,38 @@ list the holders of access see their own rights, and the users who may grant mor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.levels import levels_of
-from limnos.http.console.addresses import parse_address, segment_of
+from limnos.http.console.addresses import ObjectAddress, parse_address, segment_of
 from limnos.http.console.answers import html_response
 from limnos.http.console.errors import DecisionFactorView, factors_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import Choice
 from limnos.http.console.tabs import ObjectHeading, access_address, heading_of, object_frame
 from limnos.http.refusals import decision_json, unescape_percent
+from limnos.http.response import Response
 from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import BINDS, Privilege
 from limnos.services.governance.details import details_load
-from limnos.services.identity.access_holders import HoldersRequest, access_holders, access_rules
+from limnos.services.identity.access_holders import (
+    AccessHolder,
+    AccessRules,
+    HoldersPage,
+    HoldersRequest,
+    access_holders,
+    access_rules,
+)
 from limnos.services.identity.access_objects import AccessQuestion
-from limnos.services.identity.access_reach import ReachRequest, access_reach
+from limnos.services.identity.access_reach import Reach, ReachRequest, access_reach
 from limnos.services.identity.explain import access_explain
-
-if TYPE_CHECKING:
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.services.identity.access_holders import AccessHolder, AccessRules, HoldersPage
-    from limnos.services.identity.access_reach import Reach
 
 SHOWN: Final = 100
 _PRESETS: Final = (

@@ -6,7 +6,7 @@ that the caller may see.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,7 +15,9 @@ from limnos.http.console.addresses import part_of, segment_of
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, frame_of
 from limnos.http.console.look import render
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.response import Response
+from limnos.model.entities import Principal, RoleEntity
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
@@ -24,11 +26,6 @@ from limnos.services.identity.roles import role_load, role_objects, roles_list
 from limnos.services.identity.service_accounts import may_manage_secrets
 from limnos.services.identity.users import principal_load, principals_list
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.model.entities import Principal, RoleEntity
 
 SHOWN: Final = 100
 _KINDS: Final = {"user": Kind.USER, "group": Kind.GROUP, "role": Kind.ROLE}

@@ -6,14 +6,13 @@ secret is in a single response, which is never compressed or stored.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from limnos.http.console.addresses import part_of, segment_of
 from limnos.http.console.answers import redirect
 from limnos.http.console.credentials.tokens import end_cell, life_input, life_of, state_of
 from limnos.http.console.frame import Link, frame_of
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import (
     CodeBlock,
     FormView,
@@ -26,12 +25,9 @@ from limnos.http.console.sheets import (
     sheet_response,
 )
 from limnos.http.console.tabs import Fact
+from limnos.http.response import Response
+from limnos.model.entities import Token
 from limnos.services.identity.service_accounts import secret_create, secret_end, secrets_list
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.model.entities import Token
 
 
 async def secrets_page(page_request: PageRequest) -> Response:

@@ -6,11 +6,11 @@ single response, which is never compressed or stored.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, frame_of
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import (
     Choice,
     CodeBlock,
@@ -25,13 +25,10 @@ from limnos.http.console.sheets import (
     sheet_response,
 )
 from limnos.http.console.tabs import Chip, Fact
+from limnos.http.response import Response
+from limnos.model.entities import Token
 from limnos.model.errors import BadRequest
 from limnos.services.identity.tokens import token_create, token_revoke, tokens_visible
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.model.entities import Token
 
 DAY_S: Final = 86_400
 LIVES: Final = (("30", "30 days"), ("7", "7 days"), ("1", "1 day"), ("365", "1 year"), ("", "until it is revoked"))

@@ -6,7 +6,7 @@ May import `model`, `names`, `services` and the console's shared modules. The se
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 from urllib.parse import urlencode
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from limnos.http.console.addresses import KINDS, ObjectAddress, part_of, segment_of
 from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, frame_of
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import (
     Choice,
     CodeBlock,
@@ -28,11 +28,14 @@ from limnos.http.console.sheets import (
     sheet_response,
 )
 from limnos.http.console.tabs import Chip, Fact
+from limnos.http.response import Response
 from limnos.model.attachments import check_tag_value
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
+from limnos.model.records import PolicyRecord, TagRecord
 from limnos.names import display
-from limnos.services.governance.attachments import HOLDERS, attached_objects_list, attachments_associate
+from limnos.services.governance.attachments import HOLDERS, AttachedObject, attached_objects_list, attachments_associate
 from limnos.services.governance.policies import PolicyRequest, policies_associate, policy_alter, policy_create
 from limnos.services.governance.tag_values import TagValuePair, allowed_values, pairs_associate, tag_record
 from limnos.services.lookup.metalake_objects import metalake_object_create, metalake_object_load, metalake_objects_list
@@ -40,13 +43,6 @@ from limnos.services.lookup.securables import AttachmentTarget, render_full_name
 from limnos.services.request.name_codecs import codec_for
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.model.entities import Node
-    from limnos.model.records import PolicyRecord, TagRecord
-    from limnos.services.governance.attachments import AttachedObject
 
 SHOWN: Final = 500
 _PLURAL: Final = {Kind.TAG: "tags", Kind.POLICY: "policies"}

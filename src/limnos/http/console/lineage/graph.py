@@ -6,7 +6,7 @@ The address contains the expanded nodes, so that it can be shared.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,18 +15,20 @@ from limnos.http.console.addresses import ObjectAddress, parse_address
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, icon_of
 from limnos.http.console.look import render
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture, PictureNode, graph_picture
 from limnos.http.console.tabs import object_frame
+from limnos.http.response import Response
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
 from limnos.names import display
-from limnos.services.activity.lineage_graph import GraphQuery, lineage_graph
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.services.activity.lineage_graph import LineageArc, LineageGraphPart, LineageVertex
+from limnos.services.activity.lineage_graph import (
+    GraphQuery,
+    LineageArc,
+    LineageGraphPart,
+    LineageVertex,
+    lineage_graph,
+)
 
 DEPTHS: Final = (1, 3, 10)
 OPEN_MAX: Final = 20

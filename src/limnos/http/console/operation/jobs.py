@@ -6,12 +6,12 @@ May import `model`, `services` and the console's shared modules. Has no business
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, frame_of
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import (
     CodeBlock,
     FormView,
@@ -23,14 +23,11 @@ from limnos.http.console.sheets import (
     sheet_response,
 )
 from limnos.http.console.tabs import Chip, Fact
+from limnos.http.response import Response
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.jobs import ENDED
 from limnos.services.runs.jobs import JobView, job_cancel, job_output, jobs_list
 from limnos.services.runs.run_access import RunView
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
 
 SHOWN: Final = 100
 _OUTPUT_LETTERS: Final = 100_000

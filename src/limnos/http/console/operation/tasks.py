@@ -6,13 +6,13 @@ the tasks, and the metalake's owners its webhooks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from limnos.http.console.answers import redirect
 from limnos.http.console.frame import frame_of
 from limnos.http.console.operation.sections import operation_tabs
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import (
     FormView,
     Sheet,
@@ -24,16 +24,12 @@ from limnos.http.console.sheets import (
     sheet_response,
 )
 from limnos.http.console.tabs import Chip
+from limnos.http.response import Response
+from limnos.model.entities import TaskRow
 from limnos.model.errors import PermissionDenied
-from limnos.services.activity.webhooks import webhooks_list
+from limnos.services.activity.webhooks import WebhookStatus, webhooks_list
 from limnos.services.upkeep.tasks import task_retry, tasks_list
 from limnos.store.activity.tasks import STATES
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.model.entities import TaskRow
-    from limnos.services.activity.webhooks import WebhookStatus
 
 SHOWN: Final = 200
 _LETTERS: Final = 300

@@ -5,7 +5,7 @@ May import `services`, `model` and the console's shared modules. Has no business
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -13,20 +13,17 @@ import msgspec
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.look import render
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture
 from limnos.http.console.pipelines.states import state_chip, steps_picture
 from limnos.http.console.tabs import Chip
+from limnos.http.response import Response
 from limnos.model.errors import BadRequest
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.pipelines import pipeline_load, pipelines_list
+from limnos.services.runs.run_access import RunView
 from limnos.services.runs.run_lists import findings_list, runs_list
 from limnos.services.runs.runs import run_load
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.services.runs.run_access import RunView
 
 RUNS_SHOWN: Final = 50
 RUNS_READ: Final = 200

@@ -6,7 +6,7 @@ May import `services`, `model`, `names` and the console's shared modules. Has no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,7 +15,7 @@ from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.look import count_text, render, size_text
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture
 from limnos.http.console.pipelines.pipelines import (
     RunLine,
@@ -28,18 +28,15 @@ from limnos.http.console.pipelines.pipelines import (
 from limnos.http.console.pipelines.states import reads_of, state_chip, steps_picture
 from limnos.http.console.table_metadata import MetadataPart, decode_metadata, schema_changes
 from limnos.http.console.tabs import Chip
+from limnos.http.response import Response
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.runs import DISCARDED, ENDED, HELD, LIVE
 from limnos.names import display
 from limnos.services.iceberg.restricted_tables import document_for_caller, table_visibility
+from limnos.services.runs.run_access import RunView
 from limnos.services.runs.runs import run_cancel, run_finish, run_load
 from limnos.services.transactions.held_runs import RunOutput, branches_remove, held_run_publish, run_outputs
-
-if TYPE_CHECKING:
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.services.runs.run_access import RunView
 
 _WIDTH: Final = 640
 _ROW: Final = 28

@@ -5,18 +5,15 @@ May import `model` and the console's shared modules. Pure.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from limnos.http.console.look import count_text
 from limnos.http.console.pictures import GraphPicture, PictureNode, graph_picture
 from limnos.http.console.tabs import Chip
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.runs import RunStepState
+from limnos.model.runs import RunStepState
 
 _CHIPS: Final = {
     "published": ("ok", "check"), "done": ("ok", "check"), "running": ("info", "ring"), "cancelling": ("warn", "ring"),

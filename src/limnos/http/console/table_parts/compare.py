@@ -5,9 +5,11 @@ May import the console's shared modules. Pure: it compares two parts of the meta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.look import count_text, exact_time
+from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.sheets import (
     Choice,
     FormInput,
@@ -18,12 +20,7 @@ from limnos.http.console.sheets import (
     TabPart,
     hidden_fields,
 )
-from limnos.http.console.table_metadata import schema_changes
-
-if TYPE_CHECKING:
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.console.table_metadata import MetadataPart, SnapshotPart
+from limnos.http.console.table_metadata import MetadataPart, SnapshotPart, schema_changes
 
 CHOICES_MAX: Final = 200
 _COUNTS: Final = (

@@ -6,14 +6,15 @@ maintain the table see only its statistics.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlencode
 
-from limnos.http.console.addresses import parse_address
+from limnos.http.console.addresses import ObjectAddress, parse_address
 from limnos.http.console.answers import redirect
 from limnos.http.console.look import count_text, size_text
-from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import (
     Choice,
     FormInput,
@@ -24,6 +25,7 @@ from limnos.http.console.sheets import (
     TabPart,
 )
 from limnos.http.console.tabs import Chip, Fact
+from limnos.http.response import Response
 from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names import display
@@ -31,19 +33,11 @@ from limnos.services.governance.statistics import statistics_list
 from limnos.services.lookup.securables import AttachmentTarget, render_full_name
 from limnos.services.maintenance import operations
 from limnos.services.maintenance.orphans import requests as orphan_requests
-from limnos.services.maintenance.reports import table_explain
+from limnos.services.maintenance.orphans.reports import OrphanReport
+from limnos.services.maintenance.reports import TableReport, table_explain
 from limnos.services.maintenance.rewriting import planning
 from limnos.services.maintenance.rewriting.kinds import KINDS
 from limnos.services.request.name_codecs import codec_for
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
-    from limnos.http.response import Response
-    from limnos.services.maintenance.orphans.reports import OrphanReport
-    from limnos.services.maintenance.reports import TableReport
 
 _FATES_SHOWN: Final = 50
 _REQUESTS: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {

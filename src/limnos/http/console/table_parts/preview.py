@@ -5,17 +5,15 @@ May import `services`, `model` and the console's shared modules. The service app
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from limnos.http.console.addresses import ObjectAddress
+from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.table_metadata import type_text
 from limnos.model.errors import LimnosError, PermissionDenied, StorageFailed, UnsupportedOperation
 from limnos.services.iceberg.previews import PreviewRequest, table_preview
-
-if TYPE_CHECKING:
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
 
 ROWS: Final = 50
 

@@ -6,18 +6,16 @@ shows them to users who may change the table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.look import count_text
+from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.sheets import Sheet, SheetCell, SheetColumn, TabPart
 from limnos.model.errors import PermissionDenied
 from limnos.services.iceberg.reports import reports_list
-
-if TYPE_CHECKING:
-    from limnos.http.console.addresses import ObjectAddress
-    from limnos.http.console.page_requests import PageRequest
 
 SHOWN: Final = 100
 _LATEST: Final = 1 << 62

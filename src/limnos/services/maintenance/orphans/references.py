@@ -7,28 +7,23 @@ threads and decoded by offloaded work, in parts of bounded size.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.files import place_key
 from limnos.formats.maintenance.orphans import TableReferences
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, InvalidTable, MissingFile, OutsideRoots
 from limnos.model.kinds import Kind
-from limnos.services.maintenance.table_storage import maintained_files
-from limnos.services.request.node_services import ComponentKey
+from limnos.services.maintenance.table_storage import MaintainedFiles, maintained_files
+from limnos.services.request.node_services import ComponentKey, NodeServices
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, InlineOffloader
 from limnos.store.activity.orphan_files import documents_after
 from limnos.store.objects.documents import document_read
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
-
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.maintenance.table_storage import MaintainedFiles
-    from limnos.services.request.node_services import NodeServices
 
 log = get_logger("limnos.maintenance")
 MANIFEST_BYTES_MAX: Final = 256 << 20

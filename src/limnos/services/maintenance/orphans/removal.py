@@ -9,32 +9,28 @@ file has one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.model.audit import AuditContext, AuditedDecision, audit_context_of
+from limnos.model.entities import Node
+from limnos.model.permits import Permit
+from limnos.services.maintenance.acting import ActingRequest
 from limnos.services.maintenance.metadata_files import DELETED as DELETED_FILES
 from limnos.services.maintenance.orphans.references import FOREIGN_REFERENCES
 from limnos.services.maintenance.orphans.search import TableSearch, orphans_search, removal_refusal
 from limnos.services.maintenance.table_access import maintained_table
-from limnos.store.activity.orphan_files import CANDIDATE, DELETED, REMOVING, orphan_files_read
+from limnos.services.maintenance.table_storage import MaintainedFiles
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.request_view import RequestView
+from limnos.services.request.task_context import TaskContext
+from limnos.store.activity.orphan_files import CANDIDATE, DELETED, REMOVING, OrphanFileRow, orphan_files_read
 from limnos.store.faults import fault_point
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.entities import Node
-    from limnos.model.permits import Permit
-    from limnos.services.maintenance.acting import ActingRequest
-    from limnos.services.maintenance.table_storage import MaintainedFiles
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.request.task_context import TaskContext
-    from limnos.store.activity.orphan_files import OrphanFileRow
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.maintenance")
 AT_ONCE: Final = 100

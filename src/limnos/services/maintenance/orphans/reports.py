@@ -6,10 +6,13 @@ May import the rooms below. Must not know any wire format. Callers have decided 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from limnos.formats.gravitino.policies import ORPHAN_FILE_REMOVAL
 from limnos.services.maintenance.orphans.rounds import OFF, ORPHANS, orphan_terms
+from limnos.services.maintenance.policies import EffectivePolicy
+from limnos.services.request.context import Context
 from limnos.store.activity.maintenance import FindingRow
 from limnos.store.activity.orphan_files import (
     CANDIDATE,
@@ -22,12 +25,6 @@ from limnos.store.activity.orphan_files import (
     orphan_files_read,
     removed_files_read,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.services.maintenance.policies import EffectivePolicy
-    from limnos.services.request.context import Context
 
 FILES_SHOWN: Final = 100
 ORPHAN_STATES: Final = {CANDIDATE: "waiting", REMOVING: "deleting", DELETED: "deleted"}

@@ -5,16 +5,12 @@ May import the rooms below. Must not know any wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from limnos.names.path import Levels
 from limnos.services.maintenance.operations import operation_request
 from limnos.services.maintenance.orphans.rounds import OFF, ORPHANS
 from limnos.services.maintenance.orphans.task import CHECK_ORPHANS
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 
 
 async def orphans_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:

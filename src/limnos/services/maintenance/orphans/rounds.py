@@ -9,17 +9,26 @@ and a removal resumes (`services.maintenance.orphans.removal`).
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from limnos.formats.gravitino.policies import ORPHAN_FILE_REMOVAL, OrphanFileRemovalContent, content_of
 from limnos.model.errors import LimnosError
-from limnos.services.maintenance.acting import acting_as, responsible_user
+from limnos.services.maintenance.acting import ActingRequest, acting_as, responsible_user
 from limnos.services.maintenance.assessing import AssessmentRound
-from limnos.services.maintenance.orphans.removal import NO_METADATA, OrphanRemoval, RemovalResult, orphans_mark
-from limnos.services.maintenance.orphans.search import orphans_search
-from limnos.services.maintenance.policies import policies_load
+from limnos.services.maintenance.orphans.removal import (
+    NO_METADATA,
+    OrphanRemoval,
+    RemovalAccount,
+    RemovalResult,
+    orphans_mark,
+)
+from limnos.services.maintenance.orphans.search import TableSearch, orphans_search
+from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex, policies_load
 from limnos.services.maintenance.table_access import maintained_table
-from limnos.store.activity.maintenance import tables_page
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.task_context import TaskContext
+from limnos.store.activity.maintenance import TableHead, tables_page
 from limnos.store.activity.orphan_files import (
     CANDIDATE,
     NewOrphan,
@@ -30,20 +39,9 @@ from limnos.store.activity.orphan_files import (
     orphan_files_read,
 )
 from limnos.store.faults import fault_point
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.services.maintenance.acting import ActingRequest
-    from limnos.services.maintenance.orphans.removal import RemovalAccount
-    from limnos.services.maintenance.orphans.search import TableSearch
-    from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.task_context import TaskContext
-    from limnos.store.activity.maintenance import TableHead
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.maintenance")
 ORPHANS: Final = "orphans"

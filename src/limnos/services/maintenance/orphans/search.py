@@ -8,35 +8,31 @@ cannot be read, the search finds no orphans and returns the reason.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from limnos.files import FileKeys, place_key
+from limnos.files.entries import FileEntry
 from limnos.formats.maintenance.orphans import (
     ListedFileState,
     OrphanSearch,
     newer_metadata_files,
     search_orphans,
 )
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StorageFailed
 from limnos.model.storage_locations import ROOTS
 from limnos.services.maintenance.assessing import is_dataset
 from limnos.services.maintenance.orphans.references import referenced_files_read
-from limnos.services.maintenance.table_storage import maintained_files
+from limnos.services.maintenance.table_storage import MaintainedFiles, maintained_files
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.task_context import Heartbeat, TaskContext
 from limnos.store.activity.maintenance import tables_of
 from limnos.store.objects.documents import document_read
 from limnos.store.objects.protection import protection_read
 from limnos.store.objects.storage_locations import RIVALS_MAX, own_locations_read
 from limnos.store.sql import drive_load
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.files.entries import FileEntry
-    from limnos.model.entities import MetadataDocument
-    from limnos.services.maintenance.table_storage import MaintainedFiles
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.task_context import Heartbeat, TaskContext
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._/:=@+-]+")
 _NAMED: Final = 3

@@ -6,7 +6,7 @@ been an orphan.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -14,13 +14,11 @@ from limnos.formats.gravitino.policies import ORPHAN_FILE_REMOVAL
 from limnos.model.errors import LimnosError, ServiceUnavailable, StorageFailed
 from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.assessing import AssessmentRound
+from limnos.services.maintenance.operations import OperationPayload
 from limnos.services.maintenance.orphans.rounds import DAY_MS, OFF, OrphanRound, orphan_terms
 from limnos.services.maintenance.policies import policies_load
-
-if TYPE_CHECKING:
-    from limnos.services.maintenance.operations import OperationPayload
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.task_context import TaskContext
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.task_context import TaskContext
 
 REMOVE_ORPHANS: Final = "remove-orphan-files"
 REMOVE_ORPHANS_EVERY_S: Final = 3600.0

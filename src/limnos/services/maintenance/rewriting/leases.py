@@ -7,8 +7,9 @@ is revoked, and the operation waits again.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -17,8 +18,9 @@ from limnos.access.authentication import Credential, hash_secret, new_secret, to
 from limnos.formats.gravitino.policies import TABLE_MAINTENANCE, TableMaintenanceContent, content_of
 from limnos.formats.maintenance.rewrites import pause_for_writers
 from limnos.formats.maintenance.table_metadata import metadata_of
+from limnos.model.entities import MetadataDocument, Token
 from limnos.model.errors import BadRequest, LimnosError, NotFound, UnsupportedOperation
-from limnos.model.permits import upkeep_permit
+from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.principals import TokenPurpose
 from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.services.maintenance.assessing import AssessmentRound
@@ -29,23 +31,16 @@ from limnos.services.maintenance.rewriting.planning import asking_policy, is_off
 from limnos.services.maintenance.rewriting.scheduling import OperationPause, ScheduleLimits, fair_order, pause_of
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.activity.maintenance import ancestors_read
-from limnos.store.activity.rewrites import recent_use_read
+from limnos.store.activity.rewrites import LeaseRow, WaitingRewrite, recent_use_read
 from limnos.store.ancestry import path_of
 from limnos.store.objects.snapshot_pins import holders_read
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from limnos.model.entities import MetadataDocument, Token
-    from limnos.model.permits import Permit
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.activity.rewrites import LeaseRow, WaitingRewrite
-    from limnos.store.tx import Tx
 
 T = TypeVar("T")
 log = get_logger("limnos.maintenance")

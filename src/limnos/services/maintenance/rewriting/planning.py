@@ -7,8 +7,9 @@ operation. An operation that failed is tried again after a pause that doubles.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -22,30 +23,29 @@ from limnos.formats.gravitino.policies import (
 from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.names.path import Levels
 from limnos.services.maintenance.acting import ResponsibleUser, responsible_user
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.operations import request_of
-from limnos.services.maintenance.policies import POLICY_TYPES, deciding_policy, policies_load
+from limnos.services.maintenance.policies import (
+    POLICY_TYPES,
+    EffectivePolicy,
+    PolicyIndex,
+    deciding_policy,
+    policies_load,
+)
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions
 from limnos.services.maintenance.rewriting.scheduling import OPERATION_BYTES, REQUESTED_PRIORITY
-from limnos.store.activity.maintenance import findings_of_kind
-from limnos.store.activity.rewrites import ended_operations, open_rewrites, open_rewrites_count
+from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.services.request.task_context import TaskContext
+from limnos.store.activity.maintenance import FindingRow, findings_of_kind
+from limnos.store.activity.rewrites import EndedOperation, ended_operations, open_rewrites, open_rewrites_count
 from limnos.store.ancestry import Ancestry
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex
-    from limnos.services.request.context import Context
-    from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.request.task_context import TaskContext
-    from limnos.store.activity.maintenance import FindingRow
-    from limnos.store.activity.rewrites import EndedOperation
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 OPEN_MAX: Final = 5_000
 """The maximum number of waiting operations; further findings wait for the next rounds."""

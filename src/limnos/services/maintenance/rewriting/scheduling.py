@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from limnos.model.quiet_hours import QuietHours, quiet_hours_wait_ms
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.store.activity.rewrites import RecentUse, WaitingRewrite
+from limnos.store.activity.rewrites import RecentUse, WaitingRewrite
 
 OPERATION_BYTES: Final = 16 << 20
 """What an operation costs in itself, as bytes to rewrite."""

@@ -7,26 +7,21 @@ to find errors. The second one does not expand views and functions, so it finds 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import msgspec
 
 from limnos.model.kinds import Kind
 from limnos.names import canonical
+from limnos.names.path import Levels
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.requests.names import NODES_SHORT, bind_with_names, function_find, source_find
 from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
+from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import bind, tree
-from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, UserFunction
-from limnos.sqlpp.binding import parsed_facts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from limnos.names.path import Levels
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.requests.session import StatementSession
-    from limnos.sqlpp.binder import NameResolver
-    from limnos.sqlpp.binding import KnownNames
+from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, NameResolver, UserFunction
+from limnos.sqlpp.binding import KnownNames, parsed_facts
 
 DependencyName = tuple["Levels", str]
 

@@ -5,21 +5,19 @@ May import the rooms below. Must not know any wire format. It needs the right to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import ref_of
 from limnos.services.sqlpp.requests.names import scope_of
 from limnos.sqlpp import tree
 from limnos.sqlpp.declarations import declarations_of
 from limnos.sqlpp.jobs import type_of
 from limnos.sqlpp.metadata import type_of_dataset
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
 
 
 class DatasetInfo(NamedTuple):

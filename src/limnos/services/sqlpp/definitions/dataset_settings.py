@@ -5,12 +5,10 @@ May import `sqlpp`. Must not know datasets. AsterixDB's settings of its storage 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from limnos.sqlpp import SqlppError, tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 UNKNOWN_FIELD, WRONG_TYPE, NEEDED, UNKNOWN_SUBFIELD = 1059, 1060, 1061, 1097
 Fields = dict[str, "str | Fields"]

@@ -7,19 +7,26 @@ other clients created is a dataset without a primary key.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import TableRecord
-from limnos.services.catalog.tables import TableCreate, new_table_of, table_insert
+from limnos.names.path import Levels
+from limnos.services.catalog.tables import NewTable, TableCreate, new_table_of, table_insert
 from limnos.services.iceberg.tables import TableRequest, add_metadata_scheme, build_metadata, document_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.dataset_settings import check_settings
 from limnos.services.sqlpp.definitions.dataverse_objects import (
+    SqlppObjectCreate,
     check_not_builtin,
     dataverse_of,
     object_create_of,
@@ -43,27 +50,15 @@ from limnos.services.sqlpp.requests.errors import (
     unknown_object,
 )
 from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError, render, stored, tree
 from limnos.sqlpp.declarations import declarations_of, declaring_statement
 from limnos.sqlpp.definitions import index_name
-from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.errors import TextPosition, compilation
 from limnos.sqlpp.jobs import DatasetRef, text_of, type_of
 from limnos.sqlpp.lookups import LookupIndex
 from limnos.sqlpp.metadata import METADATA
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from limnos.model.entities import MetadataDocument, Node
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.catalog.tables import NewTable
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.definitions.dataverse_objects import SqlppObjectCreate
-    from limnos.services.sqlpp.requests.session import StatementSession
-    from limnos.sqlpp.errors import TextPosition
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 OPEN_PART: Final = "open-part"
 JSON, VARIANT = "json", "variant"

@@ -6,7 +6,8 @@ dependent object. Whether the caller may know its name is decided afterwards, ou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Callable
+from typing import Final, cast
 
 import msgspec
 
@@ -15,8 +16,12 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, InUse, NotFound
 from limnos.model.kind_table import KIND_TABLE
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import SqlppObjectRecord, TableRecord, ViewRecord
 from limnos.names.display import render as display_name
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, require_format
 from limnos.services.sqlpp.requests.errors import (
     NO_DATAVERSE,
@@ -30,20 +35,12 @@ from limnos.services.sqlpp.requests.errors import (
 from limnos.services.sqlpp.requests.names import dataverse_find, is_builtin, scope_of
 from limnos.services.storage.location_claims import locations_mark_deleting, locations_release
 from limnos.services.storage.purges import purge_later
+from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.declarations import record_of
+from limnos.sqlpp.errors import TextPosition
 from limnos.sqlpp.metadata import METADATA
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.sqlpp import SqlppError, tree
-    from limnos.sqlpp.errors import TextPosition
-    from limnos.store.objects.dependencies import ObjectDependency
-    from limnos.store.tx import Tx
+from limnos.store.objects.dependencies import ObjectDependency
+from limnos.store.tx import Tx
 
 MADE_HERE: Final = "sqlpp"
 """The property of a view's record that marks it as created by SQL++."""

@@ -10,7 +10,7 @@ is created with the first object in it.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import msgspec
 
@@ -18,9 +18,13 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import BLANK_NAMESPACE
 from limnos.names.display import render as display_name
+from limnos.names.path import Levels
 from limnos.services.catalog.namespaces import NamespaceCreate, namespace_create, namespace_create_of, namespace_insert
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.dataverse_objects import ObjectInUse, describe_user, drop_confirmed, is_made_here
 from limnos.services.sqlpp.locks.exclusive_access import dataverse_exclude_writers
 from limnos.services.sqlpp.requests.errors import (
@@ -32,17 +36,11 @@ from limnos.services.sqlpp.requests.errors import (
     no_dataverse,
 )
 from limnos.services.sqlpp.requests.names import DEFAULT, dataverse_find, is_builtin, scope_of
+from limnos.services.sqlpp.requests.session import StatementSession
+from limnos.sqlpp import tree
+from limnos.sqlpp.errors import TextPosition
 from limnos.sqlpp.metadata import METADATA
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.requests.session import StatementSession
-    from limnos.sqlpp import tree
-    from limnos.sqlpp.errors import TextPosition
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 OBJECTS_MAX: Final = 10_000
 """The maximum number of objects that one statement drops."""

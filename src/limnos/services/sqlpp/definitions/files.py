@@ -6,17 +6,15 @@ this (`sqlpp.file_roots`), and never in the server's own data or warehouse, rega
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.files import is_within, normalise
 from limnos.model.errors import BadRequest
+from limnos.services.request.context import Context
 from limnos.services.sqlpp.requests.errors import invalid_operation
+from limnos.sqlpp import tree
+from limnos.sqlpp.errors import TextPosition
 from limnos.sqlpp.jobs import ExternalSource
-
-if TYPE_CHECKING:
-    from limnos.services.request.context import Context
-    from limnos.sqlpp import tree
-    from limnos.sqlpp.errors import TextPosition
 
 ADAPTERS: Final = ("localfs",)
 FORMATS: Final = ("adm", "json", "csv", "delimited-text", "parquet")

@@ -7,7 +7,7 @@ or dropping one of several alters the object; its owner stays.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
@@ -15,7 +15,11 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.model.records import SqlppObjectRecord
 from limnos.names.display import render as display_name
+from limnos.names.path import Levels
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.body_dependencies import BodyDependencies, ids_of, needs_of, needs_text
 from limnos.services.sqlpp.definitions.dataverse_objects import (
     ObjectInUse,
@@ -33,20 +37,12 @@ from limnos.services.sqlpp.definitions.dataverse_objects import (
 from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
 from limnos.services.sqlpp.requests.errors import NO_DATAVERSE, check_object, in_use, object_exists
 from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError, tree
-from limnos.sqlpp.binder import UserFunction
-from limnos.sqlpp.declarations import function_declarations_of, record_of
+from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, NameResolver, UserFunction
+from limnos.sqlpp.declarations import FunctionDeclaration, function_declarations_of, record_of
 from limnos.sqlpp.definitions import arity_of
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.model.records import SqlppObjectRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.requests.session import StatementSession
-    from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, NameResolver
-    from limnos.sqlpp.declarations import FunctionDeclaration
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 
 class FunctionChange(msgspec.Struct, frozen=True):

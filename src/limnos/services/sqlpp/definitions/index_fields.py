@@ -5,13 +5,9 @@ May import `sqlpp` and `names`. Must not know statements beyond the fields of an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from limnos.names.path import Levels
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.errors import compilation
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
 
 NO_SUCH_FIELD, NO_ARRAY = 1014, 37
 

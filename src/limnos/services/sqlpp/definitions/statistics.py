@@ -7,10 +7,13 @@ statement is stored in the record of the dataset, as those of its indexes are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
+from limnos.model.permits import Permit
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import (
     DatasetAlter,
     alter_decide,
@@ -19,16 +22,10 @@ from limnos.services.sqlpp.definitions.datasets import (
     record_with,
 )
 from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError, render, tree
 from limnos.sqlpp.declarations import declarations_of
 from limnos.sqlpp.errors import compilation
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.model.permits import Permit
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.requests.session import StatementSession
 
 NO_ROWS, BAD_SIZE, SIZE_LIMITS, BAD_SEED, BAD_FULL_SCAN, BAD_METHOD = 1174, 1175, 1176, 1177, 1255, 1256
 SIZES: Final = {"low": 1063, "medium": 4252, "high": 17008}

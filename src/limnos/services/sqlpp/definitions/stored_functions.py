@@ -9,7 +9,7 @@ definition, and it cannot be dropped while another object needs it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
@@ -23,26 +23,23 @@ from limnos.formats.gravitino.functions import (
     function_read,
     stored_text,
 )
+from limnos.formats.iceberg.json_types import Json
 from limnos.model.entities import Node
 from limnos.model.errors import InUse, UnsupportedOperation
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import SqlppObjectRecord
 from limnos.names.iceberg import render
+from limnos.names.path import Levels
 from limnos.services.lookup.namespace_objects import namespace_object_create, namespace_object_find
+from limnos.services.request.context import Context
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.dataverse_objects import ObjectInUse, SqlppObjectDrop, object_delete
 from limnos.sqlpp import tree
 from limnos.sqlpp.declarations import declarations_of
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.property_edits import PropertyEdits
-    from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import RequestView
-    from limnos.store.tx import Tx
-
+from limnos.store.tx import Tx
 
 _ANYTHING = {"type": "external", "catalogString": "any"}
 

@@ -6,18 +6,14 @@ Synonyms may refer to synonyms; a cycle is an error at resolution.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from limnos.model.kinds import Kind
 from limnos.services.sqlpp.definitions.dataverse_objects import object_create_of, object_drop, object_make
 from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
 from limnos.services.sqlpp.requests.errors import check_object
-
-if TYPE_CHECKING:
-    from limnos.services.sqlpp.requests.session import StatementSession
-    from limnos.sqlpp import tree
+from limnos.services.sqlpp.requests.session import StatementSession
+from limnos.sqlpp import tree
 
 
 async def synonym_create(session: StatementSession, statement: tree.CreateSynonym) -> None:

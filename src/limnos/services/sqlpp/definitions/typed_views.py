@@ -6,16 +6,13 @@ says. An object without a value of a field that is NOT UNKNOWN, or part of the k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
 from limnos.sqlpp import identifier, parse_body, tree
-from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.errors import TextPosition, compilation
 from limnos.sqlpp.stored import BUILT_IN
-
-if TYPE_CHECKING:
-    from limnos.sqlpp.errors import TextPosition
 
 _FORMATTED = ("datetime", "date", "time")
 _CASTS = {"year-month-duration": "year_month_duration", "day-time-duration": "day_time_duration"}

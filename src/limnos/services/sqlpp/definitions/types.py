@@ -6,31 +6,33 @@ use, those of a dataset's type in the dataset's own dataverse. A built-in type t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.names.display import render as display_name
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
-from limnos.services.sqlpp.definitions.dataverse_objects import object_create_of, object_drop, object_make
+from limnos.names.path import Levels
+from limnos.services.request.request_view import RequestView
+from limnos.services.sqlpp.definitions.dataverse_objects import (
+    SqlppObjectCreate,
+    object_create_of,
+    object_drop,
+    object_make,
+)
 from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
 from limnos.services.sqlpp.requests.errors import NO_DATAVERSE
 from limnos.services.sqlpp.requests.names import is_builtin
+from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.declarations import declaring_statement
 from limnos.sqlpp.errors import compilation, too_deep
 from limnos.sqlpp.stored import is_built_in
-
-if TYPE_CHECKING:
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.definitions.dataverse_objects import SqlppObjectCreate
-    from limnos.services.sqlpp.requests.session import StatementSession
 
 UNKNOWN_TYPE: Final = 1082
 DUPLICATE_FIELD: Final = 13

@@ -7,18 +7,24 @@ own. A view gives no definer's rights: its reader needs the right to read its so
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.formats.iceberg.json_types import Json
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
 from limnos.model.records import ViewRecord
+from limnos.names.path import Levels
+from limnos.services.catalog.tables import NewTable
 from limnos.services.catalog.views import ViewCreate, new_view_of, view_insert, writer_of
 from limnos.services.iceberg.tables import document_of
 from limnos.services.iceberg.views import ViewReplaceRequest, ViewRequest, view_build, view_replace
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.body_dependencies import BodyDependencies, ids_of, needs_of
 from limnos.services.sqlpp.definitions.dataverse_objects import (
     MADE_HERE,
@@ -32,20 +38,11 @@ from limnos.services.sqlpp.definitions.typed_views import typed_query
 from limnos.services.sqlpp.definitions.types import InlinedType, inline_type
 from limnos.services.sqlpp.requests.errors import check_object, object_exists
 from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import render, tree
-from limnos.sqlpp.binder import BoundView
+from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, NameResolver, UserFunction
 from limnos.sqlpp.definitions import DIALECT
-
-if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
-    from limnos.model.permits import Permit
-    from limnos.names.path import Levels
-    from limnos.services.catalog.tables import NewTable
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.requests.session import StatementSession
-    from limnos.sqlpp.binder import BoundDataset, BoundSynonym, NameResolver, UserFunction
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 SCHEMA: Final[Json] = {
     "type": "struct", "schema-id": 0,

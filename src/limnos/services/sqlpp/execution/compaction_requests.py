@@ -10,23 +10,21 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenTrust
+from limnos.names.path import Levels
 from limnos.services.identity.tokens import worth_of
+from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.request_scope import RequestScope
 from limnos.store.objects.documents import document_read
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.compaction")
 COMPACT: Final = "compact-dataset"

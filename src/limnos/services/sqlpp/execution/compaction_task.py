@@ -8,28 +8,24 @@ continues from there.
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
+from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed, NotFound, PermissionDenied, ServiceUnavailable
 from limnos.services.request.context import Context
-from limnos.services.sqlpp.execution.compaction_requests import TARGET_BYTES, files_of
+from limnos.services.request.task_context import TaskContext
+from limnos.services.sqlpp.execution.compaction_requests import TARGET_BYTES, CompactPayload, files_of
 from limnos.services.sqlpp.execution.engine import ENGINE
-from limnos.services.sqlpp.execution.write_targets import hold_dataset_lock, target_of
+from limnos.services.sqlpp.execution.write_targets import WriteTarget, hold_dataset_lock, target_of
+from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 from limnos.services.sqlpp.requests.names import scope_of
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE, EngineUnavailable, TextPosition
 from limnos.sqlpp.jobs import CompactionOptions, EngineJob
 from limnos.store.objects.documents import document_read
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from limnos.model.entities import Token
-    from limnos.services.request.task_context import TaskContext
-    from limnos.services.sqlpp.execution.compaction_requests import CompactPayload
-    from limnos.services.sqlpp.execution.write_targets import WriteTarget
-    from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 
 log = get_logger("limnos.compaction")
 WAITS_S: Final = 600.0

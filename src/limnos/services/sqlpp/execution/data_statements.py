@@ -8,8 +8,9 @@ wait for its lock.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 from uuid import uuid4
 
 import msgspec
@@ -18,40 +19,31 @@ from limnos.model.entities import Node
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.display import render as display_name
+from limnos.names.path import Levels
 from limnos.services.identity.tokens import token_create, token_revoke
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import external_ref_of, ref_of
 from limnos.services.sqlpp.definitions.files import check_file_source
 from limnos.services.sqlpp.execution.compaction_requests import cleanup_ask, compaction_ask
 from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.services.sqlpp.execution.prepared import ReadyQuery
 from limnos.services.sqlpp.execution.queries import query_bind
 from limnos.services.sqlpp.execution.statement_outcomes import is_carried_out
 from limnos.services.sqlpp.execution.update_queries import update_query
-from limnos.services.sqlpp.execution.write_targets import hold_dataset_lock, target_find
+from limnos.services.sqlpp.execution.write_targets import WriteTarget, hold_dataset_lock, target_find
+from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 from limnos.services.sqlpp.requests.names import scope_of
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
-from limnos.sqlpp import SqlppError, identifier, parse_body, tree
-from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, compilation
+from limnos.services.sqlpp.requests.session import StatementSession
+from limnos.sqlpp import BoundQuery, ParsedStatement, SqlppError, identifier, parse_body, tree
+from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, TextPosition, compilation
 from limnos.sqlpp.explain import explain_plan
-from limnos.sqlpp.jobs import DatasetRef, EngineJob, form_of
-from limnos.sqlpp.plan import EncodedPlan, wire
+from limnos.sqlpp.exports import ExportFormat
+from limnos.sqlpp.jobs import DatasetRef, EngineJob, ExternalSource, JobKind, form_of
+from limnos.sqlpp.plan import EncodedPlan, Expression, wire
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.execution.prepared import ReadyQuery
-    from limnos.services.sqlpp.execution.write_targets import WriteTarget
-    from limnos.services.sqlpp.locks.statement_locks import HeldLocks
-    from limnos.services.sqlpp.requests.session import StatementSession
-    from limnos.sqlpp import BoundQuery, ParsedStatement
-    from limnos.sqlpp.errors import TextPosition
-    from limnos.sqlpp.exports import ExportFormat
-    from limnos.sqlpp.jobs import ExternalSource, JobKind
-    from limnos.sqlpp.plan import Expression
-
-    DataStatement = tree.Insert | tree.Delete | tree.Update | tree.Load | tree.CopyFrom
+DataStatement = tree.Insert | tree.Delete | tree.Update | tree.Load | tree.CopyFrom
 
 CHANGES: Final = (tree.Insert, tree.Delete, tree.Update, tree.Load, tree.CopyFrom)
 """The statements that change the objects of a dataset."""

@@ -7,19 +7,17 @@ Only the primary index has files of its own: other indexes are metadata only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from limnos.model.kinds import Kind
+from limnos.names.path import Levels
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import indexes_of
 from limnos.sqlpp.definitions import index_name
 from limnos.sqlpp.metadata import METADATA
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
-    from limnos.services.request.request_view import RequestView
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import Value
 
 NODE: Final = "limnos"
 

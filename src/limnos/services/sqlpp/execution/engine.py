@@ -5,17 +5,14 @@ May import `sqlpp` and `model`. Must not know how an engine works.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import AsyncIterator
+from typing import Protocol
 
 from limnos.model.extras import install_hint
 from limnos.services.request.node_services import ComponentKey
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from limnos.sqlpp.jobs import EngineJob
+from limnos.sqlpp.jobs import EngineJob
 
 
 class SqlppEngine(Protocol):

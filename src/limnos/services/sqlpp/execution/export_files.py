@@ -8,18 +8,15 @@ loop that touches a disk.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 from uuid import uuid4
 
 from limnos.files import ExportedDirectory, is_local
 from limnos.model.errors import NotEmpty
 from limnos.services.request.concurrency.parallel import map_concurrently
+from limnos.services.request.files import FileOperations
 from limnos.sqlpp import SqlppError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from limnos.services.request.files import FileOperations
 
 NOT_EMPTY, BAD_PART, TOO_LONG = 62, 64, 65
 PART_BYTES_MAX: Final = 255

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import msgspec
 
@@ -18,14 +19,19 @@ from limnos.files import is_local, is_within, leads_within, normalise, refuse_al
 from limnos.model.audit import AuditedDecision, AuditRecord, rights_text, shorten_text
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.records import FilesetRecord
 from limnos.names.display import render as display_name
+from limnos.names.path import Levels
 from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.files import closed_directories, local_location
 from limnos.services.sqlpp.definitions.types import inline_type
 from limnos.services.sqlpp.execution.data_statements import BoundStatement, job_rows, require_data
 from limnos.services.sqlpp.execution.export_files import (
     STORE_FILE_BYTES_MAX,
+    ExportFiles,
     ExportTarget,
     check_names,
     export_files_of,
@@ -33,21 +39,11 @@ from limnos.services.sqlpp.execution.export_files import (
 from limnos.services.sqlpp.execution.queries import query_bind
 from limnos.services.sqlpp.requests.errors import invalid_operation
 from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError, identifier, parse_body, tree
-from limnos.sqlpp.exports import check_type, export_format
+from limnos.sqlpp.errors import TextPosition
+from limnos.sqlpp.exports import ExportFormat, check_type, export_format
 from limnos.sqlpp.jobs import text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.model.records import FilesetRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.execution.export_files import ExportFiles
-    from limnos.services.sqlpp.requests.session import StatementSession
-    from limnos.sqlpp.errors import TextPosition
-    from limnos.sqlpp.exports import ExportFormat
 
 LOCAL, FILESET = "localfs", "fileset"
 DEFAULT_LOCATION: Final = "default-location-name"

@@ -9,41 +9,37 @@ caller's rights at its own moment. So a concurrent change may be visible in one 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from limnos.access.actions import Action
-from limnos.model.decisions import ChainLink
+from limnos.model.decisions import ChainLink, Decision, SecurableChain
+from limnos.model.entities import Node
 from limnos.model.kinds import Kind
+from limnos.model.records import SqlppObjectRecord
 from limnos.names import canonical
 from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
 from limnos.services.lookup.visibility import chain_of, require_nodes_cached
 from limnos.services.request.browsing import paths_of
+from limnos.services.request.context import Context
 from limnos.services.request.name_pages import PageRequest, ids_of, is_listed
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.execution.dataset_resources import resource_rows
 from limnos.services.sqlpp.requests.names import DEFAULT, scope_of
+from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.metadata import METADATA, MetadataObject
+from limnos.sqlpp.scans import ScanRequirement
+from limnos.sqlpp.values.model import Value
 from limnos.store.objects.documents import document_bodies_read
 from limnos.store.objects.nodes import live_nodes_read
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
-
-    from limnos.model.decisions import Decision, SecurableChain
-    from limnos.model.entities import Node
-    from limnos.model.records import SqlppObjectRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.sqlpp.conditions import Condition
-    from limnos.sqlpp.scans import ScanRequirement
-    from limnos.sqlpp.values.model import Value
 
 T = TypeVar("T")
 SLICE: Final = 200

@@ -8,15 +8,13 @@ access to its data is decided each time.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
+from limnos.names.path import Levels
 from limnos.services.request.node_services import ComponentKey
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
-    from limnos.sqlpp import BoundQuery, ParsedStatement
-    from limnos.sqlpp.errors import TextPosition
-    from limnos.sqlpp.scans import ScanRequirement
+from limnos.sqlpp import BoundQuery, ParsedStatement
+from limnos.sqlpp.errors import TextPosition
+from limnos.sqlpp.scans import ScanRequirement
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -7,18 +7,27 @@ refused, since the engine has no metadata.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.model.errors import BadRequest
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.sqlpp.execution.metadata import MetadataRequest, metadata_gather, narrowing_advice, resources_read
+from limnos.services.sqlpp.execution.metadata import (
+    GatheredObjects,
+    MetadataRequest,
+    metadata_gather,
+    narrowing_advice,
+    resources_read,
+)
 from limnos.services.sqlpp.execution.prepared import PREPARED, PlanKey, ReadyQuery
 from limnos.services.sqlpp.requests.names import BUILT_IN, NODES_SHORT, TEXT_SHORT, bind_with_names
 from limnos.services.sqlpp.requests.node_limits import GATHERING_SLOTS, SQLPP_OFFLOADER
-from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, results
+from limnos.services.sqlpp.requests.session import StatementSession
+from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, ParsedStatement, results, tree
 from limnos.sqlpp.binder import RESOURCES
 from limnos.sqlpp.binding import KnownNames, QueryBinding
 from limnos.sqlpp.errors import SqlppError, TextPosition, compilation
@@ -41,18 +50,9 @@ from limnos.sqlpp.offloaded_work import (
     warnings_of,
 )
 from limnos.sqlpp.plan import EncodedPlan, wire
-from limnos.sqlpp.scans import NUMBERED, prepare_scans, runs_functions
+from limnos.sqlpp.scans import NUMBERED, ScanRequirement, prepare_scans, runs_functions
+from limnos.sqlpp.values.model import Value
 from limnos.sqlpp.values.tagged import to_tagged_json
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
-
-    from limnos.services.request.context import Context
-    from limnos.services.sqlpp.execution.metadata import GatheredObjects
-    from limnos.services.sqlpp.requests.session import StatementSession
-    from limnos.sqlpp import ParsedStatement, tree
-    from limnos.sqlpp.scans import ScanRequirement
-    from limnos.sqlpp.values.model import Value
 
 NOTHING_BOUND: Final = BoundQuery(EncodedPlan(TextPosition(1, 1), b""), 0, ())
 """A placeholder for a query whose names are not bound yet."""

@@ -8,16 +8,14 @@ the release of the lock no commit is possible, and the history is final: a state
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError
+from limnos.services.request.context import Context
+from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 from limnos.store.activity.sqlpp_locks import lock_exists_query
 from limnos.store.objects.documents import document_read
-
-if TYPE_CHECKING:
-    from limnos.services.request.context import Context
-    from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 
 STATEMENT: Final = "sqlpp.statement"
 """The key in a snapshot's summary for the number of the statement that created it."""

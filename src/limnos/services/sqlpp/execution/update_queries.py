@@ -7,17 +7,14 @@ previous one.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
+from limnos.names.path import Levels
 from limnos.sqlpp import identifier, parse_body, tree
 from limnos.sqlpp.errors import compilation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from limnos.names.path import Levels
 
 STEPS_MAX: Final = 100
 """The maximum total number of fields in the paths of one UPDATE: each SET nests the query once more."""

@@ -6,33 +6,29 @@ take no lock.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.names.dataverse import DataverseName
 from limnos.names.display import render as display_name
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import ref_of
-from limnos.services.sqlpp.locks.statement_locks import LOCKS
+from limnos.services.sqlpp.locks.statement_locks import LOCKS, HeldLocks
 from limnos.services.sqlpp.requests.errors import invalid_operation
 from limnos.services.sqlpp.requests.names import dataverse_find, is_builtin, scope_of
+from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.declarations import declaring_statement
+from limnos.sqlpp.errors import TextPosition
+from limnos.sqlpp.jobs import DatasetRef
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.sqlpp.metadata import METADATA
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.locks.statement_locks import HeldLocks
-    from limnos.services.sqlpp.requests.session import StatementSession
-    from limnos.sqlpp.errors import TextPosition
-    from limnos.sqlpp.jobs import DatasetRef
 
 SYNONYMS_MAX: Final = 64
 

@@ -7,21 +7,17 @@ moment finds no dataset.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from limnos.model.errors import NotFound
 from limnos.names.dataverse import DataverseName
+from limnos.names.path import Levels
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.locks.statement_locks import LOCKS
 from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from limnos.names.path import Levels
-    from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.requests.session import StatementSession
 
 
 @asynccontextmanager

@@ -7,24 +7,21 @@ locks also grants them to waiters, in the same transaction: waiters only read wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
 from limnos.model.errors import ServiceUnavailable
 from limnos.sqlpp.locks import (
+    LockKey,
     LockMode,
     LockRequest,
+    LockRow,
     find_blocker,
     grantable_locks,
     is_deadlock,
     require_downgrade,
     require_upgrade,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from limnos.sqlpp.locks import LockKey, LockRow
-    from limnos.store.tx import Tx
+from limnos.store.tx import Tx
 
 
 def lock_request(tx: Tx, holder: str, *, wishes: Sequence[LockRequest], lease_ms: int) -> tuple[int, bool]:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 from uuid import uuid4
 
 from limnos.model.errors import LimnosError, LockLost, LockTimeout, ServiceUnavailable
@@ -33,8 +34,10 @@ from limnos.services.sqlpp.locks.lock_mutations import (
     locks_drop_dead,
 )
 from limnos.sqlpp.locks import (
+    LockKey,
     LockMode,
     LockRequest,
+    LockRow,
     conflicting_modes_error,
     contains,
     released_locks_error,
@@ -42,16 +45,11 @@ from limnos.sqlpp.locks import (
     wishes_of,
 )
 from limnos.store.activity.sqlpp_locks import competing_locks_query, lock_status_query
+from limnos.store.interface import Store
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-
-    from limnos.sqlpp.locks import LockKey, LockRow
-    from limnos.store.interface import Store
-    from limnos.store.tx import Tx
-    from limnos.view.freshness_gate import FreshnessGate
+from limnos.view.freshness_gate import FreshnessGate
 
 T = TypeVar("T")
 log = get_logger("limnos.locks")

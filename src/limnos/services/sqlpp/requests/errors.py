@@ -6,18 +6,15 @@ May import `sqlpp`, `model` and `names`. Missing rights are the tree's own error
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from limnos.names.dataverse import DataverseName, check_object_name
 from limnos.names.display import render as display_name
 from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
 from limnos.sqlpp import SqlppError, invalid_name
-from limnos.sqlpp.errors import compilation
-
-if TYPE_CHECKING:
-    from limnos.names.path import Levels
-    from limnos.sqlpp.errors import TextPosition
-    from limnos.sqlpp.tree import DottedName
+from limnos.sqlpp.errors import TextPosition, compilation
+from limnos.sqlpp.tree import DottedName
 
 NO_DATASET_IN: Final = 1050
 NO_DATAVERSE: Final = 1063

@@ -8,15 +8,21 @@ statement needs no request view, and runs in a worker process.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from limnos.access.actions import Action
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
+from limnos.model.records import SqlppObjectRecord
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.requests.errors import NO_DATAVERSE
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, UserFunction
@@ -26,15 +32,6 @@ from limnos.sqlpp.definitions import view_definition
 from limnos.sqlpp.errors import BudgetSpent, compilation
 from limnos.sqlpp.metadata import METADATA, METADATA_DATASETS
 from limnos.view.cache_miss import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from limnos.model.entities import MetadataDocument, Node
-    from limnos.model.records import SqlppObjectRecord
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestView
 
 T = TypeVar("T")
 DEFAULT: Final = ("Default",)

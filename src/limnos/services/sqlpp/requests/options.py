@@ -6,12 +6,10 @@ accepted and ignored. An option that would change results, and an unknown one, i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from limnos.sqlpp import tree
 from limnos.sqlpp.errors import compilation
-
-if TYPE_CHECKING:
-    from limnos.sqlpp import tree
 
 HINTS: Final = frozenset({
     "compiler.aggregate.distinct.hash", "compiler.aggregate.distinct.hash.memory", "compiler.arrayindex", "compiler.batch.lookup",

@@ -6,22 +6,17 @@ Any node can return them, since they are in the store. A result is returned only
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncGenerator, Callable
+from typing import Final
 
-from limnos.model.entities import RUNNING
+from limnos.model.entities import RUNNING, StatementRequest
 from limnos.model.errors import LimnosError, NotFound, ServiceUnavailable, TooLarge, TooManyAttempts
-from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded
+from limnos.model.principals import Requester
+from limnos.services.request.context import Context
+from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded, RunningRequest
 from limnos.store.activity.sqlpp_requests import part_query, request_query, rows_of
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from limnos.model.entities import StatementRequest
-    from limnos.model.principals import Requester
-    from limnos.services.request.context import Context
-    from limnos.services.sqlpp.requests.running_requests import RunningRequest
-    from limnos.store.tx import Tx
 
 log = get_logger("limnos.sqlpp")
 PART_BYTES: Final = 1 << 18

@@ -12,24 +12,21 @@ renewed the lease for `LEASE_MS` belongs to no node.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from limnos.model.entities import IMMEDIATE, StatementRequest
 from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
+from limnos.model.principals import Requester
 from limnos.services.request.node_services import ComponentKey
 from limnos.store.activity.sqlpp_requests import cancelled_query, rows_of, runs_query
+from limnos.store.interface import Store
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
-
-    from limnos.model.principals import Requester
-    from limnos.store.interface import Store
-    from limnos.store.tx import Tx
-    from limnos.view.freshness_gate import FreshnessGate
+from limnos.view.freshness_gate import FreshnessGate
 
 T = TypeVar("T")
 log = get_logger("limnos.sqlpp")

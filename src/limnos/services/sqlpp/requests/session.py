@@ -6,20 +6,16 @@ statements change it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from limnos.names.path import Levels
+from limnos.services.request.context import Context
 from limnos.services.sqlpp.requests.names import DEFAULT
-from limnos.sqlpp.values.model import Date, DateTime, Time
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limnos.names.path import Levels
-    from limnos.services.request.context import Context
-    from limnos.sqlpp import SqlppError, tree
-    from limnos.sqlpp.signatures import FlatSignature
-    from limnos.sqlpp.values.model import Value
+from limnos.sqlpp import SqlppError, tree
+from limnos.sqlpp.signatures import FlatSignature
+from limnos.sqlpp.values.model import Date, DateTime, Time, Value
 
 DAY_MS = 86_400_000
 
