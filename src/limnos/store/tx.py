@@ -175,7 +175,8 @@ class MutationBatch:
 
     def _read(self, zones: Sequence[int]) -> None:
         self._clocks.update(dict.fromkeys(zones, (0, 0)))
-        self._clocks.update({zone: (revision, access) for zone, revision, access in self.session.read_clocks(zones)})
+        for zone, revision, access_revision in self.session.read_clocks(zones):
+            self._clocks[zone] = (revision, access_revision)
 
     def check(self, permit: Permit[object]) -> None:
         """Raise StalePermit if access has changed since the permit's decision in any of its zones (rule 7)."""

@@ -22,23 +22,25 @@ readers enforce it.
 _LAYOUT = ("schemas", "current-schema-id", "partition-specs", "default-spec-id", "sort-orders", "default-sort-order-id")
 
 
-def finish(draft: MetadataDraft, *, previous_location: str | None) -> Json | None:
-    """Return the finished document, or None if the updates have changed nothing.
+def finish(draft: MetadataDraft, *, previous_location: str | None) -> Json:
+    """Return the finished document: the origin itself if the updates have changed nothing.
 
     Raises BadRequest if the document is invalid: a new table is incomplete, the default spec or order does not fit the
     current schema, or a snapshot is dated more than a minute before the last one.
     """
     _correct_snapshot_log(draft)
     draft.settle()
-    if draft.doc == draft.origin:
-        return None
-    _check_complete(draft)
-    if draft.origin is None or _has_new_layout(draft.doc, draft.origin):
+    if draft.origin is not None and draft.doc == draft.origin:
+        return draft.origin
+    is_new_layout = draft.origin is None or _has_new_layout(draft.doc, draft.origin)
+    _check_complete(draft, has_layout=not is_new_layout)
+    if is_new_layout:
         _settle_layout(draft)
     _correct_future(draft)
-    _settle_times(draft)
+    before_ms = 0 if draft.origin is None else draft.plausible(integer_at(draft.origin, "last-updated-ms", where=HERE))
+    _settle_times(draft, before_ms)
     if draft.origin is not None and previous_location is not None:
-        _log_metadata(draft, draft.origin, previous_location)
+        _log_metadata(draft, previous_location, before_ms)
     return draft.doc
 
 
@@ -71,14 +73,15 @@ def _correct_snapshot_log(draft: MetadataDraft) -> None:
         draft.put_log("snapshot-log", entries)
 
 
-def _check_complete(draft: MetadataDraft) -> None:
+def _check_complete(draft: MetadataDraft, *, has_layout: bool) -> None:
+    """Check that nothing is missing; of schemas, specs and orders only unless they are those of a stored table."""
     missing = []
     if draft.doc.get("table-uuid") is None and (draft.version > 1 or draft.origin is None):
         missing.append("assign-uuid")
     if draft.doc.get("location") is None:
         missing.append("set-location")
     for key, update in (("schemas", "add-schema"), ("partition-specs", "add-spec"), ("sort-orders", "add-sort-order")):
-        if not rows(draft.doc, key):
+        if not has_layout and not rows(draft.doc, key):
             missing.append(update)
     if missing:
         raise BadRequest(f"The table's metadata is not complete: the commit also needs {', '.join(missing)}")
@@ -124,13 +127,12 @@ def _correct_future(draft: MetadataDraft) -> None:
             draft.put_log(key, [{**entry, "timestamp-ms": time} for entry, time in zip(log, at, strict=True)])
 
 
-def _settle_times(draft: MetadataDraft) -> None:
-    """Set the time of the change: the server's time, but not before the previous one, unless that is in the future.
+def _settle_times(draft: MetadataDraft, before_ms: int) -> None:
+    """Set the time of the change: the server's time, but not before the previous one, `before_ms`.
 
     Readers check that snapshots follow each other within the skew, and that the last change is not before them.
     """
-    before = 0 if draft.origin is None else integer_at(draft.origin, "last-updated-ms", where=HERE)
-    draft.doc["last-updated-ms"] = max(draft.now_ms, draft.plausible(before))
+    draft.doc["last-updated-ms"] = max(draft.now_ms, before_ms)
     now = draft.stamp()
     if not draft.added_snapshots:
         return
@@ -143,9 +145,8 @@ def _settle_times(draft: MetadataDraft) -> None:
             )
 
 
-def _log_metadata(draft: MetadataDraft, origin: Json, previous_location: str) -> None:
+def _log_metadata(draft: MetadataDraft, previous_location: str, before_ms: int) -> None:
     room = previous_versions_max(draft.doc) - 1
     log = draft.log("metadata-log")
-    at = draft.plausible(integer_at(origin, "last-updated-ms", where=HERE))
-    entry: Json = {"timestamp-ms": at, "metadata-file": previous_location}
+    entry: Json = {"timestamp-ms": before_ms, "metadata-file": previous_location}
     draft.put_log("metadata-log", [*(log[-room:] if room else []), entry])

@@ -144,7 +144,8 @@ def previous_versions_max(metadata: Json) -> int:
     """Return the length limit of the metadata log: `write.metadata.previous-versions-max`, by default 100, at least
     1.
     """
-    chosen = whole_number(property_of(metadata, PREVIOUS_VERSIONS_MAX) or "")
+    text = property_of(metadata, PREVIOUS_VERSIONS_MAX)
+    chosen = None if text is None else whole_number(text)
     return PREVIOUS_VERSIONS_MAX_DEFAULT if chosen is None else max(1, chosen)
 
 

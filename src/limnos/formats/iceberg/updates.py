@@ -22,7 +22,7 @@ from limnos.formats.iceberg import (
 from limnos.formats.iceberg.client_times import AHEAD_MS
 from limnos.formats.iceberg.commit_finish import finish
 from limnos.formats.iceberg.draft import MetadataDraft, start
-from limnos.formats.iceberg.json_types import Json, as_object, as_objects, integer_at, preview_value, string_at
+from limnos.formats.iceberg.json_types import Json, as_objects, integer_at, preview_value, string_at
 from limnos.formats.iceberg.metadata import DEFAULT_VERSION, VERSIONS, VERSIONS_TEXT, rows
 from limnos.model.errors import BadRequest
 
@@ -85,9 +85,7 @@ def apply(
     for update in requested:
         _action(update)(draft, update)
     new = finish(draft, previous_location=previous_location)
-    if new is None and base is not None:
-        return base
-    return as_object(new, "Table metadata")
+    return base if base is not None and new is draft.origin else new
 
 
 def _action(update: Json) -> Callable[[MetadataDraft, Json], None]:

@@ -65,10 +65,6 @@ def new_metadata_of(parts: list[bytes]) -> NewMetadata:
     return NewMetadata(msgspec.json.decode(parts[0]), *parts[1:])
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 def file_to_verify(ctx: Context, document: MetadataDocument) -> str | None:
     """Return the metadata file whose existence is checked before the response is sent; None if the setting asks for no
     check.
@@ -292,10 +288,10 @@ def document_of(
     table_uuid, location = _uuid_of(metadata), cast("str", metadata["location"])
     stays = previous is not None and location == previous.location
     name = location if stays else place.normal_location(location, table_uuid)
-    directory = _directory(metadata, before)
+    directory, file_uuid = _directory(metadata, before), new_uuid(time.time_ns() // 1_000_000)
     document = MetadataDocument(
         node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=name,
-        metadata_location=f"{directory}/{iceberg_metadata.file_name(version, uuid=new_uuid(_now_ms()), gzip=packs)}",
+        metadata_location=f"{directory}/{iceberg_metadata.file_name(version, uuid=file_uuid, gzip=packs)}",
         body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
     )  # fmt: skip
     return document, (whole.packed or iceberg_metadata.pack(document.body)) if packs else document.body

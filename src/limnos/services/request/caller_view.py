@@ -19,7 +19,12 @@ from limnos.view.view import DerivedValues, StoreView
 class CallerView:
     """The caller's part of a request view, which sets the attributes."""
 
-    __slots__ = ("_subject", "_token_root", "active", "operation_token", "rules", "settled", "user", "view")
+    __slots__ = (
+        "_memo", "_people", "_subject", "_token_root", "active", "operation_token", "rules", "settled", "user", "view",
+    )  # fmt: skip
+    _memo: DerivedValues | None
+    _people: DerivedValues
+    """The cache of values derived from the access facts of the metalake; unset without a metalake."""
     _subject: Subject | None
     _token_root: int
     active: frozenset[str] | None
@@ -50,28 +55,28 @@ class CallerView:
         return self._subject
 
     def _narrowed(self, subject: Subject, active: frozenset[str]) -> Subject:
-        memo = self.view.memo(self.settled.zones[1])
         key = ("narrowed", self.user)  # only the latest: each subject may be large
-        result: tuple[frozenset[str], Subject] | None = memo.get(key)
+        result: tuple[frozenset[str], Subject] | None = self._people.get(key)
         if result is None or result[0] != active:
-            result = memo[key] = (active, subject.narrowed(active))
+            result = self._people[key] = (active, subject.narrowed(active))
         return result[1]
 
     def subject_of(self, user: str) -> Subject:
         """Return any user's groups and roles in this metalake, cached until access changes."""
         if self.settled.metalake is None:
             return Subject.of(None, user, service_admin=user in self.rules.service_admins, member=False)
-        memo = self.view.memo(self.settled.zones[1])
-        subject: Subject | None = memo.get(user)
+        subject: Subject | None = self._people.get(user)
         if subject is None:
             admin = user in self.rules.service_admins
-            subject = memo[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
+            subject = self._people[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
         return subject
 
     @property
     def memo(self) -> DerivedValues:
         """The cache of values derived from the access facts of this scope's zones."""
-        return self.view.memo(self.settled.zones[-1])
+        if self._memo is None:
+            self._memo = self.view.memo(self.settled.zones[-1])
+        return self._memo
 
     def _refuse_unfit(self, *, refuse_disabled: bool) -> None:
         """Refuse a disabled user, and a token of an earlier user of the same name, even with access control off.
@@ -80,7 +85,7 @@ class CallerView:
         """
         if self.settled.metalake is None:
             return
-        memo = self.view.memo(self.settled.zones[1])
+        self._people = memo = self.view.memo(self.settled.zones[1])
         key = ("standing", self.user)
         standing: tuple[bool, int] | None = memo.get(key)
         if standing is None:

@@ -61,7 +61,7 @@ class RequestView(CallerView):
         ):
             raise PermissionDenied("This token is for maintenance operations alone, and opens nothing else")
         self.active = active
-        self._subject = None
+        self._memo = self._subject = None
         self._missing: NotFound | None = None
         settled: ResolvedScope | None = view.scopes.get(scope)
         if settled is None:
@@ -185,7 +185,8 @@ class RequestView(CallerView):
 
     def _walk(self, levels: Levels, kind: Kind) -> tuple[int | None, SecurableChain]:
         parent, last = self.catalog.id, len(levels) - 1
-        namespace, own = self.space(_NAMESPACE), self.space(kind)
+        spaces = self.traits.spaces
+        namespace, own = spaces[_NAMESPACE], spaces[kind]
         links: list[ChainLink] = []
         for i, name in enumerate(levels):
             space = namespace if i < last else own
@@ -334,7 +335,7 @@ class RequestView(CallerView):
         """
         if not chain or chain[0].id <= 0 or self.active is not None or self.operation_token is not None:
             return self.decide_for(self.user, action, chain)
-        memo = self.view.memo(self.settled.zones[-1])
+        memo = self.memo if self._memo is None else self._memo  # every page of a list decides often
         key = (self.user, action, chain[0].id)
         decision: Decision | None = memo.get(key)
         if decision is None:
