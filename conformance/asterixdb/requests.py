@@ -9,6 +9,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,13 +19,23 @@ if TYPE_CHECKING:
 _PARAMETER: Final = re.compile(
     r"^\s*(?:--|//|#)\s*param\s+(?P<name>[\w$-]+)(?::(?P<type>\w+))?=(?P<value>.*)$", re.MULTILINE
 )
-_REMARK: Final = re.compile(r"^\s*(?:--|//|#)\s*(?P<name>requesttype|handlevariable|statuscode|body|compareunordered|ignoreextrafields|extractresult|extractstatus)[ =:]+(?P<value>.*)$", re.MULTILINE)  # fmt: skip
+_REMARK: Final = re.compile(r"^\s*(?:--|//|#)\s*(?P<name>requesttype|handlevariable|statuscode|body|compareunordered|ignoreextrafields|extractresult|extractstatus)[ =:]*(?P<value>.*)$", re.MULTILINE)  # fmt: skip
 _BODY: Final = re.compile(r"^--body=(?P<value>.*)$", re.MULTILINE | re.DOTALL)
 _LICENCE: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _NODE: Final = re.compile(r"asterix_nc\d://(?=(data|target)/)")
 MACRO: Final = "macro start"
 TEXT_KINDS: Final = ("async", "cachedplan", "ddl", "deferred", "delete-syntax-change", "insert-syntax", "metrics", "parse", "plans", "pollquery", "profile", "query", "signature", "update", "validate")  # fmt: skip
-RESULT_KINDS: Final = ("deferred", "metrics", "plans", "pollquery", "profile", "query", "signature", "validate")
+RESULT_KINDS: Final = (
+    "async",
+    "deferred",
+    "metrics",
+    "plans",
+    "pollquery",
+    "profile",
+    "query",
+    "signature",
+    "validate",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +51,8 @@ class StepRequest:
     body: str | None = None
     handle: str = ""
     status: int | None = None
+    part: str = ""
+    """The field of the response that the expected result belongs to; empty for the results or the whole response."""
 
     @property
     def has_results(self) -> bool:
@@ -54,7 +67,8 @@ def request_of(step: Step, *, root: Path) -> StepRequest:
     status = int(remarks["statuscode"]) if remarks.get("statuscode", "").isdigit() else None
     handle = remarks.get("handlevariable", "")
     if step.kind.endswith((".http", ".uri")):
-        return _web_request(step.kind, text, handle=handle, status=status)
+        part = "status" if "extractstatus" in remarks else ""
+        return _web_request(step.kind, text, handle=handle, status=status, part=part)
     as_json = "json" in remarks.get("requesttype", "")
     parameters: dict[str, object] = {}
     for found in _PARAMETER.finditer(text):
@@ -67,17 +81,22 @@ def request_of(step: Step, *, root: Path) -> StepRequest:
         parameters[found["name"]] = value
     kind = step.kind.removesuffix(".sqlpp")
     statement = _NODE.sub(f"file://{root}/", text)
-    return StepRequest(kind, statement, parameters, as_json, handle=handle, status=status)
+    part = "signature" if kind == "signature" else ""
+    return StepRequest(kind, statement, parameters, as_json, handle=handle, status=status, part=part)
 
 
-def _web_request(kind: str, text: str, *, handle: str, status: int | None) -> StepRequest:
+def _web_request(kind: str, text: str, *, handle: str, status: int | None, part: str) -> StepRequest:
     body = _BODY.search(text)
     bare = _LICENCE.sub("", text[: body.start()] if body else text)
     paths = [
         line.strip() for line in bare.splitlines() if line.strip() and not line.strip().startswith(("--", "//", "#"))
     ]
     method = {"get": "GET", "pollget": "GET", "post": "POST", "delete": "DELETE"}.get(kind.partition(".")[0], "GET")
+    path = paths[0] if paths else ""
+    given = urlencode([(found["name"], found["value"].strip()) for found in _PARAMETER.finditer(bare)])
+    if given and method == "GET":
+        path = f"{path}?{given}"
     return StepRequest(
-        kind, method=method, path=paths[0] if paths else "", handle=handle, status=status,
+        kind, method=method, path=path, handle=handle, status=status, part=part,
         body=None if body is None else body["value"].strip(),
     )  # fmt: skip

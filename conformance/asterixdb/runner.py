@@ -148,14 +148,15 @@ class _CaseRun:
             _match(text, answer, whole=expected.kind == "regexjson")
             return
         ordered = _ORDER.search(_top_level(request.statement)) is not None
-        if self.case.compare.startswith("CSV"):
+        if self.case.compare.startswith("CSV") or expected.kind == "csv":
             _compare_lines(text, answer)
             return
         try:
             wanted = read_values(text)
         except UnreadableResult as reason:
             raise _Failure(NOT_ELIGIBLE, f"the expected result is not readable: {reason}") from None
-        told = difference(wanted, _found_values(answer), ordered=ordered)
+        found = [answer.body.get(request.part)] if request.part else _found_values(answer)
+        told = difference(wanted, found, ordered=ordered)
         if told is not None:
             raise _Failure(DIFFERS, told)
 
@@ -233,6 +234,12 @@ def _match(text: str, answer: Answer, *, whole: bool) -> None:
             raise _Failure(DIFFERS, told)
         return
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if lines and all(len(line) > 1 and line[0] == line[-1] == "/" for line in lines):
+        body = json.dumps(answer.body)
+        absent = next((line for line in lines if re.search(line[1:-1], body) is None), None)
+        if absent is not None:
+            raise _Failure(DIFFERS, f"expected {absent}, found {body[:160]}")
+        return
     shown = [each if isinstance(each, str) else json.dumps(each) for each in _raw_results(answer)]
     if len(lines) != len(shown) or not all(map(_fits, lines, shown)):
         raise _Failure(DIFFERS, f"expected {' '.join(lines)[:160]}, found {' '.join(shown)[:160]}")

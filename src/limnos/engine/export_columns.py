@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 UNSUPPORTED: Final = 1204
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_UNSTORED: Final = ("interval", "point", "point3d", "line", "rectangle", "circle", "polygon")
+_UNSTORED: Final = ("interval", "point", "point3d", "line", "rectangle", "circle", "polygon", "geometry")
 
 
 def plain(value: Value) -> object:

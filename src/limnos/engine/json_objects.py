@@ -39,7 +39,9 @@ def _converter(type_: DeclaredType) -> Callable[[Value], Value]:
     if isinstance(type_, RecordType):
         fields = {field.name: _converter(field.type) for field in type_.fields}
         return lambda value: _object(value, fields)
-    if isinstance(type_, (ArrayType, BagType)):
+    if isinstance(type_, BagType):
+        raise SqlppError(UNSUPPORTED, "Unsupported type: JSON has no values of type multiset")
+    if isinstance(type_, ArrayType):
         item = _converter(type_.item)
         return lambda value: _items(value, item)
     if isinstance(type_, Scalar):

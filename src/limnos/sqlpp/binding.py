@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from limnos.sqlpp import tree
 from limnos.sqlpp.binder import BoundDataset, BoundQuery, BoundSynonym, BoundView, UserFunction, bind
+from limnos.sqlpp.binder.expressions import SIMILAR, Similarity
 from limnos.sqlpp.definitions import arity_of, statements_of
 from limnos.sqlpp.errors import BudgetSpent, TextPosition
 from limnos.sqlpp.parser import StatementSpan, parse
@@ -106,6 +107,7 @@ class QueryBinding(NamedTuple):
     variables: tuple[str, ...] = ()
     sql_compat: bool = False
     """Whether the query has SQL's meaning (`sql_compat`)."""
+    similarity: Similarity = SIMILAR
 
     def bind(self, known: KnownNames, *, nodes_max: int | None = None) -> BoundQuery:
         """Bind the query. Raises SqlppError, and BudgetSpent if it is longer than `nodes_max` or not parsed."""
@@ -113,7 +115,7 @@ class QueryBinding(NamedTuple):
             raise BudgetSpent
         return bind(
             as_sql(self.body) if self.sql_compat else self.body, known, dataverse=self.dataverse, parameters=self.parameters, moment=self.moment,
-            declared=self.declared, variables=self.variables, nodes_max=nodes_max,
+            declared=self.declared, variables=self.variables, similarity=self.similarity, nodes_max=nodes_max,
         )  # fmt: skip
 
 
@@ -212,6 +214,7 @@ class PackedBinding(Struct, frozen=True):
     variables: tuple[str, ...]
     facts: tuple[_NameFact, ...]
     sql_compat: bool = False
+    similarity: Similarity = SIMILAR
 
     @classmethod
     def of(cls, binding: QueryBinding, known: KnownNames) -> PackedBinding:
@@ -220,7 +223,7 @@ class PackedBinding(Struct, frozen=True):
             _QueryText.of(binding.body), binding.dataverse, tuple((name, to_tagged_json(value)) for name, value in binding.parameters.items()),
             tuple((name, to_tagged_json(value)) for name, value in binding.moment.items()), tuple(map(render, binding.declared)),
             binding.variables, tuple(_NameFact.of(*each) for each in known.facts.items()),
-            binding.sql_compat,
+            binding.sql_compat, binding.similarity,
         )  # fmt: skip
 
     def unpacked(self) -> tuple[QueryBinding, KnownNames]:
@@ -234,5 +237,6 @@ class PackedBinding(Struct, frozen=True):
             tuple(each for each in declared if isinstance(each, tree.DeclareFunction)),
             self.variables,
             self.sql_compat,
+            self.similarity,
         )
         return binding, KnownNames({fact.question: fact.value() for fact in self.facts})

@@ -128,7 +128,7 @@ def _check_field(name: str, type_: TypeExpression) -> None:
         raise SqlppError(1207, f"'{_word(type_)}' type not supported in {name} format")
     if isinstance(type_, NamedType) and name == "parquet":
         scalar = BUILT_IN.get(type_.name.last.lower())
-        if scalar in ("binary", "interval", "point", "point3d", "line", "rectangle", "circle", "polygon"):
+        if scalar in ("binary", "interval", "point", "point3d", "line", "rectangle", "circle", "polygon", "geometry"):
             raise SqlppError(1204, f"'{scalar}' type not supported in parquet format")
     if isinstance(type_, (ArrayType, BagType)):
         _check_field(name, type_.item)

@@ -15,7 +15,7 @@ from typing import Final, Literal, cast, get_args
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.types import json_text, text_of
 from limnos.sqlpp.lossless_adm import lossless_adm_text
-from limnos.sqlpp.values.model import MISSING, Bag, DateTime, Interval, Time, Value, type_name
+from limnos.sqlpp.values.model import MISSING, Bag, DateTime, Geometry, Interval, Time, Value, type_name
 from limnos.sqlpp.values.tagged import Json, from_tagged_json, to_tagged_json
 from limnos.sqlpp.values.text import real_text
 
@@ -91,6 +91,8 @@ def adm_text(value: Value) -> str:
         return real_text(value)
     if isinstance(value, int):
         return str(int(value))
+    if isinstance(value, Geometry):
+        return json_text(value)
     if isinstance(value, Interval):
         return f"interval({adm_text(value.start)}, {adm_text(value.end)})"
     name = "hex" if isinstance(value, bytes) else type_name(value)
@@ -110,7 +112,7 @@ def lossless_json_text(value: Value) -> str:
     if isinstance(value, Bag) or _is_array(value):
         name = "unorderedlist" if isinstance(value, Bag) else "orderedlist"
         return f'{{"{name}":[{",".join(map(lossless_json_text, cast("tuple[Value, ...]", value)))}]}}'
-    if value is None or value is MISSING or isinstance(value, (bool, str)):
+    if value is None or value is MISSING or isinstance(value, (bool, str, Geometry)):
         return json_text(value)
     name = type_name(value)
     if isinstance(value, Interval):

@@ -24,7 +24,7 @@ def test_an_answer_has_asterixdbs_shape(shared: DriverNode) -> None:
 
     body = answer.json()
     assert answer.headers["content-type"] == "application/json"
-    assert list(body) == ["requestID", "clientContextID", "signature", "results", "status", "metrics"]
+    assert list(body) == ["requestID", "clientContextID", "signature", "results", "cachedPlan", "status", "metrics"]
     assert body["requestID"] == answer.headers["x-request-id"]
     assert (body["clientContextID"], body["signature"], body["status"]) == ("mine", {"*": "*"}, "success")
     assert body["results"] == [1, "a", None, None, 1.0, {"b": [2]}]

@@ -126,12 +126,32 @@ def test_meaning(text: str, expected: list[Value]) -> None:
         ("abs(1, 2)", 1081, (1, 1), "Cannot find function with signature abs(2 arguments)"),
         ("sales.west.f(1)", 1063, (1, 1), "Cannot find dataverse with name sales.west"),
         ("SELECT VALUE r FROM round r", 1079, (1, 21), "Synonym Default.round leads back to itself"),
-        ("SELECT VALUE w FROM sales.w w", 1079, None, "The view sales.w uses itself"),
-        ("SELECT VALUE w FROM sales.x w", 1079, None, "The view sales.x uses itself"),
-        ("f(1)", 1079, None, "uses itself"),
+        (
+            "SELECT VALUE w FROM sales.w w",
+            1149,
+            None,
+            "Illegal function or view recursion: the view sales.w uses itself",
+        ),
+        (
+            "SELECT VALUE w FROM sales.x w",
+            1149,
+            None,
+            "Illegal function or view recursion: the view sales.x uses itself",
+        ),
+        ("f(1)", 1149, None, "uses itself"),
         ("$x + 1", 1086, (1, 1), "No value for parameter: $x"),
-        ("SELECT VALUE SUM(x) FROM [1] AS x WHERE SUM(x) > 1", 1079, (1, 41), "Aggregate function SUM needs a group"),
-        ("SUM([1])", 1079, (1, 1), "use it in SELECT, HAVING or ORDER BY of a query, or array_sum for an array"),
+        (
+            "SELECT VALUE SUM(x) FROM [1] AS x WHERE SUM(x) > 1",
+            1079,
+            (1, 41),
+            "sum is a SQL-92 aggregate function. The SQL++ core aggregate function array_sum",
+        ),
+        (
+            "SUM([1])",
+            1079,
+            (1, 1),
+            "array_sum could potentially express the intent. sum itself stands in SELECT, HAVING or ORDER BY of a query",
+        ),
         ("rank()", 1079, (1, 1), "Function rank needs OVER"),
         (
             "SELECT VALUE x FROM [1] AS x WHERE rank() OVER () = 1",
@@ -149,7 +169,6 @@ def test_meaning(text: str, expected: list[Value]) -> None:
         ),
         ("SELECT *", 1079, (1, 8), "SELECT * needs a FROM"),
         ("length(DISTINCT 'a')", 1079, (1, 1), "DISTINCT is for aggregates, and length is none"),
-        ("1 ~= 2", 1079, (1, 3), "Operator ~="),
     ],
 )
 def test_told(text: str, number: int, place: tuple[int, int] | None, told: str) -> None:

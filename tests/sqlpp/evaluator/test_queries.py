@@ -7,7 +7,7 @@ import pytest
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.evaluator import Budget
 from limnos.sqlpp.values.model import MISSING, Value
-from tests.sqlpp.evaluation import NameWorld, ask, written
+from tests.sqlpp.evaluation import NameWorld, ask, value, written
 
 EMPLOYEES = [
     {"id": 1, "name": "Ann", "dept": "x", "pay": 10, "langs": ["en", "de"]},
@@ -232,7 +232,7 @@ def test_windows_after_groups() -> None:
         ("9223372036854775807 + 1", "ASX0007: Overflow in numeric-add"),
         (
             "SELECT ntile(0) OVER () FROM [1] AS x",
-            "ASX1079: Compilation error: ntile takes a whole number of at least 1",
+            "ASX0002: Type mismatch: ntile takes a whole number of at least 1",
         ),
     ],
 )
@@ -482,3 +482,21 @@ def test_a_call_of_a_function_over_a_query_has_its_rows() -> None:
 
     assert ask("f(3)", world) == [1, 2, 3]
     assert ask("[f(2)]", world) == [((1, 2),)]
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("[1, 2, 3] ~= [1, 2, 4]", True),
+        ("[1, 2, 3] ~= [1, 5, 4]", False),
+        ("{{1, 2}} ~= null", None),
+    ],
+)
+def test_similarity(text: str, expected: Value) -> None:
+    """`~=` compares by the Jaccard similarity and 0.5, unless options of the request say otherwise."""
+    assert value(text) is expected
+
+
+def test_functions_of_the_request_belong_to_its_dataverse() -> None:
+    """A call may have the name of the dataverse in use."""
+    assert ask("DECLARE FUNCTION f() { 7 }; SELECT VALUE Default.f()") == [7]

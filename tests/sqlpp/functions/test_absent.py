@@ -28,9 +28,10 @@ def test_each_name_is_here_or_told_to_be_absent() -> None:
 def test_an_absent_function_says_what_it_is_about() -> None:
     """In AsterixDB's words, and then in ours; under any spelling. Of another name nothing is said."""
     with pytest.raises(
-        SqlppError, match=r"signature `ST-Area`\(1 argument\): functions about shapes are not built in here"
+        SqlppError,
+        match=r"signature `ST-Transform`\(1 argument\): functions about coordinate reference systems are not built in here",
     ):
-        value("`ST-Area`(1)")
+        value("`ST-Transform`(1)")
     with pytest.raises(SqlppError, match=r"signature nonsense\(1 argument\) \(in line") as told:
         value("nonsense(1)")
     assert told.value.number == 1081

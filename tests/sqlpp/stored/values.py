@@ -18,6 +18,7 @@ from limnos.sqlpp.values.model import (
     DayTimeDuration,
     Duration,
     Float,
+    Geometry,
     Integer,
     Interval,
     Line,
@@ -65,6 +66,7 @@ def scalar(of: random.Random, name: ScalarName) -> Value:
         "rectangle": Rectangle((0.0, 1.5, 2.0, 3.0)),
         "circle": Circle((0.0, 1.5, 5e-324)),
         "polygon": Polygon((0.0, 0.0, 1.0, 0.0, 1.0, 1.0)),
+        "geometry": Geometry("0101000000000000000000F03F0000000000000040"),
     }
     return made[name]
 

@@ -14,6 +14,7 @@ from limnos.sqlpp.values.model import (
     DayTimeDuration,
     Duration,
     Float,
+    Geometry,
     Integer,
     Interval,
     Line,
@@ -131,4 +132,6 @@ ORDERED: list[list[Value]] = [
     [Circle((0.0, 0.0, 1e300))],
     [Polygon((0.0, 0.0, 1.0, 1.0, 2.0, 2.0))],
     [Polygon((0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0))],
+    [Geometry("0101000000000000000000F03F0000000000000040")],
+    [Geometry("0101000000000000000000F03F0000000000000840")],
 ]

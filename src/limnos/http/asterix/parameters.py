@@ -65,8 +65,8 @@ GET_PARAMETERS: Final = (
     *_FIXED_WORDS,
 )
 """Parameters of a query string besides those of the statement."""
-_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ns|us|µs|ms|s|m|h)?", re.ASCII | re.IGNORECASE)
-_UNITS: Final = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4, "h": 3.6e6, "": 1.0}
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ns|us|µs|ms|s|m|h)", re.ASCII | re.IGNORECASE)
+_UNITS: Final = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4, "h": 3.6e6}
 _INT_MAX: Final = 1 << 63
 
 
@@ -328,11 +328,11 @@ def _check_unsupported(sent: RequestParameters) -> None:
 
 
 def _duration(text: str | None) -> int | None:
-    """Parse `10s`, `500ms` or `2m` into milliseconds; a bare number is milliseconds. Raises SqlppError."""
+    """Parse `10s`, `500ms` or `2m` into milliseconds. Raises SqlppError, also for a number without unit."""
     if not text:
         return None
     match = _DURATION.fullmatch(text.strip())
-    milliseconds = 0.0 if match is None else float(match[1]) * _UNITS[(match[2] or "").lower()]
+    milliseconds = 0.0 if match is None else float(match[1]) * _UNITS[match[2].lower()]
     if milliseconds <= 0:
         raise bad_value("timeout", text)
     return max(1, int(milliseconds))

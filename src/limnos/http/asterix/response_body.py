@@ -42,6 +42,8 @@ class QueryResponseBody:
         self._plans = b""
         self._before_results = _TYPES.get(format_, b"") + b'"results":['
         self._warnings_max = warnings_max
+        self.uses_cached_plan = False
+        """Whether the last query was bound before, for another request."""
         self.count = 0
         self.size = 0
         self._began = time.perf_counter()
@@ -104,6 +106,8 @@ class QueryResponseBody:
         rest = self._warned(warnings)
         if failure is not None:
             rest["errors"] = [error_entry(failure)]
+        if self.gives:
+            rest["cachedPlan"] = self.uses_cached_plan
         rest["status"] = status_word(failure)
         rest["metrics"] = self._metrics(warnings=len(warnings), errors=0 if failure is None else 1)
         return msgspec.json.encode(rest)

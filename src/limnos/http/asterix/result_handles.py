@@ -15,11 +15,13 @@ import msgspec
 from limnos.http.asterix.response_body import QueryResponseBody
 from limnos.http.request import Request
 from limnos.http.response import JSON, Response, json_response, stream_response
+from limnos.http.times import instant
 from limnos.model.entities import RUNNING, StatementRequest
 from limnos.model.errors import LimnosError
 from limnos.services.request.context import Context
 from limnos.services.sqlpp.requests.results import is_lost, result_discard, result_find, result_lines
 from limnos.services.sqlpp.statements import caller_require
+from limnos.sqlpp.result_text import ResultFormat
 
 STATUS: Final = "status"
 RESULT: Final = "result"
@@ -37,6 +39,7 @@ class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
     behind: msgspec.Raw
     is_read_once: bool = False
     """Whether the results are deleted when they have been read completely."""
+    format: ResultFormat = "json"
 
 
 def handle_address(request: Request, what: str, *, handle: str) -> str:
@@ -60,7 +63,14 @@ async def status(request: Request, ctx: Context) -> Response:
     if row.state == RUNNING:
         return json_response({"status": RUNNING, "handle": handle_address(request, STATUS, handle=row.handle)})
     if row.state == "success":
-        return json_response({"status": row.state, "handle": handle_address(request, RESULT, handle=row.handle)})
+        return json_response(
+            {
+                "status": row.state,
+                "handle": handle_address(request, RESULT, handle=row.handle),
+                "resultCount": row.rows_count,
+                "createdAt": instant(row.started_at),
+            }
+        )
     return Response(200, bytes(_outcome(row).behind))
 
 
@@ -74,7 +84,7 @@ async def result(request: Request, ctx: Context) -> Response:
     outcome = _outcome(row)
     body = QueryResponseBody(
         request_id=row.request_id, client_context_id=row.client_context_id or None,
-        pretty=request.query_flag("pretty"), gives=outcome.gives and row.state == "success",
+        pretty=request.query_flag("pretty"), gives=outcome.gives and row.state == "success", format_=outcome.format,
     )  # fmt: skip
     if row.state != "success":
         return Response(outcome.http, body.head() + body.behind(bytes(outcome.behind)))

@@ -78,8 +78,8 @@ class _QueryRun:
         )  # fmt: skip
         if request.is_tabular:
             self.session.description = StatementDescription()
-            if request.compile_only:
-                self.session.parameters = UnsetParameters(request.parameters)
+        if request.compile_only:
+            self.session.parameters = UnsetParameters(request.parameters)
         self.text = ResultText(request.format)
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:
@@ -121,6 +121,7 @@ class _QueryRun:
                     continue
                 for one in self.text.lines(line):
                     yield one
+        self.body.uses_cached_plan = self.session.uses_cached_plan
 
 
 async def _respond(run: _QueryRun) -> Response:
@@ -225,6 +226,8 @@ async def _keep(run: _QueryRun, keeping: ResultWriter) -> Failure | None:
     status = 200 if failed is None else status_of(failed)
     await keeping.end(
         status_word(failed),
-        msgspec.json.encode(QueryOutcome(status, run.body.gives, msgspec.Raw(body), run.asked.is_read_once)),
+        msgspec.json.encode(
+            QueryOutcome(status, run.body.gives, msgspec.Raw(body), run.asked.is_read_once, run.asked.format)
+        ),
     )
     return failed

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from limnos.sqlpp import plan, tree
+from limnos.sqlpp.binder.expressions import SIMILAR, Similarity
 from limnos.sqlpp.binder.names import (
     BoundDataset,
     BoundSynonym,
@@ -50,6 +51,7 @@ def bind(
     moment: Mapping[str, Value] | None = None,
     declared: tuple[tree.DeclareFunction, ...] = (),
     variables: tuple[str, ...] = (),
+    similarity: Similarity = SIMILAR,
     nodes_max: int | None = None,
 ) -> BoundQuery:
     """Bind a query or a bare expression.
@@ -63,6 +65,7 @@ def bind(
         declared: Functions that the request declares.
         variables: Variables that the caller binds. They get the first slots; if there is only one, a bare name is a
             field of it.
+        similarity: The meaning of `~=`.
         nodes_max: The largest number of expressions, views and functions included.
 
     Raises:
@@ -76,6 +79,7 @@ def bind(
         parameters=parameters or {},
         moment=moment or {},
         declared=declared,
+        similarity=similarity,
         nodes_max=nodes_max,
     )
     try:

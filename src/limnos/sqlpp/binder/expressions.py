@@ -28,11 +28,18 @@ INLINED_MAX = 64
 """The maximum nesting depth of inlined views and functions."""
 _COUNTED = {
     "if_inf": "if-inf", "ifinf": "if-inf", "if_nan": "if-nan", "ifnan": "if-nan",
-    "if_nan_or_inf": "if-nan-or-inf", "ifnanorinf": "if-nan-or-inf",
+    "if_nan_or_inf": "if-nan-or-inf", "ifnanorinf": "if-nan-or-inf", "bitand": "bitand", "bitor": "bitor",
+    "bitxor": "bitxor",
 }  # fmt: skip
 """Functions for which AsterixDB reports another error if the number of arguments is wrong."""
 NODES_MAX = 1_000_000
 """The maximum number of expressions of a statement after views and functions are inlined."""
+
+
+Similarity = tuple[str, str, float]
+"""The meaning of `~=`: a function of two values, and the operator and number that its result is compared with."""
+SIMILAR: Similarity = ("similarity_jaccard", ">=", 0.5)
+RECURSION = 1149
 
 
 class ExpressionBinder(ABC):
@@ -46,9 +53,11 @@ class ExpressionBinder(ABC):
         parameters: Mapping[str | int, Value],
         moment: Mapping[str, Value],
         declared: tuple[tree.DeclareFunction, ...] = (),
+        similarity: Similarity = SIMILAR,
         nodes_max: int | None = None,
     ) -> None:
         self.names = names
+        self.similarity = similarity
         self.dataverse = dataverse
         self.parameters = parameters
         self.moment = moment
@@ -216,7 +225,8 @@ class ExpressionBinder(ABC):
         """Bind the body of a view or function outside of the surrounding scope, group and windows."""
         kind, dataverse, name, _ = what
         if what in self.inlined:
-            raise compilation(f"The {kind} {display_name((*dataverse, name))} uses itself", at)
+            words = f"Illegal function or view recursion: the {kind} {display_name((*dataverse, name))} uses itself"
+            raise SqlppError(RECURSION, words, at)
         if len(self.inlined) >= INLINED_MAX:
             raise compilation(f"Views and functions use one another more than {INLINED_MAX} deep", at)
         entry = self.dataverse, self.inlined, self.group, self.windows, self.unnamed_count
@@ -291,8 +301,11 @@ class ExpressionBinder(ABC):
             raise SqlppError(ILLEGAL_FILTER, "Illegal use of aggregate FILTER clause", node.at)
 
     def written(self, name: tree.DottedName, count: int) -> UserFunction | tree.DeclareFunction | None:
-        """Return the user-defined function in a call; None if there is none."""
-        if len(name.parts) == 1:
+        """Return the user-defined function in a call; None if there is none.
+
+        A function that the request declares belongs to the dataverse in use, whose name the call may have.
+        """
+        if name.dataverse in ((), self.dataverse):
             declared = self.declared.get((name.last, count)) or self.declared.get((name.last, None))
             if declared is not None:
                 return declared
@@ -318,9 +331,10 @@ class ExpressionBinder(ABC):
         """Bind an aggregate over the current group. Raises SqlppError outside of a group."""
         entry = self.built_in(node.function)
         if self.group is None or entry is None:
+            name = normalize_name(node.function.last)
             raise compilation(
-                f"Aggregate function {node.function.last} needs a group: use it in SELECT, HAVING or ORDER BY of a query, or "
-                f"array_{normalize_name(node.function.last)} for an array",
+                f"{name} is a SQL-92 aggregate function. The SQL++ core aggregate function array_{name} could potentially "
+                f"express the intent. {name} itself stands in SELECT, HAVING or ORDER BY of a query",
                 node.at,
             )
         group, inside = self.group, self.group.inside
@@ -344,8 +358,14 @@ class ExpressionBinder(ABC):
     def operation(self, node: tree.OperationChain, scope: VariableScope) -> plan.Expression:
         """Bind a chain of operators of one precedence."""
         if "~=" in node.operators:
-            raise compilation("Operator ~= (similarity) can't be worked out", node.at)
+            return self._similar(node, scope)
         return plan.Operate(node.at, node.operators, self.all(node.operands, scope))
+
+    def _similar(self, node: tree.OperationChain, scope: VariableScope) -> plan.Expression:
+        """Bind `a ~= b`: the options `simfunction` and `simthreshold` tell which values are similar."""
+        function, operator, threshold = self.similarity
+        value = plan.FunctionCall(node.at, FUNCTIONS[function], self.all(node.operands, scope))
+        return plan.Operate(node.at, (operator,), (value, plan.Constant(node.at, threshold)))
 
     def unary(self, node: tree.UnaryOperation, scope: VariableScope) -> plan.Expression:
         """Bind a prefix operator."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.evaluator.context import EvaluationContext, Key, Row
 from limnos.sqlpp.evaluator.expressions import aggregate_of, work_of, works_of
 from limnos.sqlpp.functions.costs import COMPARED_EACH
@@ -114,6 +114,7 @@ def _dense(part: WindowPartition) -> list[Value]:
     return elements
 
 
+TYPE_MISMATCH = 2
 _BY_PLACE: dict[str, Callable[[WindowPartition], list[Value]]] = {
     "row_number": lambda part: [at + 1 for at in range(len(part.rows))],
     "rank": lambda part: [at + 1 for at in part.begins],
@@ -127,7 +128,7 @@ def _ntile(count: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Va
     def values(part: WindowPartition) -> list[Value]:
         tiles = whole(count(part.rows[0]))
         if tiles is None or tiles < 1:
-            raise compilation("ntile takes a whole number of at least 1")
+            raise SqlppError(TYPE_MISMATCH, "Type mismatch: ntile takes a whole number of at least 1")
         size, rest = divmod(len(part.rows), tiles)
         edge = rest * (size + 1)
         return [at // (size + 1) + 1 if at < edge else (at - edge) // size + rest + 1 for at in range(len(part.rows))]
@@ -192,8 +193,10 @@ def _select_row(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) 
         at = {"first_value": 0, "last_value": -1}.get(name)
         if at is None:
             nth = whole(arguments[1](row))
-            if nth is None or nth < 1:
-                raise compilation("nth_value takes a whole number of at least 1")
+            if nth is None:
+                raise SqlppError(TYPE_MISMATCH, "Type mismatch: nth_value takes a whole number")
+            if nth < 1:
+                return None
             at = -nth if call.from_last else nth - 1
         return elements[at] if -len(elements) <= at < len(elements) else None
 

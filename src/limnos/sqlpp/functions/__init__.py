@@ -9,6 +9,7 @@ from limnos.sqlpp.functions import (
     collections,
     conditions,
     formats,
+    geometries,
     intersections,
     intervals,
     json_values,

@@ -217,7 +217,7 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
     def strictly(value: Value) -> Value:
         elements = items(value)
         if elements is None or (name != "count" and any(is_unknown(one) for one in elements)):
-            return 0 if name == "countn" and is_unknown(value) else None
+            return 0 if name == "count" or (name == "countn" and is_unknown(value)) else None
         return strict_work(list(elements))
 
     spelled = (name, *more)

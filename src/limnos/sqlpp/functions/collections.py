@@ -50,6 +50,12 @@ def distinct(values: Items | list[Value]) -> list[Value]:
     return list(seen.values())
 
 
+scalar("ordered_list_constructor", least=0, most=ANY_NUMBER, strict=False, cost=linear_cost)(lambda *values: values)
+scalar("unordered_list_constructor", least=0, most=ANY_NUMBER, strict=False, cost=linear_cost)(
+    lambda *values: Bag(values)
+)
+
+
 @scalar("array_length", "len", least=1, cost=unit_cost)
 def length(value: Value) -> Value:
     """Return the number of items of a collection, of fields of an object, or of characters of a string."""

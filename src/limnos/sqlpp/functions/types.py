@@ -14,7 +14,7 @@ import re
 import uuid
 from collections.abc import Callable
 
-from limnos.sqlpp.functions import formats, shapes, times
+from limnos.sqlpp.functions import formats, geojson, shapes, times
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import character_cost, print_cost, unit_cost
 from limnos.sqlpp.functions.numbers import number
@@ -30,6 +30,7 @@ from limnos.sqlpp.values.model import (
     DayTimeDuration,
     Duration,
     Float,
+    Geometry,
     Integer,
     Interval,
     SmallInt,
@@ -126,6 +127,8 @@ def _plain(value: Value) -> object:
         return {"interval": {"start": text_of(value.start), "end": text_of(value.end)}}
     if isinstance(value, SHAPES):
         return _plain(shapes.shape_items(value))
+    if isinstance(value, Geometry):
+        return _plain(geojson.write_geojson(value))
     if isinstance(value, float) and not math.isfinite(value):
         return text_of(value)
     if isinstance(value, Float):

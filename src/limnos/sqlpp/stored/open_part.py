@@ -24,6 +24,7 @@ from limnos.sqlpp.values.model import (
     Date,
     DateTime,
     Float,
+    Geometry,
     Integer,
     Interval,
     Shape,
@@ -99,6 +100,8 @@ def _tag_value(value: Value, variant: bool) -> object:  # noqa: FBT001
         return {"$uuid": str(value)}
     if isinstance(value, Interval):
         return {"$interval": [type_name(value.start), value.start[0], value.end[0]]}
+    if isinstance(value, Geometry):
+        return {"$geometry": value.wkb}
     if isinstance(value, SHAPES):
         return {f"${type_name(value)}": [_real(one, variant) for one in value.coordinates]}
     return {f"${type_name(value)}": time_texts.write_time_text(value)}
@@ -167,6 +170,7 @@ _TAGS: Mapping[str, Callable[..., Value]] = {
     "$uuid": uuid.UUID,
     "$interval": lambda value: Interval(_moment(value[0], value[1]), _moment(value[0], value[2])),
     **{f"${type_of_shape(shape)}": _shape_maker(shape) for shape in SHAPES},
+    "$geometry": Geometry,
     **{f"${kind}": _time(kind) for kind in _TIMES},
     "$object": lambda pairs: {name: _value(item) for name, item in pairs},
 }

@@ -38,6 +38,7 @@ ScalarName = Literal[
     "rectangle",
     "circle",
     "polygon",
+    "geometry",
 ]
 
 BUILT_IN: dict[str, ScalarName] = {
@@ -70,11 +71,12 @@ BUILT_IN: dict[str, ScalarName] = {
     "rectangle": "rectangle",
     "circle": "circle",
     "polygon": "polygon",
+    "geometry": "geometry",
 }
 """The built-in type of each name in lower case."""
 
 WITHOUT_COLUMN: frozenset[ScalarName] = frozenset(
-    {"interval", "point", "point3d", "line", "rectangle", "circle", "polygon"}
+    {"interval", "point", "point3d", "line", "rectangle", "circle", "polygon", "geometry"}
 )
 """Types whose values are stored in the open part, because no column type can represent them."""
 

@@ -21,7 +21,7 @@ Truth = bool | MissingType | None
 _EQUALITY_ALONE = frozenset[TypeName](
     (
         "array", "multiset", "object", "duration", "interval", "point", "point3d", "line", "rectangle", "circle",
-        "polygon",
+        "polygon", "geometry",
     )
 )  # fmt: skip
 

@@ -149,6 +149,12 @@ class Polygon(NamedTuple):
     coordinates: tuple[float, ...]
 
 
+class Geometry(NamedTuple):
+    """A geometry of any type, such as several polygons: the hexadecimal digits of its well-known binary form."""
+
+    wkb: str
+
+
 Shape = Point | Point3D | Line | Rectangle | Circle | Polygon
 SHAPES: tuple[type[Shape], ...] = (Point, Point3D, Line, Rectangle, Circle, Polygon)
 Value = (
@@ -168,6 +174,7 @@ Value = (
     | DayTimeDuration
     | Interval
     | Shape
+    | Geometry
     | tuple["Value", ...]
     | dict[str, "Value"]
 )
@@ -198,6 +205,7 @@ TypeName = Literal[
     "rectangle",
     "circle",
     "polygon",
+    "geometry",
     "array",
     "multiset",
     "object",
@@ -229,6 +237,7 @@ _TYPES: Mapping[type, TypeName] = {
     Rectangle: "rectangle",
     Circle: "circle",
     Polygon: "polygon",
+    Geometry: "geometry",
     tuple: "array",
     Bag: "multiset",
     dict: "object",

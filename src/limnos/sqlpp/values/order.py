@@ -2,7 +2,8 @@
 
 May import `model` and `errors`. Must not know comparison operators: `=` and `<` may return NULL, an order cannot. The
 types are ordered: MISSING, NULL, numbers, binary, string, boolean, datetime, date, time, duration, array, multiset,
-object, year-month-duration, day-time-duration, uuid, interval, point, point3d, line, rectangle, circle, polygon.
+object, year-month-duration, day-time-duration, uuid, interval, point, point3d, line, rectangle, circle, polygon,
+geometry.
 
 This is AsterixDB's order with four exceptions, where that is inconsistent or differs from other engines. Numbers of all
 types are adjacent (there, binary is between bigint and double) and compare exactly (there, as doubles). Strings compare
@@ -25,6 +26,7 @@ from limnos.sqlpp.values.model import (
     DateTime,
     DayTimeDuration,
     Duration,
+    Geometry,
     Interval,
     Time,
     Value,
@@ -138,6 +140,8 @@ def _temporal(value: Value) -> bytes:
     if isinstance(value, SHAPES):
         rank = _SHAPE + SHAPES.index(type(value))
         return bytes((rank,)) + b"".join(_NEXT + _number(one) for one in value.coordinates) + _END
+    if isinstance(value, Geometry):
+        return bytes((_SHAPE + len(SHAPES),)) + _text(value.wkb.encode())
     raise TypeError(f"{type_name(value)} has no order")
 
 

@@ -20,6 +20,7 @@ from limnos.sqlpp.values.model import (
     DayTimeDuration,
     Duration,
     Float,
+    Geometry,
     Integer,
     Interval,
     Shape,
@@ -56,6 +57,7 @@ _MADE: Final[Mapping[str, Callable[[Json], Value]]] = {
     "day-time-duration": lambda current: DayTimeDuration(cast("int", current)),
     "interval": lambda current: Interval(*map(_moment, cast("list[Json]", current))),
     **{type_of_shape(shape): _shape_maker(shape) for shape in SHAPES},
+    "geometry": lambda current: Geometry(cast("str", current)),
     "multiset": lambda current: Bag(from_tagged_json(item) for item in cast("list[Json]", current)),
     "object": lambda current: {name: from_tagged_json(item) for name, item in cast("dict[str, Json]", current).items()},
 }
@@ -91,7 +93,7 @@ def _tagged_content(value: Value) -> Json:
             return [to_tagged_json(value.start), to_tagged_json(value.end)]
         case _ if isinstance(value, SHAPES):
             return [float.__repr__(one) for one in value.coordinates]
-        case Date() | Time() | DateTime() | YearMonthDuration() | DayTimeDuration():
+        case Date() | Time() | DateTime() | YearMonthDuration() | DayTimeDuration() | Geometry():
             return value[0]
         case float():
             return float.__repr__(value)

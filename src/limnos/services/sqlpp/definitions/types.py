@@ -26,8 +26,6 @@ from limnos.services.sqlpp.definitions.dataverse_objects import (
     object_make,
 )
 from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
-from limnos.services.sqlpp.requests.errors import NO_DATAVERSE
-from limnos.services.sqlpp.requests.names import is_builtin
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.declarations import declaring_statement
@@ -129,10 +127,6 @@ def _find_named_type(
         check_levels(path)
         node = request_view.look_up(Kind.DATATYPE, path, Action.DATATYPE_LOAD).entity
     except (NotFound, InvalidName):
-        if name.dataverse and not is_builtin(path[:-1]) and request_view.find(path[:-1], Kind.NAMESPACE)[0] is None:
-            raise SqlppError(
-                NO_DATAVERSE, f"Cannot find dataverse with name {display_name(path[:-1])}", name.at
-            ) from None
         raise SqlppError(UNKNOWN_TYPE, f"Cannot find datatype with name {display_name(name.parts)}", name.at) from None
     used[node.id] = None
     return declaring_statement(node, tree.CreateType)

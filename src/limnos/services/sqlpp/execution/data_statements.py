@@ -8,6 +8,7 @@ wait for its lock.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
 from typing import Final, NamedTuple, cast
@@ -28,7 +29,7 @@ from limnos.services.sqlpp.definitions.files import check_file_source
 from limnos.services.sqlpp.execution.compaction_requests import cleanup_ask, compaction_ask
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.execution.prepared import ReadyQuery
-from limnos.services.sqlpp.execution.queries import query_bind
+from limnos.services.sqlpp.execution.queries import query_bind, query_rows
 from limnos.services.sqlpp.execution.statement_outcomes import is_carried_out
 from limnos.services.sqlpp.execution.update_queries import update_query
 from limnos.services.sqlpp.execution.write_targets import WriteTarget, hold_dataset_lock, target_find
@@ -42,6 +43,7 @@ from limnos.sqlpp.explain import explain_plan
 from limnos.sqlpp.exports import ExportFormat
 from limnos.sqlpp.jobs import DatasetRef, EngineJob, ExternalSource, JobKind, form_of
 from limnos.sqlpp.plan import EncodedPlan, Expression, wire
+from limnos.sqlpp.values.tagged import from_tagged_json
 
 DataStatement = tree.Insert | tree.Delete | tree.Update | tree.Load | tree.CopyFrom
 
@@ -182,7 +184,7 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
         if isinstance(statement, tree.Insert)
         else await asyncio.to_thread(update_query, statement, target.path, keys=target.ref.key)
     )
-    bound = await query_bind(session, source)
+    bound = await _settled_source(session, await query_bind(session, source))
     returning = None
     if statement.returning is not None:
         variable = statement.variable or target.path[-1]
@@ -191,6 +193,17 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
     if isinstance(statement, tree.Insert):
         kind = "upsert" if statement.upsert else "insert"
     return BoundStatement(kind, require_data(bound, statement.at), returning)
+
+
+async def _settled_source(session: StatementSession, bound: ReadyQuery) -> ReadyQuery:
+    """Return a source that reads the metadata alone as a query over its rows; another one unchanged."""
+    if not bound.metadata or bound.reads_data:
+        return bound
+    async with aclosing(query_rows(session.ctx, bound, warnings=session.warnings, tagged=True)) as rows:
+        values = tuple([from_tagged_json(msgspec.json.decode(row)) async for row in rows])
+    body = parse_body("select value r from $metadata_rows as r")
+    parameters = {**session.parameters, "metadata_rows": values}
+    return await query_bind(dataclasses.replace(session, parameters=parameters), body)
 
 
 def require_data(bound: ReadyQuery, at: TextPosition) -> BoundQuery:

@@ -26,6 +26,7 @@ from limnos.services.sqlpp.execution.metadata import (
 from limnos.services.sqlpp.execution.prepared import PREPARED, PlanKey, ReadyQuery
 from limnos.services.sqlpp.requests.names import BUILT_IN, NODES_SHORT, TEXT_SHORT, bind_with_names
 from limnos.services.sqlpp.requests.node_limits import GATHERING_SLOTS, SQLPP_OFFLOADER
+from limnos.services.sqlpp.requests.options import similarity_of
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, ParsedStatement, results, tree
 from limnos.sqlpp.binder import RESOURCES
@@ -80,7 +81,14 @@ class _WatchedMoment(dict[str, "Value"]):
 def binding_of(session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> QueryBinding:
     """Return the arguments for binding a body in a session."""
     return QueryBinding(
-        body, session.dataverse, session.parameters, session.moment, session.declared, variables, session.sql_compat
+        body,
+        session.dataverse,
+        session.parameters,
+        session.moment,
+        session.declared,
+        variables,
+        session.sql_compat,
+        similarity_of(session.options),
     )
 
 
@@ -101,8 +109,11 @@ async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, 
     """
     prepared_statements = PREPARED.of(session.ctx.services).queries
     key = PlanKey(parsed.text, parsed.statement.at, session.dataverse, session.sql_compat)
-    rests_on_text = not session.parameters and not session.declared and len(parsed.text) <= TEXT_SHORT
+    rests_on_text = (
+        not session.parameters and not session.declared and not session.options and len(parsed.text) <= TEXT_SHORT
+    )
     query = prepared_statements.get(key) if rests_on_text else None
+    session.uses_cached_plan = query is not None
     if query is not None:
         return query
     moment = _WatchedMoment(session.moment)

@@ -6,10 +6,13 @@ accepted and ignored. An option that would change results, and an unknown one, i
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Final
 
 from limnos.sqlpp import tree
-from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.binder.expressions import SIMILAR, Similarity
+from limnos.sqlpp.errors import SqlppError, compilation
 
 HINTS: Final = frozenset({
     "compiler.aggregate.distinct.hash", "compiler.aggregate.distinct.hash.memory", "compiler.arrayindex", "compiler.batch.lookup",
@@ -24,13 +27,48 @@ HINTS: Final = frozenset({
     "rewrite_in_as_or", "rewrite_internal_queryuid_pk", "rewrite_or_as_join", "simfunction", "simthreshold",
 })  # fmt: skip
 """Names of AsterixDB's options that only affect its query plans, or operators that do not exist here."""
+_SIZE: Final = re.compile(r"(-?\d{1,15}(?:\.\d{1,9})?)\s*(?:(K|M|G|T|P)?i?B?)", re.ASCII | re.IGNORECASE)
+_FRAMES_MIN: Final = {"compiler.groupmemory": 4, "compiler.sortmemory": 3, "compiler.joinmemory": 5}
+"""How many frames AsterixDB's operators need at least."""
+_FRAME_BYTES: Final = 32768
+_SIMILARITIES: Final = {"jaccard": ("similarity_jaccard", ">="), "edit-distance": ("edit_distance", "<=")}
+BAD_VALUE: Final = 1051
 FEEDS: Final = "wait-for-completion-feed"
 
 
 def check_option(statement: tree.SetOption) -> None:
     """Check the name of an option. Raises SqlppError (ASX1079) for one that is not supported."""
     name = statement.name.lower()
+    if name in _FRAMES_MIN:
+        _check_memory(name, statement)
+    if name == "simfunction" and statement.value.lower() not in _SIMILARITIES:
+        raise compilation(
+            f"Unknown similarity function {statement.value}: there are jaccard, edit-distance", statement.at
+        )
     if name in HINTS:
         return
     reason = ": there are no feeds" if name == FEEDS else ""
     raise compilation(f"Query parameter {statement.name} is not supported{reason}", statement.at)
+
+
+def _check_memory(name: str, statement: tree.SetOption) -> None:
+    """Check a size of memory as AsterixDB does, although it has no effect here. Raises SqlppError."""
+    size = _SIZE.fullmatch(statement.value.strip())
+    if size is None:
+        text = f"The given string: {statement.value} is not a byte unit string (e.g., 320KiB or 1024)."
+        raise SqlppError(BAD_VALUE, text, statement.at)
+    power = " KMGTP".index((size[2] or " ").upper())
+    count, least = int(float(size[1]) * 1024**power), _FRAMES_MIN[name] * _FRAME_BYTES
+    if count < least:
+        text = f'Invalid `{name}` "{count}" for frame size={_FRAME_BYTES}. value should be >= {_FRAMES_MIN[name]} * frame size'
+        raise SqlppError(BAD_VALUE, f'{text}: `{name}` "{least}" in bytes', statement.at)
+
+
+def similarity_of(options: Mapping[str, str]) -> Similarity:
+    """Return the meaning of `~=` by the options `simfunction` and `simthreshold`. Raises SqlppError."""
+    chosen, threshold = options.get("simfunction"), options.get("simthreshold")
+    function, operator = SIMILAR[:2] if chosen is None else _SIMILARITIES[chosen.lower()]
+    try:
+        return function, operator, SIMILAR[2] if threshold is None else float(threshold.rstrip("fF"))
+    except ValueError:
+        raise compilation(f"The option simthreshold takes a number, and has {threshold}") from None

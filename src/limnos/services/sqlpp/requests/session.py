@@ -70,6 +70,8 @@ class StatementSession:
     options: dict[str, str] = field(default_factory=dict)
     declared: tuple[tree.DeclareFunction, ...] = ()
     warnings: list[SqlppError] = field(default_factory=list)
+    uses_cached_plan: bool = False
+    """Whether the last query was bound before, for another request."""
     description: StatementDescription | None = None
     """What a client that reads results as a table must know of the last statement; None if it does not ask."""
 

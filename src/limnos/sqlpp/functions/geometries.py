@@ -1,0 +1,402 @@
+"""The functions `st_…` of geometries: construction, parts, predicates, and geometries made of others.
+
+May import the table, `values` and `geojson`. Must not know plans. GEOS computes; like AsterixDB's, its coordinates are
+of a plane. The result is NULL for arguments of other types and for malformed texts. A function has its name with and
+without `_` between words. `st_geometry_n`, `st_point_n` and `st_interior_ring_n` count from 0, `st_geometryn`,
+`st_pointn` and `st_interiorringn` from 1, as in AsterixDB. Its functions that need coordinate reference systems
+(`st_transform`, `st_distance_spheroid`) are not built in.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Final
+
+from limnos.sqlpp.functions import geojson
+from limnos.sqlpp.functions.collections import items
+from limnos.sqlpp.functions.costs import unbounded_cost
+from limnos.sqlpp.functions.numbers import number
+from limnos.sqlpp.functions.table import scalar
+from limnos.sqlpp.functions.types import json_text
+from limnos.sqlpp.values.model import Geometry, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shapely.geometry.base import BaseGeometry
+
+EARTH_RADIUS_M: Final = 6_371_008.0
+_REASON: Final = re.compile(r"(?P<what>.+)\[(?P<x>\S+) (?P<y>\S+)\]")
+_MATRIX: Final = re.compile(r"[FT012*]{9}", re.ASCII)
+_COLLECTED: Final = {1: "Point", 2: "LineString", 3: "Polygon"}
+
+
+def _names(name: str) -> tuple[str, ...]:
+    """Return the names of a function: with and without `_` between its words."""
+    short = "st_" + name.removeprefix("st_").replace("_", "")
+    return (name, short) if name.startswith("st_") and short != name else (name,)
+
+
+def _value(result: object) -> Value:
+    """Return what GEOS returned as a value: geometries and numpy's scalars."""
+    if hasattr(result, "geom_type"):
+        return geojson.geometry_of(result)  # type: ignore[arg-type]
+    return result.item() if hasattr(result, "item") else result  # type: ignore[return-value]
+
+
+def _computed(run: Callable[..., object], *arguments: object) -> Value:
+    """Return the value of a computation; NULL if GEOS cannot carry it out, as for rings that cross themselves."""
+    from shapely.errors import ShapelyError  # noqa: PLC0415
+
+    try:
+        return _value(run(*arguments))
+    except (ShapelyError, ValueError, OverflowError):
+        return None
+
+
+def _register(name: str, run: Callable[..., object], *, geometries: int = 1, most: int = 0, also: str = "") -> None:
+    """Register a function of so many geometries first, then of other values."""
+
+    def call(*arguments: Value) -> Value:
+        shapes = [geojson.shape_of(one) for one in arguments[:geometries] if isinstance(one, Geometry)]
+        return _computed(run, *shapes, *arguments[geometries:]) if len(shapes) == geometries else None
+
+    names = (*_names(name), also) if also else _names(name)
+    scalar(*names, least=most or geometries, cost=unbounded_cost)(call)
+
+
+def _call(name: str) -> Callable[..., object]:
+    """Return a function of the library by its name, imported with the first call."""
+
+    def run(*arguments: object) -> object:
+        import shapely  # noqa: PLC0415 - takes a second, and few servers compute with geometries
+
+        return getattr(shapely, name)(*arguments)
+
+    return run
+
+
+for _name, _function in (
+    ("st_area", "area"), ("st_boundary", "boundary"), ("st_centroid", "centroid"), ("st_convex_hull", "convex_hull"),
+    ("st_is_empty", "is_empty"), ("st_is_simple", "is_simple"), ("st_is_valid", "is_valid"), ("st_length", "length"),
+    ("st_line_merge", "line_merge"), ("st_normalize", "normalize"), ("st_num_geometries", "get_num_geometries"),
+    ("st_point_on_surface", "point_on_surface"), ("st_reverse", "reverse"), ("st_srid", "get_srid"),
+    ("st_unary_union", "unary_union"), ("st_dimension", "get_dimensions"),
+):  # fmt: skip
+    _register(_name, _call(_function))
+for _name in ("contains", "crosses", "disjoint", "equals", "intersects", "overlaps", "touches", "within", "distance",
+              "difference", "intersection"):  # fmt: skip
+    _register(f"st_{_name}", _call(_name), geometries=2)
+_register("st_sym_difference", _call("symmetric_difference"), geometries=2)
+
+
+@scalar("st_make_point", "st_makepoint", least=2, most=4, cost=unbounded_cost)
+def make_point(*coordinates: Value) -> Value:
+    """Return a point of two to four coordinates."""
+    numbers = [number(one) for one in coordinates]
+    known = tuple(float(one) for one in numbers if one is not None)
+    if len(known) < len(numbers):
+        return None
+    return geojson.geometry_of(geojson.read_geojson({"type": "Point", "coordinates": known}))
+
+
+@scalar("st_make_envelope", "st_makeenvelope", least=5, cost=unbounded_cost)
+def make_envelope(left: Value, below: Value, right: Value, above: Value, srid: Value) -> Value:
+    """Return a rectangle in a coordinate reference system."""
+    numbers = [number(one) for one in (left, below, right, above)]
+    known = [float(one) for one in numbers if one is not None and math.isfinite(one)]
+    if len(known) < len(numbers):
+        return None
+    return _with_srid(_box(*known), srid)
+
+
+def _box(left: float, below: float, right: float, above: float) -> BaseGeometry:
+    import shapely  # noqa: PLC0415
+
+    return shapely.Polygon([(left, below), (left, above), (right, above), (right, below)])
+
+
+def _with_srid(shape: BaseGeometry | None, srid: Value) -> Value:
+    import shapely  # noqa: PLC0415
+
+    if shape is None or not isinstance(srid, int) or isinstance(srid, bool) or not 0 <= srid < 1 << 31:
+        return None
+    return geojson.geometry_of(shapely.set_srid(shape, srid))
+
+
+@scalar("st_geom_from_text", "st_geomfromtext", least=1, most=2, cost=unbounded_cost)
+def from_text(text: Value, srid: Value = 0) -> Value:
+    """Parse well-known text."""
+    return _with_srid(geojson.read_text(text), srid) if isinstance(text, str) else None
+
+
+@scalar("st_geom_from_wkb", "st_geomfromwkb", least=1, most=2, cost=unbounded_cost)
+def from_binary(binary: Value, srid: Value = 0) -> Value:
+    """Parse well-known binary."""
+    import shapely  # noqa: PLC0415
+
+    return _with_srid(shapely.from_wkb(binary, on_invalid="ignore"), srid) if isinstance(binary, bytes) else None
+
+
+@scalar("st_geom_from_geojson", "st_geomfromgeojson", least=1, cost=unbounded_cost)
+def from_geojson(value: Value) -> Value:
+    """Return the geometry of an object of GeoJSON."""
+    return geojson.geometry_of(geojson.read_geojson(value))
+
+
+def _register_text(names: tuple[str, ...], write: Callable[[Geometry], Value]) -> None:
+    scalar(*names, least=1, cost=unbounded_cost)(lambda value: write(value) if isinstance(value, Geometry) else None)
+
+
+def _binary(geometry: Geometry) -> bytes:
+    import shapely  # noqa: PLC0415
+
+    shape = geojson.shape_of(geometry)
+    return bytes(shapely.to_wkb(shape, output_dimension=4, flavor="extended", byte_order=1))
+
+
+_register_text(("st_as_text", "st_astext", "st_as_wkt", "st_aswkt"), geojson.write_text)
+_register_text(("st_as_geojson", "st_asgeojson"), lambda geometry: json_text(geojson.write_geojson(geometry)))
+_register_text(("st_as_binary", "st_asbinary", "st_as_wkb", "st_aswkb"), _binary)
+
+
+def _is_point(shape: BaseGeometry) -> bool:
+    return shape.geom_type == "Point"
+
+
+def _register_coordinate(axis: str) -> None:
+    """Register the coordinate of a point, and its least and largest value in a geometry; NaN if it has none."""
+
+    def values(shape: BaseGeometry) -> list[float]:
+        import shapely  # noqa: PLC0415
+
+        if axis == "z" and not shape.has_z:
+            return []
+        rows = shapely.get_coordinates(shape, include_z=axis == "z")
+        return [float(row["xyz".index(axis)]) for row in rows]
+
+    _register(f"st_{axis}", lambda shape: next(iter(values(shape)), math.nan) if _is_point(shape) else None)
+    _register(f"st_{axis}_min", lambda shape: min(values(shape), default=math.nan))
+    _register(f"st_{axis}_max", lambda shape: max(values(shape), default=math.nan))
+
+
+for _name in "xyz":
+    _register_coordinate(_name)
+_register("st_m", lambda shape: float(shape.m) if shape.has_m else math.nan if _is_point(shape) else None)
+_register("st_coord_dim", lambda shape: 2 + shape.has_z + shape.has_m)
+_register("st_geometrytype", lambda shape: f"ST_{shape.geom_type}")
+_register("geometry_type", lambda shape: shape.geom_type)
+_register("st_is_collection", lambda shape: hasattr(shape, "geoms"))
+
+
+def _parts(shape: BaseGeometry) -> list[BaseGeometry]:
+    return list(getattr(shape, "geoms", (shape,)))
+
+
+def _rings(shape: BaseGeometry) -> list[BaseGeometry]:
+    import shapely  # noqa: PLC0415
+
+    return list(shapely.get_rings(_parts(shape)))
+
+
+def _point_count(shape: BaseGeometry) -> int:
+    """Return the number of points; that which closes a polygon's ring is not counted again."""
+    import shapely  # noqa: PLC0415
+
+    return int(shapely.get_num_coordinates(shape)) - len(_rings(shape))
+
+
+def _is_closed(shape: BaseGeometry) -> bool:
+    return all(part.is_closed for part in _parts(shape) if part.geom_type == "LineString")
+
+
+_register("st_n_points", _point_count)
+_register("st_num_points", lambda shape: _point_count(shape) if shape.geom_type == "LineString" else None)
+_register("st_n_rings", lambda shape: len(_rings(shape)))
+_register(
+    "st_num_interior_rings",
+    lambda shape: len(shape.interiors) if shape.geom_type == "Polygon" else None,
+    also="st_numinteriorring",
+)
+_register("st_is_closed", _is_closed)
+_register("st_is_ring", lambda shape: shape.is_ring if shape.geom_type == "LineString" else None)
+_register("st_exterior_ring", lambda shape: shape.exterior if shape.geom_type == "Polygon" else None)
+
+
+def _envelope(shape: BaseGeometry) -> BaseGeometry:
+    return _box(*shape.bounds) if shape.envelope.geom_type == "Polygon" and not shape.is_empty else shape.envelope
+
+
+def _flipped(shape: BaseGeometry) -> BaseGeometry:
+    import shapely  # noqa: PLC0415
+
+    return shapely.transform(shape, lambda rows: rows[:, [1, 0, *range(2, rows.shape[1])]], include_z=shape.has_z)
+
+
+_register("st_envelope", _envelope)
+_register("st_flip_coordinates", _flipped)
+
+
+def _points(shape: BaseGeometry) -> list[BaseGeometry]:
+    """Return the points of a line."""
+    import shapely  # noqa: PLC0415
+
+    count = shapely.get_num_points(shape) if shape.geom_type == "LineString" else 0
+    return [shapely.get_point(shape, at) for at in range(count)]
+
+
+def _item(found: list[BaseGeometry], at: Value) -> BaseGeometry | None:
+    return found[at] if isinstance(at, int) and 0 <= at < len(found) else None
+
+
+def _register_item(zero: str, one: str, find: Callable[[BaseGeometry], list[BaseGeometry]]) -> None:
+    """Register the functions that return a part by its position, from 0 and from 1."""
+    for name, first in ((zero, 0), (one, 1)):
+        scalar(name, least=2, cost=unbounded_cost)(_item_function(find, first))
+
+
+def _item_function(find: Callable[[BaseGeometry], list[BaseGeometry]], first: int) -> Callable[[Value, Value], Value]:
+    def run(value: Value, at: Value) -> Value:
+        if not isinstance(value, Geometry) or not isinstance(at, int):
+            return None
+        return geojson.geometry_of(_item(find(geojson.shape_of(value)), at - first))
+
+    return run
+
+
+_register_item("st_point_n", "st_pointn", _points)
+_register_item("st_geometry_n", "st_geometryn", _parts)
+_register_item("st_interior_ring_n", "st_interiorringn", lambda shape: list(getattr(shape, "interiors", ())))
+_register("st_start_point", lambda shape: _item(_points(shape), 0))
+_register("st_end_point", lambda shape: next(reversed(_points(shape)), None))
+
+
+def _with_number(name: str, function: str, *, geometries: int = 1) -> None:
+    """Register a function of geometries and a number."""
+    run = _call(function)
+
+    def call(*arguments: object) -> object:
+        size = number(arguments[-1])  # type: ignore[arg-type]
+        return None if size is None else run(*arguments[:-1], float(size))
+
+    _register(name, call, geometries=geometries, most=geometries + 1)
+
+
+_with_number("st_buffer", "buffer")
+_with_number("st_dwithin", "dwithin", geometries=2)
+_with_number("st_concave_hull", "concave_hull")
+_with_number("st_simplify_preserve_topology", "simplify")
+
+
+def _simplified(shape: BaseGeometry, tolerance: Value) -> object:
+    size = number(tolerance)
+    return None if size is None else shape.simplify(float(size), preserve_topology=False)
+
+
+def _distance_sphere(one: BaseGeometry, other: BaseGeometry) -> float | None:
+    """Return the distance of two points on a sphere in metres, by the haversine formula."""
+    if not _is_point(one) or not _is_point(other) or one.is_empty or other.is_empty:
+        return None
+    (x, y), (u, v) = ((math.radians(point.x), math.radians(point.y)) for point in (one, other))
+    half = math.sin((v - y) / 2) ** 2 + math.cos(y) * math.cos(v) * math.sin((u - x) / 2) ** 2
+    return 2 * EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(half)))
+
+
+def _related(one: BaseGeometry, other: BaseGeometry, pattern: Value) -> object:
+    is_pattern = isinstance(pattern, str) and _MATRIX.fullmatch(pattern)
+    return one.relate_pattern(other, pattern) if is_pattern else None
+
+
+_register("st_simplify", _simplified, most=2)
+_register("st_distance_sphere", _distance_sphere, geometries=2)
+_register("st_relate", _related, geometries=2, most=3)
+
+
+@scalar("st_relate_match", "st_relatematch", least=2, cost=unbounded_cost)
+def relate_match(matrix: Value, pattern: Value) -> Value:
+    """Return whether a matrix of intersections fits a pattern."""
+    if not isinstance(matrix, str) or not isinstance(pattern, str):
+        return None
+    if not _MATRIX.fullmatch(matrix) or not _MATRIX.fullmatch(pattern):
+        return None
+    fits = {"*": "FT012*", "T": "T012"}
+    return all(one in fits.get(wanted, wanted) for one, wanted in zip(matrix, pattern, strict=True))
+
+
+def _valid_reason(shape: BaseGeometry) -> str:
+    import shapely  # noqa: PLC0415
+
+    reason = str(shapely.is_valid_reason(shape))
+    found = _REASON.fullmatch(reason)
+    return reason if found is None else f"{found['what']} at or near point ({found['x']}, {found['y']}, NaN)"
+
+
+def _multi(shape: BaseGeometry) -> BaseGeometry:
+    """Return a geometry as a collection of its type."""
+    import shapely  # noqa: PLC0415
+
+    return shape if hasattr(shape, "geoms") else _collection(shapely, shape.geom_type, [shape])
+
+
+def _collection(library: object, name: str, parts: list[BaseGeometry]) -> BaseGeometry:
+    made: BaseGeometry = getattr(library, f"Multi{name}")(parts)
+    return made
+
+
+def _collected(shape: BaseGeometry, kind: Value) -> BaseGeometry | None:
+    """Return the members of a collection that are points (1), lines (2) or polygons (3)."""
+    import shapely  # noqa: PLC0415
+
+    name = _COLLECTED.get(kind) if isinstance(kind, int) else None
+    members = [part for part in _parts(shape) if part.geom_type == name]
+    return _collection(shapely, name, members) if name is not None and members else None
+
+
+def _line_of(shape: BaseGeometry) -> BaseGeometry | None:
+    import shapely  # noqa: PLC0415
+
+    if shape.geom_type != "MultiPoint" or len(shape.geoms) < 2:
+        return None
+    return shapely.linestrings(shapely.get_coordinates(shape, include_z=shape.has_z))
+
+
+_register("st_is_valid_reason", _valid_reason)
+_register("st_multi", _multi)
+_register("st_collection_extract", _collected, most=2)
+_register("st_line_from_multipoint", _line_of)
+
+
+def _shapes_of(value: Value) -> list[BaseGeometry] | None:
+    """Return the geometries of an array; None if an item is none."""
+    given = items(value)
+    if given is None:
+        return None
+    found = [geojson.shape_of(one) for one in given if isinstance(one, Geometry)]
+    return found if len(found) == len(given) else None
+
+
+@scalar("st_polygonize", least=1, cost=unbounded_cost)
+def polygonize(value: Value) -> Value:
+    """Return the polygons of an array of lines, as a collection."""
+    import shapely  # noqa: PLC0415
+
+    found = _shapes_of(value)
+    return None if found is None else geojson.geometry_of(shapely.polygonize(found))
+
+
+@scalar("st_union", least=1, most=2, cost=unbounded_cost)
+def union(*arguments: Value) -> Value:
+    """Return the union of two geometries, or of an array of them."""
+    return strict_union(arguments[0] if len(arguments) == 1 else tuple(arguments))
+
+
+@scalar("strict_st_union", least=1, cost=unbounded_cost)
+def strict_union(value: Value) -> Value:
+    """Return the union of an array of geometries."""
+    import shapely  # noqa: PLC0415
+
+    found = _shapes_of(value)
+    if found is None:
+        return None
+    return geojson.geometry_of(shapely.union(*found) if len(found) == 2 else shapely.union_all(found))

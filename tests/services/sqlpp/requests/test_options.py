@@ -1,0 +1,59 @@
+"""Options of SET: which are refused, and what `~=` means by them."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.services.sqlpp.requests.options import check_option, similarity_of
+from limnos.sqlpp import SqlppError, parse, tree
+
+
+def _check(name: str, value: str) -> None:
+    (parsed,) = parse(f'SET `{name}` "{value}"')
+    assert isinstance(parsed.statement, tree.SetOption)
+    check_option(parsed.statement)
+
+
+@pytest.mark.parametrize(
+    "name, value, told",
+    [
+        ("compiler.joinmemory", "4LS", "The given string: 4LS is not a byte unit string (e.g., 320KiB or 1024)."),
+        (
+            "compiler.groupmemory", "-10GB",
+            ('Invalid `compiler.groupmemory` "-10737418240" for frame size=32768. value should be >= 4 * frame size: '
+            '`compiler.groupmemory` "131072" in bytes'),
+        ),
+        (
+            "compiler.sortmemory", "98303",
+            ('Invalid `compiler.sortmemory` "98303" for frame size=32768. value should be >= 3 * frame size: '
+            '`compiler.sortmemory` "98304" in bytes'),
+        ),
+        ("simfunction", "soundex", "Unknown similarity function soundex: there are jaccard, edit-distance"),
+        ("output-record", "x", "Query parameter output-record is not supported"),
+    ],
+)  # fmt: skip
+def test_refused(name: str, value: str, told: str) -> None:
+    """By name, and with AsterixDB's words for sizes."""
+    with pytest.raises(SqlppError) as refused:
+        _check(name, value)
+
+    assert told in refused.value.text
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [("compiler.sortmemory", "98304"), ("compiler.joinmemory", "32 MB"), ("compiler.groupmemory", "0.5GiB"),
+     ("simfunction", "edit-distance"), ("import-private-functions", "true")],
+)  # fmt: skip
+def test_accepted(name: str, value: str) -> None:
+    """Sizes that AsterixDB's operators could work with."""
+    _check(name, value)
+
+
+def test_the_meaning_of_similar() -> None:
+    """The Jaccard similarity by default; the greatest edit distance if the options name it."""
+    assert similarity_of({}) == ("similarity_jaccard", ">=", 0.5)
+    assert similarity_of({"simthreshold": "0.8f"}) == ("similarity_jaccard", ">=", 0.8)
+    assert similarity_of({"simfunction": "edit-distance", "simthreshold": "3"}) == ("edit_distance", "<=", 3.0)
+    with pytest.raises(SqlppError, match="simthreshold takes a number"):
+        similarity_of({"simthreshold": "near"})
