@@ -37,6 +37,7 @@ NAMES = {
     "rectangle",
     "circle",
     "polygon",
+    "geometry",
     "array",
     "multiset",
     "object",

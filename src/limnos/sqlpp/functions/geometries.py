@@ -41,7 +41,7 @@ def _names(name: str) -> tuple[str, ...]:
 def _value(result: object) -> Value:
     """Return what GEOS returned as a value: geometries and numpy's scalars."""
     if hasattr(result, "geom_type"):
-        return geojson.geometry_of(result)  # type: ignore[arg-type]
+        return geojson.geometry_of(result)
     return result.item() if hasattr(result, "item") else result  # type: ignore[return-value]
 
 
@@ -162,7 +162,7 @@ _register_text(("st_as_binary", "st_asbinary", "st_as_wkb", "st_aswkb"), _binary
 
 
 def _is_point(shape: BaseGeometry) -> bool:
-    return shape.geom_type == "Point"
+    return str(shape.geom_type) == "Point"
 
 
 def _register_coordinate(axis: str) -> None:
