@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _PARAMETER: Final = re.compile(
     r"^\s*(?:--|//|#)\s*param\s+(?P<name>[\w$-]+)(?::(?P<type>\w+))?=(?P<value>.*)$", re.MULTILINE
 )
-_REMARK: Final = re.compile(r"^\s*(?:--|//|#)\s*(?P<name>requesttype|handlevariable|statuscode|body|compareunordered|ignoreextrafields|extractresult|extractstatus)[ =:]*(?P<value>.*)$", re.MULTILINE)  # fmt: skip
+_REMARK: Final = re.compile(r"^\s*(?:--|//|#)\s*(?P<name>requesttype|handlevariable|statuscode|body|compareunordered|ignoreextrafields|extractresult|extractstatus|maxresultreads)[ =:]*(?P<value>.*)$", re.MULTILINE)  # fmt: skip
 _BODY: Final = re.compile(r"^--body=(?P<value>.*)$", re.MULTILINE | re.DOTALL)
 _LICENCE: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _NODE: Final = re.compile(r"asterix_nc\d://(?=(data|target)/)")
@@ -79,6 +79,8 @@ def request_of(step: Step, *, root: Path) -> StepRequest:
             except ValueError:
                 as_json = False
         parameters[found["name"]] = value
+    if "maxresultreads" in remarks:
+        parameters["max-result-reads"] = remarks["maxresultreads"]
     kind = step.kind.removesuffix(".sqlpp")
     statement = _NODE.sub(f"file://{root}/", text)
     part = "signature" if kind == "signature" else ""

@@ -500,3 +500,21 @@ def test_similarity(text: str, expected: Value) -> None:
 def test_functions_of_the_request_belong_to_its_dataverse() -> None:
     """A call may have the name of the dataverse in use."""
     assert ask("DECLARE FUNCTION f() { 7 }; SELECT VALUE Default.f()") == [7]
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("SELECT * FROM none a, none b JOIN none b ON true", "Duplicate alias definitions: b"),
+        ("WITH a AS none, a AS none SELECT * FROM a", "Duplicate alias definitions: a"),
+        ("array_concat([1], {{2}})", "Input contains different list types"),
+        ("array_intersect([1], {{2}})", "Input contains different list types"),
+        ("array_symdiff([1], [2], {{2}})", "Input contains different list types"),
+    ],
+)
+def test_refused(text: str, told: str) -> None:
+    """Names of variables are compared before datasets are looked up."""
+    with pytest.raises(SqlppError) as refused:
+        ask(text)
+
+    assert told in refused.value.text

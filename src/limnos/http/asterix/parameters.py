@@ -213,7 +213,7 @@ class FormParameters(RequestParameters):
         try:
             return cast("object", msgspec.json.decode(text))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise bad_value(name, text) from None
+            raise SqlppError(BAD_JSON, f"Unable to process JSON content in request: parameter {name}") from None
 
 
 def bad_value(name: str, value: object) -> SqlppError:

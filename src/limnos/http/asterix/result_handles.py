@@ -40,6 +40,8 @@ class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
     is_read_once: bool = False
     """Whether the results are deleted when they have been read completely."""
     format: ResultFormat = "json"
+    is_ordered: bool = False
+    """Whether the last query has ORDER BY."""
 
 
 def handle_address(request: Request, what: str, *, handle: str) -> str:
@@ -68,6 +70,7 @@ async def status(request: Request, ctx: Context) -> Response:
                 "status": row.state,
                 "handle": handle_address(request, RESULT, handle=row.handle),
                 "resultCount": row.rows_count,
+                "resultSetOrdered": _outcome(row).is_ordered,
                 "createdAt": instant(row.started_at),
             }
         )

@@ -81,6 +81,7 @@ class _QueryRun:
         if request.compile_only:
             self.session.parameters = UnsetParameters(request.parameters)
         self.text = ResultText(request.format)
+        self.is_ordered = False
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:
         """Yield the results in batches. Raises the errors of statements."""
@@ -102,6 +103,7 @@ class _QueryRun:
         if not self.asked.multi_statement and len(parsed) > 1:
             raise SqlppError(SEVERAL_STATEMENTS, "Unsupported multiple statements")
         self.body.gives = any(has_results(each.statement) for each in parsed)
+        self.is_ordered = bool(parsed) and _is_ordered(parsed[-1].statement)
         self.body.started()
         return parsed
 
@@ -199,6 +201,11 @@ async def _respond_with_handle(run: _QueryRun, request: Request) -> Response:
     return Response(200, run.body.pointing("success", address, warnings=run.session.warnings))
 
 
+def _is_ordered(statement: tree.Statement) -> bool:
+    body = statement.body if isinstance(statement, tree.QueryStatement) else None
+    return isinstance(body, tree.QueryExpression) and bool(body.order)
+
+
 def _needs_no_handle(run: _QueryRun, statements: tuple[ParsedStatement, ...]) -> bool:
     """Return whether the JDBC driver takes everything from the response itself: a plan, or no result at all."""
     explains = bool(statements) and isinstance(statements[-1].statement, tree.Explain)
@@ -227,7 +234,9 @@ async def _keep(run: _QueryRun, keeping: ResultWriter) -> Failure | None:
     await keeping.end(
         status_word(failed),
         msgspec.json.encode(
-            QueryOutcome(status, run.body.gives, msgspec.Raw(body), run.asked.is_read_once, run.asked.format)
+            QueryOutcome(
+                status, run.body.gives, msgspec.Raw(body), run.asked.is_read_once, run.asked.format, run.is_ordered
+            )
         ),
     )
     return failed

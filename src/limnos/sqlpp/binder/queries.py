@@ -82,6 +82,7 @@ class QueryBinder(WindowBinder):
     def lets(self, nodes: tuple[tree.Let, ...], scope: VariableScope) -> tuple[tuple[plan.Let, ...], VariableScope]:
         """Bind LET or WITH; each variable may use those before it."""
         lets = []
+        _check_distinct((node.name, node.at) for node in nodes)
         for node in nodes:
             value = self.expression(node.value, scope.as_source())
             slot = self.slots.new()
@@ -108,6 +109,7 @@ class QueryBinder(WindowBinder):
         self, node: tree.Block, scope: VariableScope, *, order: tuple[tree.OrderItem, ...]
     ) -> tuple[plan.Block, tuple[plan.Order, ...]]:
         names = self.names_of(node.select)
+        _check_aliases(node.terms)
         rows = BoundRows(VariableScope(scope, fields_of=()))
         sources = tuple(source for term in node.terms for source in self.term(term, rows))
         self.rows = rows.everything
@@ -390,3 +392,18 @@ def _is_implied(key: tree.GroupKey) -> bool:
 
 def _is_range(node: tree.Expression) -> bool:
     return isinstance(node, tree.Call) and normalize_name(node.function.last) == "range"
+
+
+def _check_aliases(terms: tuple[tree.Term, ...]) -> None:
+    """Check that the variables of FROM have different names. Raises SqlppError."""
+    nodes = [node for term in terms for node in (term, *term.links)]
+    _check_distinct((name, node.at) for node in nodes for name in (node.variable, node.position) if name is not None)
+
+
+def _check_distinct(names: Iterable[tuple[str, TextPosition]]) -> None:
+    """Check that no name occurs twice. Raises SqlppError for the first that does."""
+    seen: set[str] = set()
+    for name, at in names:
+        if name in seen:
+            raise compilation(f"Duplicate alias definitions: {name}", at)
+        seen.add(name)

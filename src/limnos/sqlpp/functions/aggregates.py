@@ -149,9 +149,9 @@ def deviation_of_population(values: list[Value]) -> Value:
 
 
 def skewness(values: list[Value]) -> Value:
-    """Return the third standardised moment; NULL for fewer than three values."""
+    """Return the third standardised moment; NULL for fewer than two values."""
     moments = _moments(values, function="skewness")
-    if moments is None or moments[0] < 3 or moments[1][0] == 0:
+    if moments is None or moments[0] < 2 or moments[1][0] == 0:
         return None
     size, (second, third, _) = moments
     return float(math.sqrt(size) * third / second**1.5)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.functions.costs import (
     compare_cost,
     linear_cost,
@@ -26,6 +26,7 @@ from limnos.sqlpp.values import comparison
 from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, object_of
 from limnos.sqlpp.values.order import key
 
+DIFFERENT_LISTS = 1102
 ITEMS_MAX = 1_000_000
 """The maximum number of items that a function creates from numbers."""
 
@@ -90,6 +91,12 @@ def _unknown(value: Value, *more: Value) -> Value:
     return None if value is None else True
 
 
+def _check_list_types(values: Items) -> None:
+    """Check that collections are all arrays or all multisets. Raises SqlppError."""
+    if len({isinstance(value, Bag) for value in values if items(value) is not None}) > 1:
+        raise SqlppError(DIFFERENT_LISTS, "Input contains different list types")
+
+
 @scalar("array_concat", least=2, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
     """Return the items of all collections."""
@@ -97,6 +104,7 @@ def concat(*values: Value) -> Value:
     known = [one for one in elements if one is not None]
     if len(known) != len(values):
         return None
+    _check_list_types(values)
     return as_collection_like(values[0], tuple(item for one in known for item in one))
 
 
@@ -275,6 +283,7 @@ def array_slice(value: Value, start: Value, *end: Value) -> Value:
 
 def _sets(values: Items) -> list[dict[bytes, Value]] | None:
     """Return the items of each collection, by key; None if a value is no collection."""
+    _check_list_types(values)
     elements = []
     for value in values:
         items_of = items(value)

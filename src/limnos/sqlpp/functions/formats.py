@@ -1,9 +1,10 @@
 """Parsing and printing of dates and times by a pattern.
 
 May import the table, `times` and `values`. Must not know plans. A letter of a pattern stands for a part and is repeated
-for the number of digits: `Y` year, `M` month (`MMM` an English abbreviation), `D` day, `h` hour, `m` minute, `s`
-second, `n` fraction of a second, `a` `am` or `pm`. Other characters stand for themselves. `|` separates patterns, which
-are tried in order when a text is parsed. The result is NULL for a text or value that does not fit.
+for the number of digits: `Y` year, `Q` quarter, `M` month (`MMM` and `MMMM` English names), `D` day (`DDD` of the
+year), `EEE` and `EEEE` names of weekdays, `h` hour, `m` minute, `s` second, `n` or `S` fraction of a second, `a` `AM`
+or `PM`. A parsed weekday, zone (`z`) or word (`O`) has no effect. Other characters stand for themselves. `|` separates
+patterns, which are tried in order when a text is parsed. The result is NULL for a text or value that does not fit.
 """
 
 from __future__ import annotations
@@ -18,9 +19,20 @@ from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.functions.times import DAY_MS, civil, date_of
 from limnos.sqlpp.values.model import Date, DateTime, Time, Value
 
-MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_RUNS: Final = re.compile(r"MMM|Y+|M+|D+|h+|m+|s+|n+|a|.", re.DOTALL)
-_DATE_LETTERS, _TIME_LETTERS = frozenset("YMD"), frozenset("hmsna")
+MONTHS: Final = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+WEEKDAYS: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+_RUNS: Final = re.compile(r"MMMM|MMM|EEEE|EEE|DDD|QQ|Y+|M+|D+|h+|m+|s+|n+|S+|Q|O|a|z|.", re.DOTALL)
+_NAMES: Final = {
+    "MMMM": MONTHS, "MMM": tuple(name[:3] for name in MONTHS), "EEEE": WEEKDAYS,
+    "EEE": tuple(name[:3] for name in WEEKDAYS), "a": ("am", "pm"),
+}  # fmt: skip
+_DATE_LETTERS, _TIME_LETTERS = frozenset("YMDQE"), frozenset("hmsnSa")
+_YEAR: Final = re.compile(r"-?\d{1,4}", re.ASCII)
+_WORD: Final = re.compile(r"\S+")
+_ZONE: Final = re.compile(r"Z|[+-]\d{1,2}:?\d{2}|[A-Za-z][A-Za-z_]*(?:/[A-Za-z_]+)*", re.ASCII)
 Parts = dict[str, int]
 
 
@@ -34,32 +46,43 @@ def _read(text: str, pattern: str) -> Parts | None:
     results: Parts = {}
     at = 0
     for run in _runs(pattern):
-        letter = run[0]
-        if letter not in _DATE_LETTERS | _TIME_LETTERS:
-            name, value = run, None
-        elif run in ("MMM", "a"):
-            name = text[at : at + (3 if run == "MMM" else 2)].lower()
-            names = MONTHS if run == "MMM" else ("am", "pm")
-            value = names.index(name) + (run == "MMM") if name in names else None
-            if value is None:
-                return None
-        else:
-            most = max(len(run), {"Y": 4, "n": 3}.get(letter, 2))
-            match = re.compile(rf"\d{{1,{most}}}", re.ASCII).match(text, at)
-            if match is None:
-                return None
-            name = match[0]
-            value = int((name + "00")[:3]) if letter == "n" else int(name)
-        if text[at : at + len(name)].lower() != name.lower():
+        found = _read_run(text, run, at)
+        if found is None:
             return None
-        at += len(name)
+        at, value = found
         if value is not None:
-            results[letter] = value
+            results["n" if run[0] == "S" else run[0]] = value
     return results if at == len(text) else None
 
 
+def _read_run(text: str, run: str, at: int) -> tuple[int, int | None] | None:
+    """Return the end of a part that begins at a position, and its value if it has one; None if it does not fit."""
+    letter = run[0]
+    if run in _NAMES:
+        fitting = [name for name in _NAMES[run] if text[at : at + len(name)].lower() == name]
+        if not fitting:
+            return None
+        value = _NAMES[run].index(fitting[0]) + (letter == "M")
+        return at + len(fitting[0]), None if letter == "E" else value
+    if letter in "Oz":
+        match = (_WORD if letter == "O" else _ZONE).match(text, at)
+        return None if match is None else (match.end(), None)
+    if letter not in _DATE_LETTERS | _TIME_LETTERS:
+        return (at + 1, None) if text[at : at + 1].lower() == run.lower() else None
+    if letter == "Y":
+        match = _YEAR.match(text, at)
+    else:
+        most = max(len(run), 3 if letter in "nS" else 2)
+        match = re.compile(rf"\d{{1,{most}}}", re.ASCII).match(text, at)
+    if match is None:
+        return None
+    return match.end(), int((match[0] + "00")[:3]) if letter in "nS" else int(match[0])
+
+
 def _days(parts: Mapping[str, int]) -> int | None:
-    date = date_of(f"{parts.get('Y', 1970):04d}-{parts.get('M', 1):02d}-{parts.get('D', 1):02d}")
+    year, month = parts.get("Y", 1970), parts.get("M", 3 * parts.get("Q", 1) - 2)
+    sign = "-" if year < 0 else ""
+    date = date_of(f"{sign}{abs(year):04d}-{month:02d}-{parts.get('D', 1):02d}")
     return None if date is None else date.days
 
 
@@ -114,7 +137,7 @@ def _format_moment(pattern: Value, days: int | None, *, of_day: int | None) -> s
     known = _parts_of(days, of_day)
     pieces = []
     for run in _runs(pattern):
-        letter = run[0]
+        letter = "n" if run[0] == "S" else run[0]
         if letter not in _DATE_LETTERS | _TIME_LETTERS:
             pieces.append(run)
         elif letter not in known:
@@ -127,7 +150,10 @@ def _format_moment(pattern: Value, days: int | None, *, of_day: int | None) -> s
 def _parts_of(days: int | None, of_day: int | None) -> Parts:
     results: Parts = {}
     if days is not None:
-        results |= dict(zip("YMD", civil(days), strict=True))
+        year, month, day = civil(days)
+        first = date_of(f"{'-' if year < 0 else ''}{abs(year):04d}-01-01")
+        of_year = 0 if first is None else days - first.days + 1
+        results |= {"Y": year, "M": month, "D": day, "Q": (month + 2) // 3, "E": (days + 4) % 7, "DDD": of_year}
     if of_day is not None:
         seconds, fraction = divmod(of_day, 1000)
         hour = seconds // 3600
@@ -136,16 +162,18 @@ def _parts_of(days: int | None, of_day: int | None) -> Parts:
 
 
 def _piece(run: str, known: Parts, *, twelve: bool) -> str:
-    value = known[run[0]]
-    if run == "MMM":
-        return MONTHS[value - 1].capitalize()
-    if run == "a":
-        return ("am", "pm")[value]
-    if run[0] == "n":
-        return f"{value:03d}"[: len(run)].ljust(len(run), "0")
-    if run[0] == "h" and twelve:
+    letter = "n" if run[0] == "S" else run[0]
+    value = known["DDD" if run == "DDD" else letter]
+    if run in _NAMES:
+        name = _NAMES[run][value - (letter == "M")]
+        return name.capitalize() if letter == "E" else name.upper()
+    if run == "DDD" or letter == "E":
+        return str(value)
+    if letter == "n":
+        return f"{value:03d}".rstrip("0").ljust(len(run), "0") if value else "000"
+    if letter == "h" and twelve:
         value = (value + 11) % 12 + 1
-    return f"{value:0{len(run)}d}"
+    return f"{'-' if value < 0 else ''}{abs(value):0{len(run)}d}"
 
 
 @scalar("print_date", least=2, cost=character_cost)

@@ -46,10 +46,11 @@ from limnos.services.sqlpp.requests.errors import (
     check_object,
     invalid_operation,
     no_dataset,
+    no_dataverse,
     object_exists,
     unknown_object,
 )
-from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.sqlpp.requests.names import dataverse_find, is_builtin, scope_of
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError, render, stored, tree
 from limnos.sqlpp.declarations import declarations_of, declaring_statement
@@ -345,6 +346,8 @@ def alter_decide(
     try:
         node, _, decision = request_view.look_up(Kind.TABLE, path, Action.TABLE_ALTER)
     except NotFound:
+        if not is_builtin(path[:-1]) and dataverse_find(request_view, path[:-1]) is None:
+            raise no_dataverse(path[:-1], at) from None
         raise no_dataset(path, at) from None
     record = cast("TableRecord", node.record)
     if not record.statements:

@@ -13,7 +13,7 @@ from limnos.model.errors import BadRequest
 from limnos.services.request.context import Context
 from limnos.services.sqlpp.requests.errors import invalid_operation
 from limnos.sqlpp import tree
-from limnos.sqlpp.errors import TextPosition
+from limnos.sqlpp.errors import TextPosition, compilation
 from limnos.sqlpp.jobs import ExternalSource
 
 ADAPTERS: Final = ("localfs",)
@@ -29,7 +29,8 @@ def check_file_source(
         raise invalid_operation(f"Unknown adapter: {adapter}; there is {', '.join(ADAPTERS)}", at)
     arguments = {each.name.lower(): each.value for each in options}
     if "path" not in arguments or "format" not in arguments:
-        raise invalid_operation("An adapter needs the options path and format", at)
+        absent = "path" if "path" not in arguments else "format"
+        raise compilation(f"Unspecified parameter: {absent}", at)
     kind = arguments["format"].lower()
     if kind not in FORMATS:
         raise invalid_operation(f"Unknown format: {arguments['format']}; there are {', '.join(FORMATS)}", at)

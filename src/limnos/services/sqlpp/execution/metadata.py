@@ -58,7 +58,6 @@ _KINDS: Final = {
     "Index": (Kind.TABLE,),
     "Function": (Kind.FUNCTION,),
     "Synonym": (Kind.SYNONYM,),
-    "Library": (),
 }
 """The kinds of objects in each metadata dataset."""
 _NAMES: Final = {"Dataset": "DatasetName", "Index": "DatasetName", "Function": "Name", "Synonym": "SynonymName"}
@@ -215,7 +214,7 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
         async for spaces in _dataverses(ctx, request):
             yield [each for each in spaces if each.path != METADATA]
         return
-    async for results in _objects_of_kind(ctx, request, kinds=_KINDS[request.dataset]):
+    async for results in _objects_of_kind(ctx, request, kinds=_KINDS.get(request.dataset, ())):
         views = [pair for pair in results if pair[1].kind is Kind.VIEW] if request.documents else []
         yield [_object((*path, node.name), node) for path, node in results if node.kind is not Kind.VIEW or not views]
         for some in _slices(views, DOCUMENTS_AT_ONCE):
