@@ -126,7 +126,10 @@ _BY_PLACE: dict[str, Callable[[WindowPartition], list[Value]]] = {
 
 def _ntile(count: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Value]]:
     def values(part: WindowPartition) -> list[Value]:
-        tiles = whole(count(part.rows[0]))
+        given = count(part.rows[0])
+        if is_unknown(given):
+            return [None] * len(part.rows)
+        tiles = whole(given)
         if tiles is None or tiles < 1:
             raise SqlppError(TYPE_MISMATCH, "Type mismatch: ntile takes a whole number of at least 1")
         size, rest = divmod(len(part.rows), tiles)

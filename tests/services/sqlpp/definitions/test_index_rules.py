@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.services.sqlpp.definitions.index_rules import check_index
+from limnos.services.sqlpp.definitions.index_rules import check_enforced, check_index
 from limnos.sqlpp import parse
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.tree import CreateIndex
@@ -46,3 +46,17 @@ def test_refused_combinations(text: str, message: str) -> None:
 def test_other_combinations(text: str) -> None:
     """They are accepted."""
     check_index(index(text))
+
+
+def test_enforced_types_of_one_field_agree() -> None:
+    """A second index of the same fields has their types, whatever names these are written with."""
+    first = index("(a.b: int32?) enforced")
+
+    for text in ("(a.b: integer?) enforced", "(a.b)", "(c: string?) enforced"):
+        check_enforced([first], index(text))
+    for text in ("(a.b: string?) enforced", "(a.b: string)"):
+        with pytest.raises(
+            SqlppError, match=r"enforced index i on field\(s\) 'a.b' is already defined with type\(s\) 'integer'"
+        ):
+            check_enforced([first], index(text))
+    check_enforced([index("(a.b: int)")], index("(a.b: string?) enforced"))

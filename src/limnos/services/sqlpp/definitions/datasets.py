@@ -38,7 +38,7 @@ from limnos.services.sqlpp.definitions.dataverse_objects import (
 from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
 from limnos.services.sqlpp.definitions.files import check_file_source
 from limnos.services.sqlpp.definitions.index_fields import check_fields
-from limnos.services.sqlpp.definitions.index_rules import check_index
+from limnos.services.sqlpp.definitions.index_rules import check_enforced, check_index
 from limnos.services.sqlpp.definitions.types import inline_type
 from limnos.services.sqlpp.locks.exclusive_access import dataset_exclude_writers
 from limnos.services.sqlpp.requests.errors import (
@@ -298,6 +298,7 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
             raise object_exists("index", (*path[:-1], name), at=statement.at)
         if isinstance(statement, tree.CreateIndex):
             check_fields(type_of(record.object_type), statement)
+            check_enforced(declarations_of(node, tree.CreateIndex), statement)
         changed = record_with(record, (*record.statements, render(whole)))
         return permit.about(DatasetAlter(node, changed))
 

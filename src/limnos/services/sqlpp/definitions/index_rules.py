@@ -5,8 +5,11 @@ May import `sqlpp`. Must not know datasets: rules about the type of a dataset's 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from limnos.sqlpp import tree
 from limnos.sqlpp.errors import SqlppError, compilation
+from limnos.sqlpp.stored import BUILT_IN
 
 INCOMPATIBLE_INDEX = 1155
 UNENFORCED_INDEX, ENFORCED_INDEX, REPEATED_FIELD = 1042, 1043, 1052
@@ -54,3 +57,24 @@ def _check_arrays(statement: tree.CreateIndex, arrays: list[tree.UnnestField]) -
         )
     if statement.unknown != "exclude":
         raise compilation("Array indexes must specify EXCLUDE UNKNOWN KEY", statement.at)
+
+
+def check_enforced(others: Iterable[tree.CreateIndex], statement: tree.CreateIndex) -> None:
+    """Check that no enforced index gives the same fields other types. Raises SqlppError."""
+    fields = _typed_fields(statement)
+    for other in others:
+        known = _typed_fields(other)
+        if other.enforced and known and [path for path, _ in known] == [path for path, _ in fields] and known != fields:
+            paths, types = (",".join(words) for words in zip(*known, strict=True))
+            text = f"Cannot create index {statement.name} , enforced index {other.name} on field(s) '{paths}' is already defined"
+            raise compilation(f"{text} with type(s) '{types}'", statement.at)
+
+
+def _typed_fields(statement: tree.CreateIndex) -> list[tuple[str, str]]:
+    """Return the paths of an index's fields that have a type of their own, each with the name of the type."""
+    fields = [field for field in statement.fields if isinstance(field, tree.IndexField)]
+    types = [field.type for field in fields if isinstance(field.type, tree.NamedType)]
+    if len(types) < len(statement.fields):
+        return []
+    names = [BUILT_IN.get(type_.name.last.lower(), type_.name.last) for type_ in types]
+    return list(zip([".".join(field.path) for field in fields], names, strict=True))
