@@ -10,7 +10,7 @@ Window functions are evaluated before the LET, SELECT or ORDER BY that uses them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder.group_bindings import key_outline
