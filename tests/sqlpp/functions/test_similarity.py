@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from limnos.sqlpp.errors import SqlppError
@@ -57,3 +59,34 @@ def test_what_takes_too_long() -> None:
     """The work is bounded by the product of two lengths."""
     with pytest.raises(SqlppError, match="takes too long"):
         value("edit_distance(repeat('a', 2000), repeat('b', 2000))")
+
+
+def _table_distance(one: str, other: str, *, is_part: bool) -> int:
+    """The edit distance by the table of all prefixes; of a part of the first text, its best."""
+    row = list(range(len(other) + 1))
+    nearest = row[-1]
+    for at, first in enumerate(one, 1):
+        following = [0 if is_part else at]
+        for place, second in enumerate(other, 1):
+            following.append(min(following[-1] + 1, row[place] + 1, row[place - 1] + (first != second)))
+        row = following
+        nearest = min(nearest, row[-1])
+    return nearest if is_part else row[-1]
+
+
+def test_edit_distances_equal_those_of_the_table() -> None:
+    """Of random short texts, whole and as parts."""
+    of = random.Random(7)
+    for _ in range(3000):
+        one, other = ("".join(of.choices("abc", k=of.randrange(9))) for _ in range(2))
+
+        assert value(f"edit_distance('{one}', '{other}')") == _table_distance(one, other, is_part=False)
+        contained = _table_distance(one, other, is_part=True)
+        assert value(f"edit_distance_contains('{one}', '{other}', 99)") == (True, contained)
+
+
+def test_strings_and_other_items_are_counted_alike() -> None:
+    """Collections of strings alone take a shorter way; numbers that Python takes for equal to booleans do not."""
+    assert value("similarity_jaccard(['A', 'b', 'b'], ['a', 'B', 'c'])") == Float(0.5)
+    assert value("similarity_jaccard(['A', 'b', 'b', 1], ['a', 'B', 'c', true])") == Float(1 / 3)
+    assert value("similarity_jaccard([1], [true])") == 0.0

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, cast
 
 from limnos.sqlpp.errors import compilation
-from limnos.sqlpp.functions.collections import items
+from limnos.sqlpp.functions.collections import Items, items
 from limnos.sqlpp.functions.costs import linear_cost, match_cost, unit_cost
 from limnos.sqlpp.functions.numbers import number, whole
 from limnos.sqlpp.functions.table import scalar
@@ -21,6 +22,8 @@ from limnos.sqlpp.values.order import key
 
 STEPS_MAX: Final = 1_000_000
 """The maximum product of two lengths for which an edit distance is computed."""
+REMEMBERED_LENGTH_MAX: Final = 500
+"""The longest collection whose counts are remembered for the next comparison."""
 _FAR: Final = Integer((1 << 31) - 1)
 """The distance that a check returns if its limit is exceeded."""
 
@@ -50,15 +53,23 @@ def _fewest_edits(one: Sequence[object], other: Sequence[object], *, is_part: bo
     """
     if len(one) * len(other) > STEPS_MAX:
         raise compilation(f"edit_distance() of values with more than {STEPS_MAX} pairs of places takes too long")
-    before = list(range(len(other) + 1))
-    nearest = before[-1]
-    for at, first in enumerate(one, 1):
-        row = [0 if is_part else at]
-        for place, second in enumerate(other, 1):
-            row.append(min(row[-1] + 1, before[place] + 1, before[place - 1] + (first != second)))
-        before = row
-        nearest = min(nearest, before[-1])
-    return nearest if is_part else before[-1]
+    if not other:
+        return 0 if is_part else len(one)
+    places: dict[object, int] = {}
+    for at, part in enumerate(other):
+        places[part] = places.get(part, 0) | 1 << at
+    width = (1 << len(other)) - 1
+    last = 1 << (len(other) - 1)
+    rises, falls, distance, nearest = width, 0, len(other), len(other)
+    for part in one:  # a column of the table of distances is a number: its bits tell where neighbours differ (Myers)
+        same = places.get(part, 0)
+        across = (((same & rises) + rises) ^ rises) | same
+        more, less = falls | ~(across | rises) & width, rises & across
+        distance += 1 if more & last else -1 if less & last else 0
+        nearest = min(nearest, distance)
+        more, less = more << 1 | (not is_part), less << 1
+        rises, falls = (less | ~(same | falls | more)) & width, more & (same | falls)
+    return nearest if is_part else distance
 
 
 @scalar("edit_distance", least=2, cost=match_cost)
@@ -107,6 +118,23 @@ def _lowered_key(item: Value) -> object:
     return key(item.lower() if isinstance(item, str) else item)
 
 
+def _word_counts(words: tuple[str, ...]) -> Counter[str]:
+    """Count strings without regard to case."""
+    return Counter(map(str.lower, words))
+
+
+_remembered_counts = lru_cache(512)(_word_counts)
+"""A join compares each collection many times."""
+
+
+def _counts(one: Items, other: Items) -> tuple[Mapping[object, int], Mapping[object, int]]:
+    """Return how often two collections have each of their items."""
+    if all(type(item) is str for item in one) and all(type(item) is str for item in other):
+        count = _remembered_counts if max(len(one), len(other)) <= REMEMBERED_LENGTH_MAX else _word_counts
+        return count(cast("tuple[str, ...]", one)), count(cast("tuple[str, ...]", other))
+    return Counter(map(_lowered_key, one)), Counter(map(_lowered_key, other))
+
+
 def _jaccard(left: Value, right: Value) -> float | None:
     """Return the size of the intersection divided by that of the union, as multisets; strings without regard to
     case.
@@ -114,9 +142,15 @@ def _jaccard(left: Value, right: Value) -> float | None:
     one, other = items(left), items(right)
     if one is None or other is None:
         return None
-    first, second = Counter(map(_lowered_key, one)), Counter(map(_lowered_key, other))
-    together = sum((first | second).values())
-    return Float(sum((first & second).values()) / together if together else 0.0)
+    shared = _shared(one, other)
+    together = len(one) + len(other) - shared
+    return Float(shared / together if together else 0.0)
+
+
+def _shared(one: Items, other: Items) -> int:
+    """Return the size of the intersection of two collections, as multisets."""
+    first, second = _counts(one, other)
+    return sum(min(count, second[item]) for item, count in first.items() if item in second)
 
 
 @scalar("similarity_jaccard", "similarity_jaccard_sorted", least=2, cost=match_cost)
@@ -149,7 +183,7 @@ def _prefix_jaccard(arguments: Sequence[Value]) -> tuple[float, float] | None:
     one, other, sizes, limit = items(left), items(right), (whole(length), whole(other_length)), number(least)
     if one is None or other is None or sizes[0] is None or sizes[1] is None or limit is None:
         return None
-    shared = sum((Counter(map(_lowered_key, one)) & Counter(map(_lowered_key, other))).values())
+    shared = _shared(one, other)
     together = sizes[0] + sizes[1] - shared
     jaccard = Float(shared / together if together > 0 else 0.0)
     return (jaccard, Float(limit)) if jaccard >= Float(limit) else (Float(0), Float(limit))

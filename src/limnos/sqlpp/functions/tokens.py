@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from limnos.sqlpp.functions.collections import items
@@ -19,6 +20,7 @@ from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import Integer, Value
 
 _WORD: Final = re.compile(r"[^\W_]+")
+REMEMBERED_LENGTH_MAX: Final = 500
 _GOLDEN_RATIO: Final = 0x9E3779B9
 _MODES: Final = {"any": any, "all": all, "disjunctive": any, "conjunctive": all}
 
@@ -47,10 +49,18 @@ def _grams(value: Value, length: Value, *, padded: Value) -> tuple[str, ...] | N
     if not padded and size > len(value):
         return ()
     require_length((len(value) + size) * size)
+    return (_remembered_grams if len(value) <= REMEMBERED_LENGTH_MAX else _all_grams)(value, size, padded)
+
+
+def _all_grams(value: str, size: int, padded: bool) -> tuple[str, ...]:  # noqa: FBT001 - as lru_cache passes it on
     text = _lowered(value)
     if padded:
         text = "#" * (size - 1) + text + "$" * (size - 1)
     return tuple(text[at : at + size] for at in range(len(text) - size + 1))
+
+
+_remembered_grams = lru_cache(512)(_all_grams)
+"""A join computes the grams of each string many times."""
 
 
 @scalar("gram_tokens", least=3, cost=product_cost)
