@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from limnos.sqlpp import tree
 from limnos.sqlpp.binder import BoundDataset, BoundQuery, BoundSynonym, BoundView, UserFunction, bind
-from limnos.sqlpp.binder.expressions import SIMILAR, Similarity
+from limnos.sqlpp.binder.similarity import SIMILAR, Similarity
 from limnos.sqlpp.definitions import arity_of, statements_of
 from limnos.sqlpp.errors import BudgetSpent, TextPosition
 from limnos.sqlpp.parser import StatementSpan, parse

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from msgspec import structs
 
 from limnos.sqlpp import plan, tree
-from limnos.sqlpp.binder.expressions import SIMILAR, Similarity
 from limnos.sqlpp.binder.names import (
     BoundDataset,
     BoundSynonym,
@@ -23,6 +22,7 @@ from limnos.sqlpp.binder.names import (
 from limnos.sqlpp.binder.queries import QueryBinder
 from limnos.sqlpp.binder.resources import RESOURCES
 from limnos.sqlpp.binder.scope import VariableScope
+from limnos.sqlpp.binder.similarity import SIMILAR, Similarity
 from limnos.sqlpp.errors import too_deep
 from limnos.sqlpp.values.model import Value
 

@@ -15,6 +15,7 @@ from limnos.sqlpp.binder import resources
 from limnos.sqlpp.binder.group_bindings import find_key, grouping_bits
 from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym, BoundView, Dataverse, NameResolver, UserFunction
 from limnos.sqlpp.binder.scope import GroupBinding, SlotCounter, VariableScope
+from limnos.sqlpp.binder.similarity import SIMILAR, Similarity, similar
 from limnos.sqlpp.errors import BudgetSpent, SqlppError, TextPosition, compilation
 from limnos.sqlpp.functions import FUNCTIONS, Function, find, normalize_name, unknown_function
 from limnos.sqlpp.functions.types import real_of
@@ -36,9 +37,6 @@ NODES_MAX = 1_000_000
 """The maximum number of expressions of a statement after views and functions are inlined."""
 
 
-Similarity = tuple[str, str, float]
-"""The meaning of `~=`: a function of two values, and the operator and number that its result is compared with."""
-SIMILAR: Similarity = ("similarity_jaccard", ">=", 0.5)
 RECURSION = 1149
 
 
@@ -358,14 +356,8 @@ class ExpressionBinder(ABC):
     def operation(self, node: tree.OperationChain, scope: VariableScope) -> plan.Expression:
         """Bind a chain of operators of one precedence."""
         if "~=" in node.operators:
-            return self._similar(node, scope)
+            return similar(node, self.all(node.operands, scope), self.similarity)
         return plan.Operate(node.at, node.operators, self.all(node.operands, scope))
-
-    def _similar(self, node: tree.OperationChain, scope: VariableScope) -> plan.Expression:
-        """Bind `a ~= b`: the options `simfunction` and `simthreshold` tell which values are similar."""
-        function, operator, threshold = self.similarity
-        value = plan.FunctionCall(node.at, FUNCTIONS[function], self.all(node.operands, scope))
-        return plan.Operate(node.at, (operator,), (value, plan.Constant(node.at, threshold)))
 
     def unary(self, node: tree.UnaryOperation, scope: VariableScope) -> plan.Expression:
         """Bind a prefix operator."""

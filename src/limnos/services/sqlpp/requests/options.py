@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from limnos.sqlpp import tree
-from limnos.sqlpp.binder.expressions import SIMILAR, Similarity
+from limnos.sqlpp.binder.similarity import SIMILAR, Similarity
 from limnos.sqlpp.errors import SqlppError, compilation
 
 HINTS: Final = frozenset({

@@ -1,0 +1,22 @@
+"""The operator `~=`: the function and the bound that tell which values are similar.
+
+May import the tree, plans and the table of functions. Must not know scopes nor options of a request.
+"""
+
+from __future__ import annotations
+
+from limnos.sqlpp import plan, tree
+from limnos.sqlpp.functions import FUNCTIONS
+
+Similarity = tuple[str, str, float]
+"""The meaning of `~=`: a function of two values, and the operator and number that its result is compared with."""
+SIMILAR: Similarity = ("similarity_jaccard", ">=", 0.5)
+
+
+def similar(
+    node: tree.OperationChain, operands: tuple[plan.Expression, ...], similarity: Similarity
+) -> plan.Expression:
+    """Return `a ~= b` as a comparison of a function's result with a number."""
+    function, operator, bound = similarity
+    value = plan.FunctionCall(node.at, FUNCTIONS[function], operands)
+    return plan.Operate(node.at, (operator,), (value, plan.Constant(node.at, bound)))
