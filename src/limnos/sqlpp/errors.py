@@ -165,6 +165,11 @@ def unexpected_word(image: str, place: TextPosition) -> SqlppError:
     return syntax(f"Unexpected token: {shorten(image)}", place)
 
 
+def recursion(words: str, at: TextPosition | None) -> SqlppError:
+    """Return the error for a function or view that uses itself."""
+    return SqlppError(1149, f"Illegal function or view recursion: {words}", at)
+
+
 def compilation(message: str, place: TextPosition | None = None) -> SqlppError:
     """Return the error for a statement that is syntactically valid but cannot be executed."""
     return SqlppError(COMPILATION, f"Compilation error: {message}", place)

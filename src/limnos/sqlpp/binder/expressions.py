@@ -16,7 +16,7 @@ from limnos.sqlpp.binder.group_bindings import find_key, grouping_bits
 from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym, BoundView, Dataverse, NameResolver, UserFunction
 from limnos.sqlpp.binder.scope import GroupBinding, SlotCounter, VariableScope
 from limnos.sqlpp.binder.similarity import SIMILAR, Similarity, similar
-from limnos.sqlpp.errors import BudgetSpent, SqlppError, TextPosition, compilation
+from limnos.sqlpp.errors import BudgetSpent, SqlppError, TextPosition, compilation, recursion
 from limnos.sqlpp.functions import FUNCTIONS, Function, find, normalize_name, unknown_function
 from limnos.sqlpp.functions.types import real_of
 from limnos.sqlpp.values.model import MISSING, Float, Value
@@ -35,9 +35,6 @@ _COUNTED = {
 """Functions for which AsterixDB reports another error if the number of arguments is wrong."""
 NODES_MAX = 1_000_000
 """The maximum number of expressions of a statement after views and functions are inlined."""
-
-
-RECURSION = 1149
 
 
 class ExpressionBinder(ABC):
@@ -223,8 +220,7 @@ class ExpressionBinder(ABC):
         """Bind the body of a view or function outside of the surrounding scope, group and windows."""
         kind, dataverse, name, _ = what
         if what in self.inlined:
-            words = f"Illegal function or view recursion: the {kind} {display_name((*dataverse, name))} uses itself"
-            raise SqlppError(RECURSION, words, at)
+            raise recursion(f"the {kind} {display_name((*dataverse, name))} uses itself", at)
         if len(self.inlined) >= INLINED_MAX:
             raise compilation(f"Views and functions use one another more than {INLINED_MAX} deep", at)
         entry = self.dataverse, self.inlined, self.group, self.windows, self.unnamed_count
