@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import stat
 import threading
@@ -33,6 +34,13 @@ def service() -> Iterator[FakeQueryService]:
 def sql(run: Run, service: FakeQueryService, *words: str) -> CommandResult:
     """Run the command against the stand-in."""
     return run("sql", "--uri", service.uri, "--user", "ana", *words)
+
+
+def _body(fake: FakeServer) -> dict[str, object]:
+    """The body of the last request."""
+    body = fake.asked[-1].body
+    assert isinstance(body, dict)
+    return body
 
 
 def test_rows_as_json(run: Run, service: FakeQueryService) -> None:
@@ -81,6 +89,53 @@ def test_a_pipe(run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyP
     done = sql(run, service)
 
     assert (done.code, done.result, len(service.asked)) == (0, [1], 1)
+
+
+@pytest.mark.parametrize(
+    "asked, sent, out",
+    [
+        (("csv", "csv; header=present"), ['"a,b"', '"1,\\"x, y\\""'], 'a,b\n1,"x, y"\n'),
+        (("adm", "adm"), ['"{ \\"a\\": date(\\"2020-01-01\\") }"'], '{ "a": date("2020-01-01") }\n'),
+        (("json-lines", "json"), ['{"a": 1.0}', '"x\\u001b"', "null"], '{"a": 1.0}\nx\x1b\nnull\n'),
+        (("lossless-json", "lossless-json"), ['{"bigint": 1}'], '{"bigint": 1}\n'),
+    ],
+)
+def test_results_as_the_server_writes_them(
+    run: Run, fake: FakeServer, asked: tuple[str, str], sent: list[str], out: str
+) -> None:
+    """A line for each result, without quotes of JSON; the server is asked for the format."""
+    fake.on("POST", QUERY, f'{{"results": [{",".join(sent)}], "status": "success"}}')
+
+    done = run("sql", "--uri", fake.uri, "--results", asked[0], "-c", "select 1;")
+
+    assert (done.code, done.out, done.err) == (0, out, "")
+    assert _body(fake)["format"] == asked[1]
+
+
+def test_a_plan_is_shown_as_text(run: Run, fake: FakeServer) -> None:
+    """For people the server is asked for text, whose lines are printed; programs get the plan as JSON."""
+    fake.on("POST", QUERY, {"results": ["Query\n  Block"], "status": "success"})
+    people = run("sql", "--uri", fake.uri, "--output", "table", "-c", "explain select value 1;")
+    formats = [_body(fake).get("plan-format")]
+    programs = run("sql", "--uri", fake.uri, "-c", "explain select value 1;")
+    formats.append(_body(fake).get("plan-format"))
+
+    assert people.out == "Query\n  Block\n"
+    assert programs.result == ["Query\n  Block"]
+    assert formats == ["string", None]
+
+
+def test_warnings_and_times(run: Run, fake: FakeServer) -> None:
+    """Warnings beyond the listed ones are counted; with --timing the server's own time is shown."""
+    warnings = [{"code": 1, "msg": "ASX0004: Unsupported type"}]
+    metrics = {"elapsedTime": "1.5ms", "warningCount": 3}
+    fake.on("POST", QUERY, {"results": [1, 2], "status": "success", "warnings": warnings, "metrics": metrics})
+
+    done = run("sql", "--uri", fake.uri, "--timing", "-c", "select 1;")
+
+    assert done.err.splitlines()[:2] == ["warning: ASX0004: Unsupported type", "warning: 2 more warnings"]
+    assert re.fullmatch(r"2 rows, \d+\.\d{3} s \(server 1\.5ms\)", done.err.splitlines()[2])
+    assert _body(fake)["max-warnings"] == "20"
 
 
 def test_an_error_has_its_place(run: Run, service: FakeQueryService) -> None:

@@ -181,7 +181,7 @@ def test_words_with_a_backslash(shell: Shell) -> None:
     """Help, another format for rows, and a word that the shell does not know."""
     child = shell()
     child.send("\\help\r")
-    child.expect_exact("\\format table|json")
+    child.expect_exact("\\format table|json ")
     child.expect_exact("Default>")
     child.send("\\format json\r")
     child.expect_exact("Default>")

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import ExitCode, UsageError
-from limnos.cli.sqlpp.sql_session import SqlSession
+from limnos.cli.sqlpp.sql_session import ResultText, SqlSession
 from limnos.names import display
 
 GRACE_S = 30.0
@@ -27,6 +27,8 @@ def sql(
     command: Annotated[list[str] | None, Parameter(name=["--command", "-c"], negative="")] = None,
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
     dataverse: str | None = None,
+    results: ResultText | None = None,
+    timing: Annotated[bool, Parameter(negative="")] = False,
     statement_timeout: float = 300.0,
     history: Annotated[Path | None, Parameter(env_var="LIMNOS_SQL_HISTORY")] = None,
     common: CommonFlags = DEFAULTS,
@@ -44,6 +46,10 @@ def sql(
         File with statements to run; `-` is standard input.
     dataverse
         Dataverse in use, as sales.east, with back-quotes where needed.
+    results
+        Results as the server writes them, a line for each; csv begins with a line of names. By default see --output.
+    timing
+        Print the number of rows and the times of each text to standard error, as the shell does.
     statement_timeout
         Longest time for the statements that are sent at once, in seconds.
     history
@@ -57,13 +63,14 @@ def sql(
         dataverse=display.parse(dataverse) if dataverse else None,
         shape=common.shape,
         timeout_s=statement_timeout,
+        results=results,
     )
     try:
         if command is None and file is None and sys.stdin.isatty() and sys.stdout.isatty():
             from limnos.cli.sqlpp.sql_prompt import run_shell
 
             return run_shell(session, history)
-        return run_all(session, texts_of(command or (), file))
+        return run_all(session, texts_of(command or (), file), timed=timing)
     finally:
         session.close()
 
@@ -77,12 +84,12 @@ def texts_of(commands: list[str] | tuple[()], file: Path | None) -> Iterator[str
         yield sys.stdin.read()
 
 
-def run_all(session: SqlSession, texts: Iterator[str]) -> int:
+def run_all(session: SqlSession, texts: Iterator[str], *, timed: bool = False) -> int:
     """Run texts until one fails. Returns its exit code."""
     for text in texts:
         if not text.strip():
             continue
-        code = session.run(text)
+        code = session.run(text, timed=timed)
         if code is not ExitCode.OK:
             return int(code)
     return int(ExitCode.OK)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 from prompt_toolkit import PromptSession
@@ -26,7 +26,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from limnos import __version__
 from limnos.cli.output import visible
-from limnos.cli.sqlpp.sql_session import SqlSession
+from limnos.cli.sqlpp.sql_session import FORMATS, ResultText, SqlSession
 from limnos.cli.sqlpp.sql_text import is_whole, takes_words
 from limnos.client.errors import ClientError
 from limnos.names import canonical
@@ -46,10 +46,11 @@ select value [d.DataverseName, d.Name] from Metadata.`Function` d limit 10000;
 select value [d.DataverseName, d.SynonymName] from Metadata.`Synonym` d limit 10000;
 """
 HELP: Final = r"""A statement ends with a semicolon; Enter before that goes on in the next line.
-  \format table|json   how rows are shown
-  \help                this
-  \quit                leave, as Ctrl-D does
-Ctrl-C ends a statement that runs, and forgets a line that is typed. Tab completes, arrow keys and Ctrl-R find what was typed before.
+  \format table|json                          show results as a table or as one JSON document
+  \format json-lines|csv|adm|lossless-json    show results as the server writes them, a line for each one
+  \help                                       this list
+  \quit                                       leave, as Ctrl-D does
+EXPLAIN before a query shows its plan. Ctrl-C cancels a running statement, and clears a line. Tab completes; arrow keys and Ctrl-R search the history.
 """
 
 
@@ -168,7 +169,9 @@ def run_shell_command(session: SqlSession, text: str) -> bool:
     if word in ("q", "quit", "exit"):
         return False
     if word == "format" and rest.strip() in ("table", "json"):
-        session.shape = "json" if rest.strip() == "json" else "table"
+        session.shape, session.results = "json" if rest.strip() == "json" else "table", None
+    elif word == "format" and rest.strip() in FORMATS:
+        session.results = cast("ResultText", rest.strip())
     elif word in ("help", "h", "?"):
         print(HELP, end="")
     else:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -25,7 +25,15 @@ from limnos.client.values import StatementResponse
 from limnos.names.display import render as render_path
 from limnos.names.path import Levels
 
+ResultText = Literal["json-lines", "csv", "adm", "lossless-json"]
+"""A format in which each result is one text of the server's."""
+FORMATS: Final[Mapping[ResultText, str]] = {
+    "json-lines": "json", "csv": "csv; header=present", "adm": "adm", "lossless-json": "lossless-json",
+}  # fmt: skip
+"""The query service's parameter `format` for each."""
 DEFAULT: Final = ("Default",)
+WARNINGS_MAX: Final = 20
+"""Warnings that the server lists for one request."""
 CANCEL_S: Final = 5.0
 """Seconds to wait for a cancelled statement."""
 CANCEL_EVERY_S: Final = 0.2
@@ -44,12 +52,20 @@ class SqlSession:
     """Sends one user's statements to one server. `connect` makes a client, again after one was abandoned."""
 
     def __init__(
-        self, connect: Callable[[], Client], *, dataverse: Levels | None, shape: Format, timeout_s: float
+        self,
+        connect: Callable[[], Client],
+        *,
+        dataverse: Levels | None,
+        shape: Format,
+        timeout_s: float,
+        results: ResultText | None = None,
     ) -> None:
         self.connect = connect
         self.dataverse = dataverse
         self.shape = shape
         self.timeout_s = timeout_s
+        self.results = results
+        """The format of results, instead of `shape`, which errors keep."""
         self.names_changed = False
         """Whether statements may have created or dropped objects since the flag was last cleared."""
         self._client = connect()
@@ -60,22 +76,20 @@ class SqlSession:
         return render_path(self.dataverse or DEFAULT)
 
     def run(self, text: str, *, timed: bool = False) -> ExitCode:
-        """Run statements and show the result. Returns the exit code."""
+        """Run statements and show the result, with `timed` also the times. Returns the exit code."""
         began = time.monotonic()
         answer, failure = self._answer(text)
         if answer is not None:
-            for warning in answer.warnings:
-                print(visible(f"warning: {warning.msg}"), file=sys.stderr)
+            _show_warnings(answer)
             if answer.results is not None:
-                show(answer.results, shape=self.shape)
+                self._show(answer.results)
         if failure is not None:
             self._tell(failure, text)
             return failure.exit_code
         self.dataverse = active_dataverse(text, self.dataverse)
         self.names_changed = self.names_changed or changes_names(text)
-        if timed:
-            rows = "" if answer is None or answer.results is None else f"{len(answer.results)} rows, "
-            print(f"{rows}{time.monotonic() - began:.3f} s", file=sys.stderr)
+        if timed and answer is not None:
+            print(_times(answer, time.monotonic() - began), file=sys.stderr)
         return ExitCode.OK
 
     def close(self) -> None:
@@ -113,12 +127,12 @@ class SqlSession:
     def _send(self, text: str, own_id: str) -> Future[StatementResponse]:
         """Send on a separate thread, because a thread that waits for a socket cannot be interrupted."""
         future: Future[StatementResponse] = Future()
-        client = self._client
+        client, options = self._client, self._options()
 
         def work() -> None:
             try:
                 answer = client.sqlpp.run(
-                    text, dataverse=self.dataverse, client_context_id=own_id, timeout_s=self.timeout_s
+                    text, dataverse=self.dataverse, client_context_id=own_id, timeout_s=self.timeout_s, options=options
                 )
             except BaseException as error:  # noqa: BLE001 - the waiting caller gets it
                 future.set_exception(error)
@@ -127,6 +141,15 @@ class SqlSession:
 
         threading.Thread(target=work, daemon=True, name="limnos-sql").start()
         return future
+
+    def _options(self) -> dict[str, str]:
+        """Return the parameters that decide about the form of the response."""
+        options = {"max-warnings": str(WARNINGS_MAX)}
+        if self.results is not None:
+            options["format"] = FORMATS[self.results]
+        if self.results is None and self.shape == "table":
+            options["plan-format"] = "string"
+        return options
 
     def _cancel(self, sent: Future[StatementResponse], own_id: str) -> StatementResponse:
         """Cancel a statement on the server and wait until it ends. Raises the statement's error, or TimeoutError."""
@@ -152,6 +175,18 @@ class SqlSession:
 
     # -- showing -------------------------------------------------------------------------------------------------
 
+    def _show(self, results: Sequence[msgspec.Raw]) -> None:
+        """Print the results. A plan is one text of several lines, which no table can show."""
+        if self.results is None and self.shape == "table" and len(results) == 1:
+            only = msgspec.json.decode(results[0])
+            if isinstance(only, str) and "\n" in only:
+                print(visible(only))
+                return
+        if self.results is None:
+            show(results, shape=self.shape)
+        else:
+            show_texts(results)
+
     def _tell(self, statement_failure: StatementFailure, text: str) -> None:
         """Print an error with its position in the text."""
         place = place_of(statement_failure.message)
@@ -165,6 +200,31 @@ class SqlSession:
         marked = None if place is None or self.shape == "json" else underline_position(text, place)
         if marked is not None:
             print(visible(marked), file=sys.stderr)
+
+
+def show_texts(results: Sequence[msgspec.Raw]) -> None:
+    """Print a line for each result: a text as it is, unless that would control the terminal, another value as JSON."""
+    on_terminal = sys.stdout.isatty()
+    for row in results:
+        value = bytes(row)
+        text = msgspec.json.decode(value, type=str) if value.startswith(b'"') else value.decode()
+        print(visible(text) if on_terminal else text)
+
+
+def _show_warnings(answer: StatementResponse) -> None:
+    """Print the warnings that the server lists, and how many there are beside them."""
+    for warning in answer.warnings:
+        print(visible(f"warning: {warning.msg}"), file=sys.stderr)
+    count = answer.metrics.get("warningCount")
+    if isinstance(count, int) and count > len(answer.warnings):
+        print(f"warning: {count - len(answer.warnings)} more warnings", file=sys.stderr)
+
+
+def _times(answer: StatementResponse, elapsed_s: float) -> str:
+    """Return the number of rows, the time until the response was here, and the server's own time."""
+    rows = "" if answer.results is None else f"{len(answer.results)} rows, "
+    own = answer.metrics.get("elapsedTime")
+    return f"{rows}{elapsed_s:.3f} s" + (visible(f" (server {own})") if isinstance(own, str) else "")
 
 
 def show(results: Sequence[msgspec.Raw], *, shape: Format) -> None:

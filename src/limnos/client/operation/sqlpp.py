@@ -32,13 +32,16 @@ class Statements(Resource[S]):
         parameters: Mapping[str, object] | None = None,
         client_context_id: str | None = None,
         timeout_s: float | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> Flow[StatementResponse]:
         """Run statements. `dataverse` has the effect of a USE before them; `parameters` are the values of `$name`.
+        `options` are other parameters of the query service, such as `{"format": "csv"}`.
 
         An error before the first row is raised, with the code of the language (`ASX1077`). A later error, or a timeout,
         is in `errors` of the response, which also has the rows.
         """
         body: dict[str, object] = {
+            **(options or {}),
             "statement": text,
             "dataverse": None if dataverse is None else jsonform.encode(parts_of(dataverse)),
             "client_context_id": client_context_id,
