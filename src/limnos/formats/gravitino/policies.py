@@ -25,6 +25,8 @@ ORPHAN_DAYS_MIN: Final = 3
 """The minimum age of orphan files in a policy, in days: writers may need uncommitted files for long."""
 _NUMBER_MAX: Final = 1_000_000_000
 _FILE_BYTES_MAX: Final = 8 << 30
+QUIET_HOURS_MAX: Final = 24
+"""Most hours of a policy: each waiting operation compares them all, and shows them."""
 OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION", "COLUMN")
 """Types of objects to which a policy can be attached."""
 _MAINTAINED: Final = ("CATALOG", "SCHEMA", "TABLE")
@@ -153,6 +155,10 @@ def _table_maintenance(content: TableMaintenanceContent) -> TableMaintenanceCont
     _check_number("targetFileSizeBytes", content.target_file_size_bytes, least=1 << 20, most=_FILE_BYTES_MAX)
     _check_number("minDeleteFileNumber", content.min_delete_file_number, least=1)
     _check_number("maxBytesPerDay", content.max_bytes_per_day, least=1, most=1 << 60)
+    if len(content.quiet_hours or ()) > QUIET_HOURS_MAX:
+        raise BadRequest(
+            f"Field quietHours of the content has {len(content.quiet_hours or ())} hours, and at most {QUIET_HOURS_MAX}"
+        )
     try:
         hours = None if content.quiet_hours is None else [str(parse_quiet_hours(each)) for each in content.quiet_hours]
     except ValueError as error:

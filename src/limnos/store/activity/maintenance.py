@@ -323,6 +323,11 @@ class MaintenanceWrites(Writes):
         if params:
             self.tx.session.many(INSERT, params)
 
+    def finding(self, node_id: int, *, kind: str) -> FindingRow | None:
+        """Read a table's finding of a kind, or None."""
+        rows = [FindingRow(*row) for row in self.tx.rows(FINDINGS_OF, {"nodes": dumps([node_id])})]
+        return next((row for row in rows if row.kind == kind), None)
+
     def replace_checkpoints(self, reader_ids: Sequence[int], rows: Sequence[CheckpointRow]) -> None:
         """Replace the checkpoints of some readers."""
         self.tx.count(FORGET, {"nodes": dumps(reader_ids)})

@@ -21,24 +21,26 @@ _WAITING = (
 )
 _OPEN = "maintenance_rewrite r JOIN maintenance_operation o ON o.id = r.operation_id"
 _UNLEASED = "NOT EXISTS (SELECT 1 FROM maintenance_lease l WHERE l.node_id = o.node_id)"
+_LIVES = "EXISTS (SELECT 1 FROM node n WHERE n.id = o.node_id AND n.deleted = 0)"
 _URGENCY = f"r.priority * (1 + (:now - r.asked_at) / {HOUR_MS}) DESC, r.operation_id"
 DUE = Sql(
     f"SELECT * FROM (SELECT {_WAITING}, o.bytes, r.priority, COALESCE(w.principal_id, 0) AS owner_id,"
     f" row_number() OVER (PARTITION BY w.principal_id ORDER BY {_URGENCY}) AS place"
     f" FROM {_OPEN} LEFT JOIN owner w ON w.object_id = o.node_id"
     f" WHERE r.metalake_id = :metalake AND r.due_at <= :now AND {_UNLEASED}"
-    " AND EXISTS (SELECT 1 FROM node n WHERE n.id = o.node_id AND n.deleted = 0)) q"
+    f" AND {_LIVES}) q"
     " WHERE place <= :limit ORDER BY place, operation_id"
 )
 DAY_MS: Final = 86_400_000
 USED = Sql(
-    "SELECT COALESCE(w.principal_id, 0), o.policy, COALESCE(sum(COALESCE(o.bytes, 0)), 0), count(*)"
-    " FROM maintenance_operation o LEFT JOIN owner w ON w.object_id = o.node_id"
-    " WHERE o.leased_at > :since GROUP BY w.principal_id, o.policy"
+    "SELECT COALESCE(w.principal_id, 0), o.policy, COALESCE(sum(COALESCE(o.bytes, 0)), 0), count(*),"
+    " COALESCE(c.parent_id, 0)"
+    " FROM maintenance_operation o LEFT JOIN owner w ON w.object_id = o.node_id LEFT JOIN node c ON c.id = o.catalog_id"
+    " WHERE o.leased_at > :since GROUP BY w.principal_id, o.policy, c.parent_id"
 )
 DUE_METALAKE = Sql(
     f"SELECT m.name FROM {_OPEN} JOIN node m ON m.id = r.metalake_id AND m.deleted = 0"
-    f" WHERE r.due_at <= :now AND {_UNLEASED} ORDER BY r.due_at LIMIT 1"
+    f" WHERE r.due_at <= :now AND {_UNLEASED} AND {_LIVES} ORDER BY r.due_at LIMIT 1"
 )
 OPEN_OF = Sql(
     f"SELECT o.node_id, o.kind, o.id FROM {_OPEN} WHERE o.node_id IN ({_IDS})",
@@ -56,10 +58,8 @@ INSERT = Sql(
     " VALUES (:id, :metalake, :priority, :now, :now, 0, :options)"
 )
 START = Sql("UPDATE maintenance_operation SET state = 'running', leased_at = :now WHERE id = :id AND ended_at IS NULL")
-BACK = Sql(
-    "UPDATE maintenance_operation SET state = 'waiting', result = :result, leased_at = NULL"
-    " WHERE id = :id AND ended_at IS NULL"
-)
+BACK = Sql("UPDATE maintenance_operation SET state = 'waiting', result = :result WHERE id = :id AND ended_at IS NULL")
+NOT_BEGUN = Sql("UPDATE maintenance_operation SET leased_at = NULL WHERE id = :id AND ended_at IS NULL")
 DELAY = Sql(
     "UPDATE maintenance_rewrite SET due_at = :due, attempts = attempts + :failed WHERE operation_id = :id"
     " RETURNING attempts"
@@ -79,16 +79,18 @@ _LEASE = "node_id, operation_id, token_id, holder, expires_at, commits"
 TAKE = Sql(
     f"INSERT INTO maintenance_lease ({_LEASE}) VALUES (:node, :id, :token, :holder, :expires, 0) ON CONFLICT DO NOTHING"
 )
+_OF_METALAKE = "EXISTS (SELECT 1 FROM maintenance_rewrite r WHERE r.operation_id = :id AND r.metalake_id = :metalake)"
+"""True for operations that executors lease in a metalake: not for operations of the server itself."""
 RENEW = Sql(
     "UPDATE maintenance_lease SET expires_at = :expires WHERE operation_id = :id AND holder = :holder"
-    " AND expires_at > :now"
+    f" AND expires_at > :now AND {_OF_METALAKE}"
 )
 COMMIT = Sql(
     "UPDATE maintenance_lease SET commits = commits + 1 WHERE token_id = :token AND node_id = :node"
     " AND expires_at > :now"
 )
 RELEASE = Sql("DELETE FROM maintenance_lease WHERE operation_id = :id")
-HELD = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE operation_id = :id AND holder = :holder")
+HELD = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE operation_id = :id AND holder = :holder AND {_OF_METALAKE}")
 BY_TOKEN = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE token_id = :token")
 OF_TABLE = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE node_id = :node")
 OVER = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE expires_at <= :now ORDER BY node_id LIMIT 1000")
@@ -126,6 +128,8 @@ class RecentUse(NamedTuple):
     policy: str | None
     bytes: int
     operations: int
+    metalake_id: int
+    """The metalake of the tables: names of policies are those of a metalake."""
 
 
 class LeaseRow(NamedTuple):
@@ -230,19 +234,21 @@ class RewriteWrites(Writes):
             self.tx.count(START, {"id": operation_id, "now": self.tx.now_ms})
         return bool(count)
 
-    def renew(self, operation_id: int, *, holder: str, lease_ms: int) -> bool:
-        """Renew an unexpired lease. Returns False if it has expired."""
+    def renew(self, operation_id: int, *, metalake_id: int, holder: str, lease_ms: int) -> bool:
+        """Renew an unexpired lease of a metalake's operation. Returns False if it has expired."""
         now_ms = self.tx.now_ms
-        params: Params = {"id": operation_id, "holder": holder, "now": now_ms, "expires": now_ms + lease_ms}
+        params: Params = {
+            "id": operation_id, "metalake": metalake_id, "holder": holder, "now": now_ms, "expires": now_ms + lease_ms,
+        }  # fmt: skip
         return self.tx.count(RENEW, params) > 0
 
     def record_commit(self, token_id: int, *, node_id: int) -> bool:
         """Count a commit under an unexpired lease. Returns False if the lease has expired."""
         return self.tx.count(COMMIT, {"token": token_id, "node": node_id, "now": self.tx.now_ms}) > 0
 
-    def held(self, operation_id: int, *, holder: str) -> LeaseRow | None:
-        """Read a holder's lease for an operation, or None."""
-        rows = self.tx.rows(HELD, {"id": operation_id, "holder": holder})
+    def held(self, operation_id: int, *, metalake_id: int, holder: str) -> LeaseRow | None:
+        """Read a holder's lease for an operation of a metalake, or None."""
+        rows = self.tx.rows(HELD, {"id": operation_id, "metalake": metalake_id, "holder": holder})
         return LeaseRow(*rows[0]) if rows else None
 
     def lease_of(self, node_id: int) -> LeaseRow | None:
@@ -259,9 +265,14 @@ class RewriteWrites(Writes):
         return [LeaseRow(*row) for row in self.tx.rows(OVER, {"now": self.tx.now_ms})]
 
     def give_back(self, operation_id: int, *, delay_ms: int, failed: bool, reason: str) -> int:
-        """End an operation's lease, and return it to the queue with a reason. Returns how often it failed."""
+        """End an operation's lease, and return it to the queue with a reason. Returns how often it failed.
+
+        One that failed has rewritten files, so its bytes count still.
+        """
         self.tx.count(RELEASE, {"id": operation_id})
         self.tx.count(BACK, {"id": operation_id, "result": reason})
+        if not failed:
+            self.tx.count(NOT_BEGUN, {"id": operation_id})
         params: Params = {"id": operation_id, "due": self.tx.now_ms + delay_ms, "failed": int(failed)}
         rows = self.tx.rows(DELAY, params)
         return int(rows[0][0]) if rows else 0

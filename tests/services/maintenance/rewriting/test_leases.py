@@ -15,8 +15,9 @@ from limnos.model.entities import Token
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.services.maintenance.rewriting.leases import LEASE_MS, LOSSES_MAX, YIELD_MS
+from limnos.store.activity.maintenance import operation_read
 from limnos.store.tx import Tx
-from tests.http.driver import OWN, DriverNode, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.test_coverage import OPERATIONS
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, MovedClock, set_clock
@@ -345,3 +346,60 @@ def test_which_routes_a_token_reads(node: DriverNode) -> None:
 
     shared = {*EMPTY, "load-catalog", "load-config"}
     assert (opened["t"] - shared, opened["unseen"]) == (OWN_READS, shared)
+
+
+def test_another_metalake_has_no_say(lake: DriverNode, table: HistoryTable) -> None:
+    """Its owner can neither renew nor end an operation of this one, even under the executor's name."""
+    (leased,) = FakeExecutor(lake).lease()
+    assert lake.post(API, {"name": "other"}, user="admin").status == 200
+    other = f"{OWN}/metalakes/other/maintenance"
+    operation = leased["operation"]
+    lost = lake.put(f"{other}/leases", {"holder": "one", "operations": [operation]}).json()["lost"]
+    body = {"holder": "one", "outcome": "failed", "text": "of another"}
+    report = lake.post(f"{other}/operations/{operation}/report", body)
+
+    assert (lost, report.json()) == ([operation], {"accepted": False})
+    assert [each["state"] for each in told(lake)] == ["running"]
+    assert commit_with(lake, leased["token"], "t", replacement(table)).status == 200
+
+
+def test_a_lease_of_the_server_is_its_own(lake: DriverNode, table: HistoryTable) -> None:
+    """An executor that says it is the server does not end an expiry that is under way."""
+    assert ask(lake, operation="expire").status == 200
+    (expiry,) = [each["id"] for each in told(lake) if each["kind"] == "expire"]
+    services = lake.built.services
+    row = lake.runner.run(services.gate.look_up(lambda: operation_read(expiry)))
+    assert row is not None
+
+    def take(tx: Tx) -> bool:
+        return tx.rewrites.take(expiry, node_id=row.node_id, token_id=0, holder="server", lease_ms=LEASE_MS)
+
+    assert lake.runner.run(services.store.submit(upkeep_permit("limnos"), take))
+    server = FakeExecutor(lake, "server")
+
+    assert server.renew(expiry) == [expiry]
+    assert server.report(expiry, "failed").json() == {"accepted": False}
+    assert FakeExecutor(lake).lease() == []
+
+
+@pytest.mark.parametrize("operation", [1 << 62, 1 << 63, 1 << 200])
+def test_numbers_that_no_operation_has(lake: DriverNode, operation: int) -> None:
+    """Are lost, or refused, and no error of the server's."""
+    answer = lake.put(LEASES, {"holder": "one", "operations": [operation]})
+    report = lake.post(
+        f"{OWN}/metalakes/lake/maintenance/operations/{operation}/report", {"holder": "one", "outcome": "done"}
+    )
+
+    assert answer.status in (200, 400), answer.body
+    assert report.status in (200, 400, 404), report.body
+
+
+def test_texts_with_nul(lake: DriverNode, table: HistoryTable) -> None:
+    """An executor's name with one is refused or taken, and its text is stored, on every store."""
+    assert table.snapshots == 12
+    renewal = lake.put(LEASES, {"holder": "o\0", "operations": [1]})
+    (leased,) = FakeExecutor(lake, "two").lease()
+    report = FakeExecutor(lake, "two").report(leased["operation"], "failed", "a\0b")
+
+    assert renewal.status in (200, 400), renewal.body
+    assert report.status == 200, report.body

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.model.permits import upkeep_permit
 from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.services.maintenance.rewriting.planning import INTERVAL_MS
 from limnos.services.maintenance.rewriting.scheduling import (
@@ -12,8 +13,11 @@ from limnos.services.maintenance.rewriting.scheduling import (
     REQUESTED_PRIORITY,
     fair_order,
 )
-from limnos.store.activity.rewrites import RecentUse, WaitingRewrite
+from limnos.store.activity.rewrites import RecentUse, WaitingRewrite, metalake_due, recent_use_read
+from limnos.store.sql import Load, Sql
+from limnos.store.tx import Tx
 from tests.http.driver import API, DriverNode, grant
+from tests.http.iceberg import wire
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, told
 from tests.services.maintenance.rewriting.test_planning import COMPACTION, NOW_MS, WHOLE, plan
@@ -39,7 +43,7 @@ def test_what_was_rewritten_counts() -> None:
     """Who had much rewritten in the last day comes later, and large operations count more than small ones."""
     rows = [waiting(1, 1, place=1), waiting(2, 1, place=2), waiting(11, 2, place=1, size=2 * OPERATION_BYTES)]
     rows.append(waiting(12, 2, place=2))
-    used = [RecentUse(1, "p", OPERATION_BYTES, 1)]
+    used = [RecentUse(1, "p", OPERATION_BYTES, 1, 1)]
 
     assert [row.operation_id for row in fair_order(rows, used)] == [11, 1, 2, 12]
 
@@ -161,6 +165,82 @@ def test_an_operation_larger_than_the_budget(lake: DriverNode, tables: dict[str,
     plan(lake)
 
     assert len(FakeExecutor(lake).lease()) == 1
+
+
+def test_a_request_counts(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """Its bytes are those of the finding, and use up the budget of what nobody asked for."""
+    limit(lake, bytes_per_day=20_000)
+    add_policy(lake, "small", WHOLE, {}, on="main.a.t", kind="table")
+    plan(lake)
+    ask(lake, "a.u")
+
+    assert [each["path"][-1] for each in FakeExecutor(lake).lease()] == ["u"]
+    assert "waits for the budget" in told(lake)[-1]["result"]
+
+
+@pytest.mark.parametrize("outcome", ["yielded", "failed"])
+def test_an_operation_that_gave_way_counts(lake: DriverNode, tables: dict[str, HistoryTable], outcome: str) -> None:
+    """It rewrote files all the same: the budget and the owner's share are used as if it had ended well."""
+    add_policy(lake, "small", WHOLE, {}, on="main.a.u", kind="table")
+    plan(lake)
+    (leased,) = FakeExecutor(lake).lease()
+    FakeExecutor(lake).report(leased["operation"], outcome)
+    services = lake.built.services
+    (used,) = lake.runner.run(services.gate.look_up(lambda: recent_use_read(services.store.time.now_ms())))
+
+    assert (used.bytes, used.operations) == (30_000, 1)
+
+
+def test_policies_of_one_name_in_two_metalakes(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """Have a budget each: nobody uses up that of another metalake."""
+    for method, path, body in (
+        ("POST", API, {"name": "other"}),
+        ("POST", f"{API}/other/catalogs", {"name": "main", "type": "relational", "provider": "lakehouse-iceberg"}),
+    ):
+        lake.done(method, path, body)
+    services = lake.built.services
+    catalog = lake.runner.run(services.gate.look_up(lambda: _catalog_of("other")))
+
+    def rewrite(tx: Tx) -> None:
+        operation = tx.maintenance.begin(
+            catalog_id=catalog, node_id=catalog, kind="compact", user="eve", policy="small", bytes_=1 << 40
+        )
+        assert tx.rewrites.take(operation, node_id=catalog, token_id=0, holder="x", lease_ms=1)
+
+    lake.runner.run(services.store.submit(upkeep_permit("limnos"), rewrite))
+    add_policy(lake, "small", WHOLE, {"maxBytesPerDay": 31_000}, on="main.a.t", kind="table")
+    plan(lake)
+
+    assert [each["path"][-1] for each in FakeExecutor(lake).lease()] == ["t"]
+
+
+def _catalog_of(metalake: str) -> Load[int]:
+    rows = yield (
+        Sql("SELECT c.id FROM node c JOIN node m ON m.id = c.parent_id WHERE m.name = :name"),
+        {"name": metalake},
+    )
+    return int(rows[0][0])
+
+
+def test_a_table_in_the_trash(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """Its operations wake no executor of the server's, which would find nothing, and hold back other metalakes."""
+    add_policy(lake, "small", WHOLE, {}, on="main.a.t", kind="table")
+    plan(lake)
+    now_ms = lake.built.services.store.time.now_ms()
+    due = [lake.runner.run(lake.built.services.gate.look_up(lambda: metalake_due(now_ms)))]
+    assert lake.delete(wire.table_path("a", "t")).status == 204
+    due.append(lake.runner.run(lake.built.services.gate.look_up(lambda: metalake_due(now_ms))))
+
+    assert due == ["lake", None]
+
+
+@pytest.mark.parametrize("hours", [["22:00-06:00"] * 100, ["22:00-06:00 " + "x" * 65]])
+def test_many_hours(node: DriverNode, hours: list[str]) -> None:
+    """Are refused: each operation of the policy compares them, and shows them while it waits."""
+    body = {"name": "p", "policyType": WHOLE, "enabled": True, "content": {"quietHours": hours}}
+    answer = node.post(f"{API}/lake/policies", body)
+
+    assert (answer.status, b"quietHours" in answer.body) == (400, True), answer.body
 
 
 def test_a_policy_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:

@@ -49,6 +49,8 @@ LEASE_MS: Final = 60_000
 TOKEN_MS: Final = 3_600_000
 LEASED_MAX: Final = 50
 """The maximum number of operations that one request leases."""
+RENEWED_MAX: Final = 1_000
+_ID_MAX: Final = (1 << 63) - 1
 LOSSES_MAX: Final = 5
 """The number of expired or returned leases after which an operation has failed."""
 YIELD_MS: Final = 300_000
@@ -108,11 +110,20 @@ async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: i
 async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: Sequence[int]) -> tuple[int, ...]:
     """Renew an executor's leases. Returns the expired ones: the executor must end these operations.
 
-    Raises NotFound, PermissionDenied.
+    Raises NotFound, PermissionDenied, BadRequest.
     """
+    await lease_require(ctx, metalake)
+    if len(operations) > RENEWED_MAX:
+        raise BadRequest(f"An executor renews at most {RENEWED_MAX} leases at once, not {len(operations)}")
 
-    def renew(tx: Tx, _: Permit[int]) -> tuple[int, ...]:
-        return tuple([each for each in operations if not tx.rewrites.renew(each, holder=holder, lease_ms=LEASE_MS)])
+    def renew(tx: Tx, permit: Permit[int]) -> tuple[int, ...]:
+        held = {
+            each
+            for each in operations
+            if 0 < each <= _ID_MAX
+            and tx.rewrites.renew(each, metalake_id=permit.command, holder=holder, lease_ms=LEASE_MS)
+        }
+        return tuple([each for each in operations if each not in held])
 
     return await _write(ctx, metalake, mutation=renew)
 
@@ -133,10 +144,10 @@ async def operation_report(
     if outcome not in ENDS:
         raise BadRequest(f"'{outcome[:50]}' is no outcome of an operation: use one of {', '.join(ENDS)}")
 
-    def report(tx: Tx, _: Permit[int]) -> LeaseRow | None:
-        lease = tx.rewrites.held(operation, holder=holder)
+    def report(tx: Tx, permit: Permit[int]) -> LeaseRow | None:
+        lease = tx.rewrites.held(operation, metalake_id=permit.command, holder=holder)
         if lease is not None:
-            _end_lease(tx, lease, outcome=outcome, text=text)
+            _end_lease(tx, lease, outcome=outcome, text=text.replace("\0", " "))
         return lease
 
     lease = await _write(ctx, metalake, mutation=report)
@@ -262,7 +273,7 @@ async def _lease_one(
 
 
 def _refuse(tx: Tx, *, row: WaitingRewrite, holder: str, text: str) -> None:
-    lease = tx.rewrites.held(row.operation_id, holder=holder)
+    lease = tx.rewrites.held(row.operation_id, metalake_id=row.metalake_id, holder=holder)
     if lease is not None:
         _end_lease(tx, lease, outcome=FAILED, text=text)
         _revoke(tx, lease)
@@ -327,7 +338,7 @@ async def _limits(services: NodeServices, row: WaitingRewrite) -> ScheduleLimits
     Raises UnsupportedOperation: the policy or the setting does not ask for the operation any more.
     """
     settings = services.defaults.maintenance
-    limits = ScheduleLimits(settings.quiet_hours, settings.bytes_per_day, row.policy)
+    limits = ScheduleLimits(settings.quiet_hours, settings.bytes_per_day, row.policy, metalake_id=row.metalake_id)
     chain = await AssessmentRound(services, tables_max=0).chain_of(row.node_id)
     policies = (await services.gate.look_up(policies_load)).effective(chain)
     policy = asking_policy(policies, row.kind)

@@ -248,8 +248,10 @@ def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:
     if known is not None:
         tx.rewrites.hasten(known, user=command.user, priority=REQUESTED_PRIORITY, options=options)
         return known
+    finding = tx.maintenance.finding(table.id, kind=command.kind)
     operation = tx.maintenance.begin(
-        catalog_id=table.zone, node_id=table.id, kind=command.kind, user=command.user, policy=None, state="waiting"
-    )
+        catalog_id=table.zone, node_id=table.id, kind=command.kind, user=command.user, policy=None, state="waiting",
+        bytes_=0 if finding is None else rewritten_bytes(finding),
+    )  # fmt: skip
     tx.rewrites.add(operation, metalake_id=command.metalake_id, priority=REQUESTED_PRIORITY, options=options)
     return operation

@@ -36,6 +36,7 @@ class ScheduleLimits(NamedTuple):
     policy: str | None = None
     policy_hours: Sequence[QuietHours] = ()
     policy_bytes_per_day: int = 0
+    metalake_id: int = 0
 
     @property
     def has_hours(self) -> bool:
@@ -87,7 +88,8 @@ def pause_of(limits: ScheduleLimits, used: Sequence[RecentUse], *, bytes_: int, 
         return OperationPause(
             BUDGET_PAUSE_MS, _reason("setting maintenance.bytes_per_day", budget=limits.bytes_per_day, used=total)
         )
-    of_policy = sum(each.bytes for each in used if each.policy == limits.policy)
+    own_policy = (limits.metalake_id, limits.policy)
+    of_policy = sum(each.bytes for each in used if (each.metalake_id, each.policy) == own_policy)
     if _is_over(of_policy, budget=limits.policy_bytes_per_day, own=bytes_):
         reason = _reason(f"policy {limits.policy}", budget=limits.policy_bytes_per_day, used=of_policy)
         return OperationPause(BUDGET_PAUSE_MS, reason)
