@@ -169,3 +169,12 @@ def test_what_parquet_cannot_have(values: list[Value], form: ExportFormat) -> No
     """Fields of several types, no fields, other fields than the type's, values beyond a column."""
     with pytest.raises(SqlppError, match="Parquet writer error"):
         exported(values, form)
+
+
+def test_a_parquet_file_ends_at_its_size() -> None:
+    """In an object store the server holds a file until it is complete, whatever number of objects it may have."""
+    values: list[Value] = [{"id": number, "text": "x" * 1000} for number in range(100)]
+    files, _ = exported(values, ExportFormat("parquet", bytes_max=10_000))
+
+    assert len(files) in range(10, 15)
+    assert sum(file.objects for file in files) == 100

@@ -49,7 +49,9 @@ class SkippedObject(Exception):
 
 
 class _FileText(Protocol):
-    """The contents of one file, as they grow."""
+    """The contents of one file, as they grow. `size` is what it holds back until its end, in bytes, about."""
+
+    size: int
 
     def head(self) -> bytes: ...
     def add(self, value: Value) -> bytes: ...
@@ -119,7 +121,8 @@ class _ExportFile:
 
     @property
     def is_full(self) -> bool:
-        return self._count >= self._form.objects_max or 0 < self._form.bytes_max <= self._size
+        size = max(self._size, self._file.size)
+        return self._count >= self._form.objects_max or 0 < self._form.bytes_max <= size
 
     def text(self, value: Value) -> bytes:
         """The bytes of an object. Raises SkippedObject, SqlppError."""
@@ -162,6 +165,8 @@ def _packer_of(form: ExportFormat) -> zlib._Compress | None:
 class _Lines:
     """Objects as lines of JSON or ADM."""
 
+    size = 0
+
     def __init__(self, write: Callable[[Value], str]) -> None:
         self._write = write
 
@@ -177,6 +182,8 @@ class _Lines:
 
 class _DelimitedLines:
     """Objects as lines of delimited text, with the fields of a type and no others."""
+
+    size = 0
 
     def __init__(self, form: ExportFormat, columns: RecordType) -> None:
         options = form.options
@@ -255,7 +262,7 @@ class _Parquet:
         self._form = form
         self._columns = columns
         self._rows: list[dict[str, object]] = []
-        self._size = 0
+        self.size = 0
 
     def head(self) -> bytes:
         return b""
@@ -268,6 +275,8 @@ class _Parquet:
             raise SqlppError(
                 PARQUET_ERROR, f"Parquet writer error: Extra field in the result, field '{extra}' does not exist in the schema"
             )  # fmt: skip
+        if self._form.bytes_max:  # else nobody asks
+            self.size += len(json_text(value))
         self._rows.append({name: plain(item) for name, item in value.items() if item is not MISSING})
         return b""
 

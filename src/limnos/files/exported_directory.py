@@ -8,6 +8,7 @@ export beside it removes it after a day.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import time
@@ -17,12 +18,13 @@ from uuid import uuid4
 
 from limnos.files import file_errors
 from limnos.files.local import path_of
-from limnos.model.errors import NotEmpty
+from limnos.model.errors import BadRequest, NotEmpty
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import BinaryIO
 
+_TAKEN: Final = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 HIDDEN: Final = ".limnos-export-"
 STALE_S: Final = 86_400
 
@@ -53,6 +55,8 @@ class ExportedDirectory:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("xb")
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise BadRequest(f"{'/'.join(names)} is the name of a directory and of a file of this export") from None
         except OSError as error:
             raise file_errors.storage_error("write", self._location, error) from error
 
@@ -82,7 +86,7 @@ class ExportedDirectory:
         try:
             self._staging.rename(self._target)
         except OSError as error:
-            if self._target.exists():
+            if error.errno in _TAKEN:
                 raise NotEmpty(f"{self._location} is not empty", kind="directory") from None
             raise file_errors.storage_error("write", self._location, error) from error
 

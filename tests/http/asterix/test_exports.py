@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Iterator
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from limnos.access.authentication import Credential
 from limnos.config.audit import AuditSection
+from limnos.files import key_of
+from limnos.files.exported_directory import ExportedDirectory
+from limnos.model.permits import upkeep_permit
 from limnos.services.activity.audit import audit_read
 from limnos.services.request.context import Context
+from limnos.services.sqlpp.execution import export_files
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.jobs import EngineJob
 from limnos.store.activity.audit import AuditFilter
+from limnos.store.objects.storage_locations import rivals_read
+from limnos.store.tx import Tx
 from tests.http.asterix.test_datasets import SEED, Heard
 from tests.http.asterix.wire import refusal, rows
-from tests.http.driver import API, DriverNode, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
 
 FILESETS = f"{API}/lake/catalogs/files/schemas/raw/filesets"
@@ -87,6 +97,12 @@ def _copy(
     path: str, *, to: str = "localfs", what: str = "sales.east.orders", more: str = "", settings: str = AS_JSON
 ) -> str:
     return f"copy {what} to {to} path ({path}) {more} with {{{settings}}}"
+
+
+async def _settled(node: DriverNode) -> None:
+    """Wait until what is deleted in the background is gone."""
+    while found := node.built.services.files._beside:
+        await asyncio.gather(*found)
 
 
 def _below(base: Path) -> dict[str, bytes]:
@@ -183,6 +199,7 @@ def test_a_failed_export_leaves_nothing(node: DriverNode, exports: Path) -> None
     before = _below(exports)
 
     assert refusal(node, _copy(f"'{exports}/failed'"))[1].startswith("ASX1245")
+    node.runner.run(_settled(node))
     assert _below(exports) == before
     assert not (exports / "failed").exists()
     assert not list(exports.glob(".limnos-*"))
@@ -231,6 +248,7 @@ def test_no_objects_no_directory(node: DriverNode, exports: Path) -> None:
     """As in AsterixDB."""
     ENGINE.put(node.built.services, Heard())
     rows(node, _copy(f"'{exports}/empty'"))
+    node.runner.run(_settled(node))
 
     assert not (exports / "empty").exists()
     assert not list(exports.glob(".limnos-*"))
@@ -247,3 +265,118 @@ def test_the_audit_tells_of_an_export(node: DriverNode, engine: Heard) -> None:
     told = [line for line in lines if "/audited: 2 files, 3 objects fileset files.raw.out" in line.detail]
     assert {line.kind for line in told} >= {"table", "fileset"}
     assert {(line.user, line.outcome, line.operation) for line in told} == {("both", "done", told[0].operation)}
+
+
+class Meanwhile(Heard):
+    """An engine in whose job something happens before the last line."""
+
+    def __init__(self, happens: Callable[[], Awaitable[None]]) -> None:
+        super().__init__()
+        self.happens = happens
+
+    async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
+        """Give the files, and let it happen before the last line."""
+        self.jobs.append(job)
+        for row in FILES[:-1]:
+            yield row
+        await self.happens()
+        yield FILES[-1]
+
+
+@pytest.mark.parametrize("what", ["dropped", "revoked", "moved"])
+def test_a_fileset_that_is_lost_meanwhile_gets_no_files(node: DriverNode, what: str) -> None:
+    """The right to write counts when the files appear: the place may be another object's by then."""
+    name, user = f"lost-{what}", f"loser-{what}"
+    made = node.done("POST", FILESETS, {"name": name})["fileset"]
+    base = Path(made["storageLocation"].removeprefix("file://"))
+    grant(node, user, "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    grant(node, user, "use_catalog use_schema read_fileset", kind="CATALOG", on="files")
+    role = grant(node, user, "write_fileset", kind="FILESET", on=f"files.raw.{name}")
+
+    async def happens() -> None:
+        if what == "dropped":
+            answer = await node.answer("DELETE", f"{FILESETS}/{name}")
+        elif what == "revoked":
+            answer = await node.answer("DELETE", f"{API}/lake/roles/{role}")
+        else:
+            answer = await node.answer("DELETE", f"{FILESETS}/{name}")
+            assert answer.status == 200, answer.body
+            elsewhere = f"file://{base.parent}/{name}-elsewhere"
+            answer = await node.answer("POST", FILESETS, {"name": name, "storageLocation": elsewhere})
+        assert answer.status == 200, answer.body
+
+    ENGINE.put(node.built.services, Meanwhile(happens))
+    settings = f"{AS_JSON}, 'fileset': 'files.raw.{name}'"
+    status, text = refusal(node, _copy("'day'", to="fileset", settings=settings), user=user)
+
+    assert status in (400, 403, 404), text
+    assert not (base / "day").exists()
+
+
+def test_a_fileset_itself_is_no_directory_of_an_export_on_disk(node: DriverNode, engine: Heard) -> None:
+    """The files are first written beside the directory, and what lies beside the fileset is not its own."""
+    settings = f"{AS_JSON}, 'fileset': 'files.raw.out'"
+    status, text = refusal(node, _copy("''", to="fileset", settings=settings))
+
+    assert (status, "name of a directory in the fileset" in text, engine.jobs) == (400, True, [])
+
+
+@pytest.mark.parametrize("place", ["", "/sub", "/.."])
+def test_a_directory_for_exports_is_none_of_an_object(
+    node: DriverNode, engine: Heard, exports: Path, place: str
+) -> None:
+    """Who may write below a directory of the settings may not write where a fileset lies, inside or around it."""
+    location = exports / "claims" / f"claimed{len(place)}" / "files"
+    services = node.built.services
+    own = node.done("GET", f"{FILESETS}/other")["fileset"]["storageLocation"]
+    (fileset, *_) = node.runner.run(services.gate.look_up(lambda: rivals_read(key_of(own))))
+
+    def claim(tx: Tx) -> None:
+        tx.places.put(fileset.claim, key_of(f"file://{location}"))
+
+    node.runner.run(services.store.submit(upkeep_permit("limnos"), claim))
+    target = Path(os.path.normpath(f"{location}{place}"))
+    for user in ("admin", "reader"):
+        status, text = refusal(node, _copy(f"'{target}'"), user=user)
+        assert (status, "of an object" in text, engine.jobs) == (400, True, []), text
+
+
+def test_an_export_that_is_cancelled_when_its_files_appear_is_told(
+    node: DriverNode, engine: Heard, exports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audit has it, and the answer says that the files are there."""
+    real, begun = export_files.ExportedDirectory.publish, threading.Event()
+
+    def publish(directory: ExportedDirectory) -> None:
+        begun.set()
+        time.sleep(0.3)
+        real(directory)
+
+    monkeypatch.setattr(export_files.ExportedDirectory, "publish", publish)
+
+    async def play() -> DriverAnswer:
+        form = {"statement": _copy(f"'{exports}/late'"), "client_context_id": "late"}
+        asked = asyncio.create_task(node.answer("POST", "/query/service", form))
+        while not begun.is_set():  # noqa: ASYNC110 - a thread sets it
+            await asyncio.sleep(0.01)
+        ended = await node.answer("DELETE", "/admin/requests/running?client_context_id=late")
+        assert ended.status == 200, ended.body
+        return await asked
+
+    answer = node.runner.run(play())
+    node.runner.run(node.built.services.audit.flush())
+    ctx = Context(node.built.services, Credential("admin"), "audit")
+    lines = node.runner.run(audit_read(ctx, None, filters=AuditFilter(action="export"), limit=1000)).lines
+
+    assert b"its files had been written before that" in answer.body, answer.body
+    assert (exports / "late").exists()
+    assert any("/late: 2 files" in line.detail for line in lines)
+
+
+def test_a_part_with_the_name_of_a_file(node: DriverNode, exports: Path) -> None:
+    """Data can name a directory as a file of the export is named: the statement is refused, and says so."""
+    lines = (*FILES[:4], _line(begin=["part-00000.json"]), _line(end=1))
+    ENGINE.put(node.built.services, Heard(*lines))
+    status, text = refusal(node, _copy(f"'{exports}/twice', to_string(oid)", more="over (partition by orders.oid oid)"))
+
+    assert (status, "of a directory and of a file" in text, (exports / "twice").exists()) == (400, True, False), text

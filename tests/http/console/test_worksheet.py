@@ -104,6 +104,18 @@ def test_many_results_are_cut(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyP
     assert small.tags.count("tr") == 20
 
 
+def test_deep_results_are_not_indented(admin: ConsoleVisitor) -> None:
+    """A few bytes of deeply nested results would be a page of many megabytes; they are shown as they are."""
+    lets = "".join(f", a{number} AS [a{number - 1}]" for number in range(1, 300))
+    answer = admin.post(
+        PAGE, {"text": f"WITH a0 AS [1]{lets} SELECT VALUE a299 FROM range(1, 400) AS r;", "view": "json"}
+    )
+
+    assert answer.status == 200
+    assert len(answer.body) < 4 << 20
+    assert "[" * 300 in text_of(answer)
+
+
 def test_wide_results_are_cut(admin: ConsoleVisitor) -> None:
     """More than sixty columns are counted, not shown."""
     fields = ", ".join(f"'f{number}': 1" for number in range(70))

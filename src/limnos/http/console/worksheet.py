@@ -26,6 +26,9 @@ from limnos.services.sqlpp.worksheet import WorksheetRequest, WorksheetResult, w
 COLUMNS_MAX: Final = 60
 CELL_CHARS_MAX: Final = 512
 TEXT_CHARS_MAX: Final = 100_000
+INDENTED_BYTES_MAX: Final = 2 << 20
+_OPENING: Final = b"[{"
+_NO_BRACKETS: Final = bytes(each for each in range(256) if each not in b"[]{}")
 _VIEWS: Final = {"table": "as a table", "json": "as JSON", "plan": "the plan alone"}
 _MODES: Final = {"read": "Only reads", "change": "Reads and changes"}
 _VALUE: Final = "value"
@@ -124,7 +127,10 @@ def _with_results(page: WorksheetPage, result: WorksheetResult, *, view: str) ->
     )  # fmt: skip
     values = [msgspec.json.decode(line) for line in result.lines]
     if view != "table":
-        blocks = [each if isinstance(each, str) and view == "plan" else _pretty(each) for each in values]
+        texts = _indented([msgspec.json.encode(each) for each in values])
+        blocks = [
+            each if isinstance(each, str) and view == "plan" else text for each, text in zip(values, texts, strict=True)
+        ]
         return msgspec.structs.replace(page, block="\n".join(blocks))
     names = dict.fromkeys(name for each in values for name in (each if isinstance(each, dict) else (_VALUE,)))
     columns = tuple(names)[:COLUMNS_MAX]
@@ -136,8 +142,28 @@ def _with_results(page: WorksheetPage, result: WorksheetResult, *, view: str) ->
     return msgspec.structs.replace(page, columns=columns, rows=rows)
 
 
-def _pretty(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+def _indented(lines: list[bytes]) -> list[str]:
+    """Return lines of JSON, indented while they may fit into INDENTED_BYTES_MAX: each level of a nested value costs
+    bytes on each of its lines.
+    """
+    left, texts = INDENTED_BYTES_MAX, []
+    for line in lines:
+        if len(line) * (1 + _depth(line)) <= left:
+            text = msgspec.json.format(line, indent=2).decode()
+            left -= len(text)
+        else:
+            text = line.decode()
+        texts.append(text)
+    return texts
+
+
+def _depth(line: bytes) -> int:
+    """Return how deeply a line of JSON is nested, at least: brackets in texts count, too."""
+    depth = deepest = 0
+    for each in line.translate(None, delete=_NO_BRACKETS):
+        depth += 1 if each in _OPENING else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _cell(value: object, name: str) -> ResultCell:

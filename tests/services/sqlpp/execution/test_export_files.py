@@ -106,6 +106,7 @@ def test_a_local_export_appears_as_a_whole(tmp_path: Path) -> None:
         first, second, third = (export_files_of(files, target) for _ in range(3))
         for each in (first, second):
             await each.begin()
+        for each in (first, second):
             await each.open(["part-00000.json"])
             await each.write(b"{}\n")
             await each.close()
@@ -119,5 +120,56 @@ def test_a_local_export_appears_as_a_whole(tmp_path: Path) -> None:
         second.discard()
         await _background(files)
         assert [path.name for path in tmp_path.rglob("*")] == ["out", "part-00000.json"]
+
+    asyncio.run(play())
+
+
+def test_of_two_exports_that_end_at_once_one_is_refused(
+    store: ObjectStoreServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither sees the other's `_SUCCESS` before it writes; the slower one deletes its own files, not that one."""
+
+    async def play() -> None:
+        files = FileOperations(AllowedStorage(("s3://",), endpoints=(store.uri,)))
+        target = ExportTarget("s3://lake/race", store.properties, ("s3://lake/race",), "")
+        first, second = (export_files_of(files, target) for _ in range(2))
+        for each in (first, second):
+            await each.begin()
+        for each in (first, second):
+            await each.open(["part-00000.json"])
+            await each.write(b"x")
+            await each.close()
+
+        async def exists(*_: object) -> bool:
+            return False
+
+        monkeypatch.setattr(files, "exists", exists)
+        await first.publish()
+        with pytest.raises(SqlppError, match="non-empty"):
+            await second.publish()
+        second.discard()
+        await _background(files)
+
+        assert _names(store, "race/") == [SUCCESS, "part"]
+
+    asyncio.run(play())
+
+
+def test_a_disk_that_hangs_takes_no_threads_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many exports wait for it, a call of another part of the server has its thread."""
+    answers = threading.Event()
+    monkeypatch.setattr(ExportedDirectory, "begin", lambda _: answers.wait(60))
+
+    async def play() -> None:
+        files = FileOperations(allow_everything())
+        target = ExportTarget(f"file://{tmp_path}/x", {}, (f"file://{tmp_path}",), "")
+        hanging = [asyncio.create_task(export_files_of(files, target).begin()) for _ in range(64)]
+        try:
+            async with asyncio.timeout(5):
+                await asyncio.sleep(0)
+                assert await asyncio.to_thread(lambda: "served") == "served"
+        finally:
+            answers.set()
+        await asyncio.gather(*hanging)
 
     asyncio.run(play())

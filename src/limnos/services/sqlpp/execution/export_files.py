@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 from uuid import uuid4
 
-from limnos.files import ExportedDirectory, is_local
-from limnos.model.errors import NotEmpty
+from limnos.files import ExportedDirectory, is_local, run_in_own_thread
+from limnos.model.errors import AlreadyExists, NotEmpty
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.files import FileOperations
 from limnos.sqlpp import SqlppError
@@ -114,7 +114,7 @@ class _LocalFiles:
         self._files.beside(self._delete())
 
     async def _run(self, call: Callable[[], None]) -> None:
-        self._last = asyncio.get_running_loop().run_in_executor(None, call)
+        self._last = asyncio.ensure_future(run_in_own_thread(call))  # a disk that hangs takes nobody else's threads
         try:
             await asyncio.shield(self._last)
         except NotEmpty:
@@ -124,11 +124,13 @@ class _LocalFiles:
         """Delete the files after the last call, which goes on when its statement is cancelled."""
         if self._last is not None:
             await asyncio.wait([self._last])
-        await asyncio.to_thread(self._directory.discard)
+        await run_in_own_thread(self._directory.discard)
 
 
 class _StoreFiles:
-    """Files in an object store. Their names have an id of the export, so that two exports never share a file."""
+    """Files in an object store. Their names have an id of the export, so that two exports never share a file; so has
+    the content of `_SUCCESS`, which one export alone can create.
+    """
 
     def __init__(self, files: FileOperations, target: ExportTarget) -> None:
         self._files = files
@@ -159,8 +161,11 @@ class _StoreFiles:
         name = f"{self._target.location}/{SUCCESS}"
         if await self._files.exists(name, self._target.properties):
             raise _not_empty(self._target.location)
+        try:
+            await self._files.write(name, self._export_id.encode(), self._target.properties)
+        except AlreadyExists:
+            raise _not_empty(self._target.location) from None
         self._written.append(name)
-        await self._files.write(name, b"", self._target.properties)
 
     def discard(self) -> None:
         self._files.beside(self._delete())

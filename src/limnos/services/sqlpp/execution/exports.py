@@ -6,6 +6,7 @@ Files go below a directory of the setting `sqlpp.export_roots`, or into a filese
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Iterable
@@ -15,11 +16,12 @@ from typing import Final, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.files import is_local, is_within, leads_within, normalise, refuse_alias
+from limnos.files import is_local, is_within, key_of, leads_within, normalise, refuse_alias
 from limnos.model.audit import AuditedDecision, AuditRecord, rights_text, shorten_text
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import FilesetRecord
+from limnos.model.storage_locations import LocationKind
 from limnos.names.display import render as display_name
 from limnos.names.path import Levels
 from limnos.services.request.catalog_storage import catalog_storage_of
@@ -39,11 +41,13 @@ from limnos.services.sqlpp.execution.export_files import (
 from limnos.services.sqlpp.execution.queries import query_bind
 from limnos.services.sqlpp.requests.errors import invalid_operation
 from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.sqlpp.requests.running_requests import REQUESTS, StatementEnded
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError, identifier, parse_body, tree
 from limnos.sqlpp.errors import TextPosition
 from limnos.sqlpp.exports import ExportFormat, check_type, export_format
 from limnos.sqlpp.jobs import text_of
+from limnos.store.objects.storage_locations import rivals_read
 
 LOCAL, FILESET = "localfs", "fileset"
 DEFAULT_LOCATION: Final = "default-location-name"
@@ -51,6 +55,8 @@ NO_STRING: Final = 64
 TARGET_OPTIONS: Final = ("fileset", "location-name")
 _STORES: Final = ("s3", "gcs", "azureblob", "azuredatalake", "hdfs")
 RECORDS_MAX: Final = 100
+PUBLISH_S: Final = 5.0
+"""How long a statement that was ended waits for its files, which may be appearing, in seconds."""
 EXPORTED: Final = "export"
 """The word of an export in the audit."""
 
@@ -74,14 +80,44 @@ async def files_export(session: StatementSession, statement: tree.CopyTo) -> Non
     await files.begin()
     try:
         counts = await _write(session, BoundStatement("export", source, export=form), files=files, target=target)
-        if counts[0]:
-            await files.publish()
-        else:
-            files.discard()
+        if (await _target(ctx, statement, fixed=fixed)).location != target.location:
+            raise invalid_operation(
+                f"{target.about} has another location by now: run the statement again", statement.at
+            )
+        records = await _records(ctx, target, reads=source.reads, counts=counts)
     except BaseException:
         files.discard()
         raise
-    await _record(ctx, target, reads=source.reads, counts=counts)
+    await _finish(ctx, files, has_files=counts[0] > 0, records=records)
+
+
+async def _finish(ctx: Context, files: ExportFiles, *, has_files: bool, records: list[AuditRecord]) -> None:
+    """Let the files appear and tell the audit of it, also if the statement is ended meanwhile.
+
+    Raises StatementEnded, with what became of the files, and the errors of `ExportFiles.publish`.
+    """
+
+    async def publish() -> None:
+        try:
+            if has_files:
+                await files.publish()
+        except BaseException:
+            files.discard()
+            raise
+        if not has_files:
+            files.discard()
+        ctx.services.audit.take(records)
+
+    publishing = REQUESTS.of(ctx.services).beside(publish())
+    try:
+        await asyncio.shield(publishing)
+    except asyncio.CancelledError:
+        await asyncio.wait([publishing], timeout=PUBLISH_S)
+        if not publishing.done():
+            raise StatementEnded("its files may appear yet, look before you run it again") from None
+        if publishing.cancelled() or publishing.exception() is not None:
+            raise
+        raise StatementEnded("its files had been written before that") from None
 
 
 async def _format(session: StatementSession, statement: tree.CopyTo) -> ExportFormat:
@@ -125,7 +161,7 @@ async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> 
         if not fixed:
             raise invalid_operation(f"The path of {LOCAL} begins with the text of a directory", at)
         text = "/".join([fixed[0].rstrip("/"), *(each.strip("/") for each in fixed[1:])])
-        return _local_target(ctx, text, at=at)
+        return await _local_target(ctx, text, at=at)
     if adapter in _STORES:
         text = f"COPY TO {adapter} goes through a fileset, which holds the rights and the credentials: COPY … TO {FILESET} PATH (…) WITH "
         raise invalid_operation(f'{text}{{"{FILESET}": "catalog.schema.name", …}}', at)
@@ -149,6 +185,10 @@ async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> 
         place.check(base)
         location = _below(base, [part for text in fixed for part in text.split("/") if part])
         if is_local(location):
+            if location == normalise(base):  # its files are first written beside it, which is outside of the fileset
+                raise invalid_operation(
+                    "On local disks the path begins with the name of a directory in the fileset", at
+                )
             refuse_alias(base, place.roots)
             if not leads_within(location, [base], allowed=place.allowed):
                 raise invalid_operation("The path leads out of the fileset by a link", at)
@@ -162,8 +202,8 @@ def _below(base: str, names: list[str]) -> str:
     return normalise("/".join((base, *names)))
 
 
-def _local_target(ctx: Context, text: str, *, at: TextPosition) -> ExportTarget:
-    """Return a directory on this machine below one that the settings name. Raises SqlppError."""
+async def _local_target(ctx: Context, text: str, *, at: TextPosition) -> ExportTarget:
+    """Return a directory on this machine below one that the settings name, and of no object. Raises SqlppError."""
     defaults = ctx.services.defaults
     location = local_location(text, at)
     roots, closed = defaults.export_roots, closed_directories(ctx)
@@ -178,6 +218,9 @@ def _local_target(ctx: Context, text: str, *, at: TextPosition) -> ExportTarget:
             "sqlpp.export_roots)",
             at,
         )
+    rivals = await ctx.look_up(lambda: rivals_read(key_of(location)))
+    if any(each.claim.kind is not LocationKind.ALLOWED_LOCATION for each in rivals):
+        raise invalid_operation(f"{location} is at, above or below the location of an object: choose another", at)
     return ExportTarget(location, {}, roots, "")
 
 
@@ -244,13 +287,13 @@ async def _write(
     return count, objects
 
 
-async def _record(
+async def _records(
     ctx: Context, target: ExportTarget, *, reads: Iterable[tuple[Levels, str]], counts: tuple[int, int]
-) -> None:
-    """Add the export to the audit: a record for each dataset that it read, and for each right of its request."""
+) -> list[AuditRecord]:
+    """Return the audit's records of an export: one for each dataset that it read, and for each right of its request."""
     audit, asker = ctx.services.audit, ctx.asker
     if not audit.rules.changes or asker is None:
-        return
+        return []
     user, metalake_id = await ctx.read(
         scope_of(ctx), lambda request_view: (request_view.user, request_view.metalake.id)
     )
@@ -262,13 +305,11 @@ async def _record(
     rights = [*datasets, *(AuditedDecision.of(each) for each in decided.values())]
     detail = shorten_text(f"COPY TO {target.location}: {counts[0]} files, {counts[1]} objects {target.about}".strip())
     origin, now_ms = asker.origin(), audit.store.time.now_ms()
-    audit.take(
-        [
-            AuditRecord(
-                0, metalake_id, now_ms, user, asker.user_id, "done", EXPORTED, right.action, right.kind, right.object_id, right.name, "",
-                detail, rights_text((right,) if right.action else ()), origin.protocol, origin.operation, 200, ctx.request_id, origin.client, origin.peer,
-                origin.credential,
-            )
-            for right in rights[:RECORDS_MAX]
-        ]
-    )  # fmt: skip
+    return [
+        AuditRecord(
+            0, metalake_id, now_ms, user, asker.user_id, "done", EXPORTED, right.action, right.kind, right.object_id, right.name, "",
+            detail, rights_text((right,) if right.action else ()), origin.protocol, origin.operation, 200, ctx.request_id, origin.client, origin.peer,
+            origin.credential,
+        )
+        for right in rights[:RECORDS_MAX]
+    ]  # fmt: skip
