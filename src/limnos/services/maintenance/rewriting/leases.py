@@ -117,13 +117,13 @@ async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: 
         raise BadRequest(f"An executor renews at most {RENEWED_MAX} leases at once, not {len(operations)}")
 
     def renew(tx: Tx, permit: Permit[int]) -> tuple[int, ...]:
-        held = {
+        own_ids = {
             each
             for each in operations
             if 0 < each <= _ID_MAX
             and tx.rewrites.renew(each, metalake_id=permit.command, holder=holder, lease_ms=LEASE_MS)
         }
-        return tuple([each for each in operations if each not in held])
+        return tuple([each for each in operations if each not in own_ids])
 
     return await _write(ctx, metalake, mutation=renew)
 
