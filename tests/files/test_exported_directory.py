@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,18 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(StorageFailed):
         ExportedDirectory(f"file://{tmp_path}/file/out").begin()
+
+
+def test_files_that_were_removed_meanwhile_are_missed(tmp_path: Path) -> None:
+    """Whoever removes the hidden directory (a clock that is wrong does) leaves no export that lacks its first files."""
+    exported = ExportedDirectory(f"file://{tmp_path}/out")
+    exported.begin()
+    _write(exported, "a", "part-0")
+    (hidden,) = tmp_path.glob(f"{HIDDEN}*")
+    shutil.rmtree(hidden)
+
+    with pytest.raises(StorageFailed):
+        _write(exported, "a", "part-1")
+    with pytest.raises(StorageFailed):
+        exported.publish()
+    assert not list(tmp_path.iterdir())

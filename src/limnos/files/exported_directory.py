@@ -51,10 +51,12 @@ class ExportedDirectory:
 
     def open(self, names: Sequence[str]) -> None:
         """Begin a file; `names` are its directories and its own name."""
-        path = self._staging.joinpath(*names)
+        directory = self._staging
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("xb")
+            for name in names[:-1]:
+                directory /= name
+                directory.mkdir(exist_ok=True)  # never the hidden directory again: files before this one were in it
+            self._file = (directory / names[-1]).open("xb")
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise BadRequest(f"{'/'.join(names)} is the name of a directory and of a file of this export") from None
         except OSError as error:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from limnos.formats.gravitino.policies import TABLE_MAINTENANCE
 from limnos.model.errors import BadRequest
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.filesets import FilesetRequest, fileset_create
+from limnos.services.governance.policies import PolicyRequest, policy_create
 from limnos.services.iceberg.tables import table_create
 from limnos.services.iceberg.views import ViewRequest, view_create
 from limnos.services.request.request_scope import RequestScope
@@ -119,4 +121,17 @@ def test_imported_objects_share_no_location(
     number = _move_fileset(records, "told", f"{taken}{below}")
 
     with pytest.raises(BadRequest, match=rf"^Record {number}: .*files"):
+        fed(target, begun(target), records, at_once=100)
+
+
+@pytest.mark.parametrize("content", ["{", '{"compact": "yes"}', '{"quietHours": ["now"]}'])
+def test_content_of_an_imported_policy_is_checked(located: ServiceDesk, target: ServiceDesk, content: str) -> None:
+    """A policy that no request could make is refused with its number: tasks of the whole server would read it."""
+    made = policy_create(located.ctx(), metalake=LAKE, name="nightly", request=PolicyRequest(TABLE_MAINTENANCE, {}))
+    located.run(made)
+    records = records_of(exported(located))
+    number = next(at for at, each in enumerate(records, 1) if each.entity.name == "nightly")
+    records[number - 1].entity.policy.content = content
+
+    with pytest.raises(BadRequest, match=rf"^Record {number}: "):
         fed(target, begun(target), records, at_once=100)

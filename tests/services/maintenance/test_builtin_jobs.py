@@ -151,6 +151,8 @@ def test_another_metalake(node: DriverNode, table: HistoryTable) -> None:
         ({"catalog_name": ""}, "catalog_name"),
         ({"where_clause": "id > 3"}, "where_clause"),
         ({"options": "[1]"}, "options"),
+        ({"options": '{"rewrite-all": "' + "x" * 1_000 + '"}'}, "rewrite-all"),
+        ({"options": "{" + ", ".join(f'"o{number}": "1"' for number in range(60)) + "}"}, "60 options"),
         ({"older_than": "2026-01-01"}, "older_than"),
     ],
 )

@@ -5,6 +5,7 @@ May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not kno
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, TypeVar
 
 import msgspec
@@ -25,6 +26,8 @@ ORPHAN_DAYS_MIN: Final = 3
 """The minimum age of orphan files in a policy, in days: writers may need uncommitted files for long."""
 _NUMBER_MAX: Final = 1_000_000_000
 _FILE_BYTES_MAX: Final = 8 << 30
+OPTIONS_MAX: Final = 50
+OPTION_CHARS_MAX: Final = 200
 QUIET_HOURS_MAX: Final = 24
 """Most hours of a policy: each waiting operation compares them all, and shows them."""
 OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION", "COLUMN")
@@ -131,7 +134,20 @@ def _compaction(content: CompactionContent) -> CompactionContent:
     for name, value in msgspec.structs.asdict(content).items():
         if isinstance(value, int) and value < 0:
             raise BadRequest(f"Field {name} of the content is negative: {value}")
+    check_options(content.rewrite_options or {}, field="rewriteOptions of the content")
     return content
+
+
+def check_options(options: Mapping[str, str], *, field: str) -> None:
+    """Check options of Iceberg's action, which are stored with each operation and sent to its executor.
+
+    Raises BadRequest.
+    """
+    if len(options) > OPTIONS_MAX:
+        raise BadRequest(f"Field {field} has {len(options)} options, and at most {OPTIONS_MAX}")
+    for name, value in options.items():
+        if len(name) > OPTION_CHARS_MAX or len(value) > OPTION_CHARS_MAX:
+            raise BadRequest(f"Field {field} has an option longer than {OPTION_CHARS_MAX} characters: {name[:50]}")
 
 
 def _expiration(content: SnapshotExpirationContent) -> SnapshotExpirationContent:

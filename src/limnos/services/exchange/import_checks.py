@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, NamedTuple, cast
 
+import msgspec
+
 from limnos.formats.exchange.messages import RESTS
+from limnos.formats.gravitino.policies import content_text
 from limnos.model import errors
 from limnos.model.entities import MetadataDocument
 from limnos.model.kinds import TABLE_FORMATS, Kind
@@ -24,6 +27,7 @@ from limnos.model.records import (
     FilesetRecord,
     NamespaceRecord,
     NodeRecord,
+    PolicyRecord,
     TableRecord,
     UnreadableRecord,
 )
@@ -191,7 +195,18 @@ async def _entity(
         fileset_record, place = cast("FilesetRecord", stored), _place(ctx, message.catalog_id, catalogs=catalogs)
         locations = {name: place.normal_location(text, "") for name, text in fileset_record.locations.items()}
         stored = replace(fileset_record, locations=locations)
+    if kind is Kind.POLICY:
+        stored = _policy(cast("PolicyRecord", stored))
     return checked_record._replace(stored=stored)
+
+
+def _policy(record: PolicyRecord) -> PolicyRecord:
+    """Check the content of a policy: the server's tasks read it for all metalakes. Raises BadRequest."""
+    try:
+        content = msgspec.json.decode(record.content)
+    except msgspec.DecodeError as error:
+        raise errors.BadRequest(f"the content of the policy is no JSON: {error}") from None
+    return replace(record, content=content_text(record.policy_type, content))
 
 
 def is_lance(table_format: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.formats.gravitino.policies import check_options
 from limnos.formats.maintenance.assessment import COMPACT, MANIFESTS
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
@@ -136,9 +137,11 @@ async def builtin_run(ctx: Context, metalake: str, *, name: str, conf: Mapping[s
 
 def _options(text: str) -> dict[str, str]:
     try:
-        return msgspec.json.decode(text or "{}", type=dict[str, str])
+        options = msgspec.json.decode(text or "{}", type=dict[str, str])
     except msgspec.DecodeError as error:
         raise BadRequest(f"Field options of jobConf is a JSON object of strings: {error}") from None
+    check_options(options, field="options of jobConf")
+    return options
 
 
 async def builtin_load(ctx: Context, metalake: str, *, operation: int) -> BuiltinJob:
