@@ -93,12 +93,12 @@ def _sqlpp(kind: Kind, row: KindRow) -> Iterator[str]:
 
 
 def _name_space(kind: Kind, row: KindRow) -> Iterator[str]:
-    spaces = {each.name_space for each in KIND_TABLE.values()}
+    owner = Kind.__members__.get((row.name_space or "").upper())
     if not row.name_space:
         yield "every kind has a name space: its own word, or that of the kind whose names it shares"
-    elif name_space_of(kind) != row.name_space or row.name_space not in spaces:
+    elif name_space_of(kind) != row.name_space:
         yield f"names are looked up in '{name_space_of(kind)}'"
-    elif row.name_space != kind.word and KIND_TABLE[Kind[row.name_space.upper()]].name_space != row.name_space:
+    elif owner is None or KIND_TABLE[owner].name_space != row.name_space:
         yield f"no kind is called '{row.name_space}'"
 
 

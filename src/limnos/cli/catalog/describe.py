@@ -14,7 +14,6 @@ from limnos.names import display
 
 _TIME_MS_MAX = 253_402_300_800_000
 """The year 10000 in milliseconds. Later times are treated as unknown."""
-_OWNED = ("catalog", "namespace", "table", "view", "topic", "fileset", "model")
 
 
 def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
@@ -113,7 +112,7 @@ def _source_column(column: Json) -> str:
 
 def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
     """Return the owner, if the caller may see it."""
-    if kind not in _OWNED:
+    if kind != "catalog" and kind not in _FOUND:
         return {}
     try:
         owner = client.owners.get(path, kind=kind)

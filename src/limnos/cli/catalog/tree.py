@@ -40,7 +40,7 @@ def ls(
     long
         Show format, owner, last change and comment, too.
     """
-    if kind in {"table", "view", "topic", "fileset", "model", "tag"}:
+    if kind not in {None, "metalake", "catalog", "namespace", "job_template"}:
         hint = "'limnos tag list'" if kind == "tag" else "--kind says what PATH is: give a catalog or namespace"
         raise UsageError(f"a {kind} has nothing in it to be listed", hint=hint)
     if long and (path is None or kind == "metalake"):

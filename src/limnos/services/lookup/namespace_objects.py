@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
 
 import msgspec
 
@@ -17,7 +16,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.model.records import FilesetRecord, ModelRecord, NodeRecord, SqlppObjectRecord, TopicRecord
+from limnos.model.records import NodeRecord
 from limnos.names.iceberg import render
 from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.request.authorized_object import AuthorizedObject
@@ -29,8 +28,6 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import refuse_sourced, require_kind_held
 from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
-
-NamespaceObjectRecord = FilesetRecord | TopicRecord | ModelRecord | SqlppObjectRecord
 
 
 class NamespaceObjectCreate(msgspec.Struct, frozen=True):
@@ -174,7 +171,7 @@ async def namespace_object_alter(
 def namespace_object_update(tx: Tx, permit: Permit[NamespaceObjectAlter]) -> Node:
     """Write the edited record, then the new name. Grants and tags belong to the id and stay."""
     node, edits = tx.nodes.confirm(permit.command.node), permit.command.edits
-    record = cast("NamespaceObjectRecord", node.record)
+    record = node.record
     comment, properties = edits.edited_comment(record.comment), edits.over(record.properties)
     tx.nodes.write_record(node, replace(record, comment=comment, properties=properties))
     if edits.name is not None and edits.name != node.name:
