@@ -6,12 +6,12 @@ May import this package's `world`. Knows no change of rights: those are `changes
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
+
+from conformance.acceptance.world import Request, World
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from conformance.acceptance.world import World
 
 OWN = "/api/limnos/v1"
 GRAVITINO = "/api/metalakes/lake"
@@ -20,14 +20,6 @@ LANCE = "/lance/v1"
 SQLPP = "/query/service"
 ALLOWED, REFUSED, MISSING, AWAY = "allowed", "refused", "missing", "unavailable"
 COLUMN = {"id": 1, "name": "id", "type": "long", "required": False}
-
-
-class Request(NamedTuple):
-    """A request of a user."""
-
-    method: str
-    path: str
-    body: object = None
 
 
 class Face(ABC):

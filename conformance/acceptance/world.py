@@ -7,7 +7,7 @@ Knows no protocol.
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 
@@ -18,10 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from conformance.acceptance.faces import Request
     from tests.http.driver import DriverNode
 
 DONE = (200, 201, 204)
+
+
+class Request(NamedTuple):
+    """A request of a user."""
+
+    method: str
+    path: str
+    body: object = None
 
 
 class World:
