@@ -19,6 +19,7 @@ from uuid import UUID
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.model.records import RoleRecord, encode
+from limnos.names.folding import fold
 from limnos.store import schema
 
 if TYPE_CHECKING:
@@ -220,7 +221,9 @@ class Forest:
 
     def _node(self, template: Row, parent_id: int, name: str) -> int:
         node_id = self.draw_id()
-        changed: dict[str, Value] = {"id": node_id, "parent_id": parent_id, "name": name, "revision": self._revision}
+        changed: dict[str, Value] = {
+            "id": node_id, "parent_id": parent_id, "name": name, "folded": fold(name), "revision": self._revision,
+        }  # fmt: skip
         self._nodes.append(
             tuple(changed.get(column, old) for column, old in zip(self._node_columns, template, strict=True))
         )
@@ -235,8 +238,13 @@ class Forest:
             self._tables["small"] = self._table_template("small")
         self._node(self._tables["small"][0], parent_id, name)
 
-    def table(self, parent_id: int, name: str, *, like: str, with_file: bool = False) -> int:
-        """Create a copy of a template table, with a metadata file if it will be loaded. Returns its id."""
+    def table(
+        self, parent_id: int, name: str, *, like: str, with_file: bool = False, renamed: Iterable[tuple[str, str]] = ()
+    ) -> int:
+        """Create a copy of a template table, with a metadata file if it will be loaded. Returns its id.
+
+        `renamed` are texts of the template's document, and those that replace them.
+        """
         if like not in self._tables:
             self._tables[like] = self._table_template(like)
         node, document = self._tables[like]
@@ -245,7 +253,7 @@ class Forest:
         uuid, location = str(UUID(int=(node_id << 64) | 0x4000_8000_0000_0000_0000, version=4)), str(old["location"])
         base = location.rstrip("/").rpartition("/")[0]
         new_location = f"{base}/{UUID(int=node_id).hex}"
-        marks = ((str(old["uuid"]), uuid), (location, new_location))
+        marks = ((str(old["uuid"]), uuid), (location, new_location), *renamed)
         body = old["body"]
         assert isinstance(body, bytes | memoryview)
         changed: dict[str, Value] = {

@@ -6,6 +6,7 @@ of what is measured.
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 import subprocess
@@ -16,11 +17,12 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 STORES = ("sqlite", "postgres")
 READY = "ready "
@@ -67,21 +69,29 @@ class Server:
 
 
 @contextmanager
-def running_server(place: Place, *, database_pid: int | None) -> Iterator[Server]:
+def running_server(
+    place: Place, *, database_pid: int | None, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Server]:
     """Serve a place on a free loopback port for the body of a `with`. Raises StartError."""
     place.data.mkdir(parents=True, exist_ok=True)
     command = [*_LIMNOS, "server", "start", "--data", str(place.data), "--listen", "127.0.0.1:0"]
     if place.database is not None:
         command += ["--database", place.database]
-    with running(command, log=place.data.with_name(place.data.name + ".log")) as (pid, host, port):
+    log = place.data.with_name(place.data.name + ".log")
+    with running(command, log=log, environment=environment) as (pid, host, port):
         yield Server(host, port, (pid,) if database_pid is None else (pid, database_pid), place)
 
 
 @contextmanager
-def running(command: Sequence[str], *, log: Path) -> Iterator[tuple[int, str, int]]:
+def running(
+    command: Sequence[str], *, log: Path, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[int, str, int]]:
     """Run a server for the body of a `with`, after its `ready URL`. Yields process id, host and port."""
     with log.open("ab") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
+            env={**os.environ, **environment},
+        )  # fmt: skip
         lines: queue.Queue[str | None] = queue.Queue()
         pump = threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True)
         pump.start()

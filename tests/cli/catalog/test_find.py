@@ -34,4 +34,14 @@ def test_find_tells_what_was_not_searched(fake: FakeServer, limnos: Run) -> None
 
     assert "first 5,000" in cut.err
     assert "12345 changes" in behind.err
-    assert "meant: bay" in behind.err
+    assert "did you mean: bay" in behind.err
+
+
+def test_find_counts_its_hits_by_filter(fake: FakeServer, limnos: Run) -> None:
+    """With --facets the counts of kinds, catalogs and formats follow the hits, each as the filter to add."""
+    facets = [{"key": "kind", "value": "table", "count": 2}, {"key": "in", "value": "main", "count": 2}]
+    fake.on("GET", f"{SEARCH}?q=a&limit=50&facets=true", {"hits": [HIT], "facets": facets})
+
+    counted = limnos("find", "a", "--facets", "--output", "table")
+
+    assert "kind:table 2  in:main 2" in counted.err

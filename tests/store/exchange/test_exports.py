@@ -32,6 +32,7 @@ LEFT_OUT = {
     "search_lease": "which node of this store indexes words",
     "search_position": "how far words were indexed: the other server indexes anew",
     "search_text": "words of objects: the other server indexes anew",
+    "search_word": "words for spelling help: the other server indexes anew",
     "name_change": "the steps of a change of names under way",
     "name_migration": "the state of a change of names under way",
     "pipeline_run": "runs of this server's runners",

@@ -19,6 +19,9 @@ from limnos.names import display
 def find(
     *words: str,
     limit: Annotated[int, Parameter(help="The most objects to show, up to 200.")] = 50,
+    facets: Annotated[
+        bool, Parameter(help="Also count the first 200 by kind, catalog and format.", negative=())
+    ] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Search the objects of the metalake that you may load, by name, prefix of a name, path, id or UUID.
@@ -29,7 +32,8 @@ def find(
         Words, and filters as `kind:table`, `tag:pii`, `owner:etl`, `format:lance`, `in:main.raw`.
     """
     with common.client() as client:
-        result = client.searches.find(" ".join(f'"{word}"' if " " in word else word for word in words), limit=limit)
+        question = " ".join(f'"{word}"' if " " in word else word for word in words)
+        result = client.searches.find(question, limit=limit, facets=facets)
     rows = [
         {
             **msgspec.structs.asdict(hit),
@@ -45,7 +49,9 @@ def find(
     if common.shape != "json" and (remark := _remark(more=result.more, bounded=result.bounded, behind=result.behind)):
         print(remark, file=sys.stderr)
     if common.shape != "json" and result.meant:
-        print(f"meant: {', '.join(result.meant)}", file=sys.stderr)
+        print(f"did you mean: {', '.join(result.meant)}", file=sys.stderr)
+    if common.shape != "json" and result.facets:
+        print("  ".join(f"{each.key}:{each.value} {each.count}" for each in result.facets), file=sys.stderr)
 
 
 def _remark(*, more: bool, bounded: bool, behind: int) -> str:

@@ -30,11 +30,20 @@ class SearchHit(msgspec.Struct, frozen=True):
     changed_at: str | None = None
 
 
+class SearchFacet(msgspec.Struct, frozen=True):
+    """A filter, as `kind` and `table`, and the number of hits that pass it."""
+
+    key: str
+    value: str
+    count: int
+
+
 class SearchResult(msgspec.Struct, frozen=True):
     """The hits of a search, best first.
 
     `more`: further hits exist. `bounded`: the server examined only the first few thousand candidates. `behind`: the
-    number of changes that are not indexed yet. `meant`: similar words that have hits.
+    number of changes that are not indexed yet. `meant`: the query with a corrected word, each with hits. `facets`:
+    counts of the first 200 hits, if requested.
     """
 
     hits: tuple[SearchHit, ...]
@@ -42,15 +51,18 @@ class SearchResult(msgspec.Struct, frozen=True):
     bounded: bool = False
     behind: int = 0
     meant: tuple[str, ...] = ()
+    facets: tuple[SearchFacet, ...] = ()
 
 
 class Searches(Resource[S]):
     """Searches over all catalogs of the metalake."""
 
     @verb
-    def find(self, question: str, *, limit: int = 50) -> Flow[SearchResult]:
+    def find(self, question: str, *, limit: int = 50, facets: bool = False) -> Flow[SearchResult]:
         """Return the objects that match a query and that the caller may load, best first, at most `limit`.
 
-        A query consists of words and filters, such as `flights kind:table tag:pii in:main.raw`.
+        A query consists of words and filters, such as `flights kind:table tag:pii in:main.raw`. With `facets` the
+        first 200 hits are counted by kind, catalog and format.
         """
-        return call("GET", self.own_url("search"), answer=SearchResult, query={"q": question, "limit": str(limit)})
+        query = {"q": question, "limit": str(limit), "facets": "true" if facets else None}
+        return call("GET", self.own_url("search"), answer=SearchResult, query=query)

@@ -5,7 +5,10 @@ May import `model`, `names`, `services` and this package's shared modules. Has n
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -18,8 +21,10 @@ from limnos.http.response import Response
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.names import display
+from limnos.services.search.facets import SearchFacet
 from limnos.services.search.questions import question_of
 from limnos.services.search.searches import SearchHit, search
+from limnos.services.search.spelling import corrected
 
 PALETTE_HITS: Final = 12
 HITS: Final = 50
@@ -39,15 +44,30 @@ class HitLine(msgspec.Struct, frozen=True):
     changed_ms: int
 
 
+class QueryLink(msgspec.Struct, frozen=True):
+    """A link to another query: its text, and the number of hits that it leaves, if known."""
+
+    text: str
+    href: str
+    count: int = 0
+
+
 class SearchPage(msgspec.Struct, frozen=True):
-    """The data of the search page; `more`: further hits exist; `bounded`: not all objects were searched."""
+    """The data of the search page.
+
+    `more`: further hits exist. `bounded`: not all objects were searched. `behind`: the number of changes that were not.
+    `meant`: the query with a corrected word. `facets`: the query with another filter.
+    """
 
     frame: Frame
     question: str
-    hits: tuple[HitLine, ...]
-    more: bool
-    bounded: bool
-    refusal: str
+    hits: tuple[HitLine, ...] = ()
+    more: bool = False
+    bounded: bool = False
+    behind: int = 0
+    refusal: str = ""
+    meant: tuple[QueryLink, ...] = ()
+    facets: tuple[QueryLink, ...] = ()
 
 
 class PalettePart(msgspec.Struct, frozen=True):
@@ -66,15 +86,34 @@ async def search_page(page_request: PageRequest) -> Response:
         return await _palette(page_request, text)
     frame = await frame_of(page_request, f"Search: {text}" if text else "Search", section="search", question=text)
     if not text:
-        return html_response(page_request.request, render("search.html", SearchPage(frame, "", (), False, False, "")))
+        return html_response(page_request.request, render("search.html", SearchPage(frame, "")))
     try:
-        answer = await search(page_request.ctx, frame.metalake, question=question_of(text, {}), limit=HITS)
+        question = question_of(text, {})
+        answer = await search(page_request.ctx, frame.metalake, question=question, limit=HITS, with_facets=True)
     except BadRequest as error:
-        view = SearchPage(frame, text, (), more=False, bounded=False, refusal=error.message)
+        view = SearchPage(frame, text, refusal=error.message)
         return html_response(page_request.request, render("search.html", view), status=400)
     hits = tuple(_line(page_request, frame.metalake, hit=hit) for hit in answer.hits)
-    view = SearchPage(frame, text, hits, answer.more, answer.bounded, "")
+    meant = tuple(_link(page_request, corrected(text, each)) for each in answer.meant)
+    view = SearchPage(
+        frame, text, hits, answer.more, answer.bounded, answer.behind, meant=meant,
+        facets=tuple(_facet_links(page_request, text, answer.facets)),
+    )  # fmt: skip
     return html_response(page_request.request, render("search.html", view))
+
+
+def _link(page_request: PageRequest, text: str, *, count: int = 0) -> QueryLink:
+    return QueryLink(text, f"{page_request.base}/search?q={quote(text)}", count)
+
+
+def _facet_links(page_request: PageRequest, text: str, facets: Iterable[SearchFacet]) -> Iterator[QueryLink]:
+    """Yield links that narrow a query by a filter, for filters with several values."""
+    values = Counter(each.key for each in facets)
+    for each in facets:
+        if values[each.key] > 1:
+            value = f'"{each.value}"' if " " in each.value else each.value
+            link = _link(page_request, f"{text} {each.key}:{value}", count=each.hits)
+            yield msgspec.structs.replace(link, text=f"{each.key}: {each.value.replace('_', ' ')}")
 
 
 async def _palette(page_request: PageRequest, text: str) -> Response:

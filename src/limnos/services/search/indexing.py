@@ -16,6 +16,7 @@ from limnos.model.entities import Node
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.node_services import NodeServices
 from limnos.services.search.object_words import PARSED_BYTES, has_columns, object_words
+from limnos.services.search.spelling import spelled_words
 from limnos.store.activity.search_index import IndexedText, ZoneProgress, changed_read, scan_read, zones_behind_read
 from limnos.store.objects.documents import document_bodies_read
 from limnos.store.objects.nodes import live_nodes_read
@@ -57,9 +58,13 @@ async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
     for begin in range(0, len(ids), OBJECTS_AT_ONCE):
         texts += await _texts(services, ids[begin : begin + OBJECTS_AT_ONCE])
 
+    words = spelled_words(text for each in texts for text in (each.name, each.columns, each.comment))
+
     def write(tx: Tx) -> None:
         if tx.search.is_at(progress):
             tx.search.replace(ids, texts)
+            if words:
+                tx.search.add_words(words)
             tx.search.reached(progress.zone, epoch=progress.epoch, revision=until, scan_after=following)
 
     await services.store.submit(upkeep_permit("limnos"), write)

@@ -23,17 +23,25 @@ from limnos.services.lookup.visibility import ATTEMPTS_MAX, UsableCatalogs, usab
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.search.facets import FACETS_OF, SearchFacet, facets_of
 from limnos.services.search.indexed_words import WordQuery, indexed_read, pending_read
-from limnos.services.search.object_words import PARSED_BYTES, match_words
+from limnos.services.search.object_words import PARSED_BYTES, match_words, object_words
 from limnos.services.search.questions import SearchQuestion
+from limnos.services.search.spelling import SPELLED_WORDS_MAX, Suggestion, has_word, near_words
 from limnos.services.search.visible_nodes import CatalogsOutdated, VisibleNode, visible_nodes
 from limnos.services.search.words import question_words
+from limnos.store.activity.search_index import known_words_read
 from limnos.store.objects import name_search
 from limnos.store.sql import Load
 
 LIMIT_MAX: Final = 200
 LOOKED_MAX: Final = 5_000
 """The maximum number of candidates that one search decides on."""
+HITS_FEW: Final = 3
+"""A search with fewer hits suggests corrections of its words."""
+TRIED_MAX: Final = 20
+"""The number of corrections of a word that are tried."""
+MEANT_MAX: Final = 3
 AT_ONCE: Final = 200
 """The number of candidates that are decided together."""
 PREFIX_MIN: Final = 2
@@ -69,13 +77,16 @@ class SearchAnswer(NamedTuple):
     """The hits in order.
 
     `more`: further hits exist. `bounded`: only the first `LOOKED_MAX` candidates were examined. `behind`: the number of
-    changes whose words were not searched.
+    changes whose words were not searched. `meant`: corrections of words, each of which finds a visible object.
+    `facets`: counts of the first `FACETS_OF` hits, if requested.
     """
 
     hits: list[SearchHit]
     more: bool
     bounded: bool
     behind: int
+    meant: tuple[Suggestion, ...] = ()
+    facets: tuple[SearchFacet, ...] = ()
 
 
 class SearchHome(NamedTuple):
@@ -88,8 +99,12 @@ class SearchHome(NamedTuple):
     owners: tuple[int, ...]
 
 
-async def search(ctx: Context, metalake: str, *, question: SearchQuestion, limit: int = 50) -> SearchAnswer:
+async def search(
+    ctx: Context, metalake: str, *, question: SearchQuestion, limit: int = 50, with_facets: bool = False
+) -> SearchAnswer:
     """Return at most `limit` objects that match a query and that the caller may load.
+
+    If there are fewer than `HITS_FEW`, corrections of misspelled words are suggested.
 
     Raises NotFound for the metalake, NotInUse, PermissionDenied for a caller who is no user of it, and
     ServiceUnavailable if objects move faster than they can be read.
@@ -97,10 +112,38 @@ async def search(ctx: Context, metalake: str, *, question: SearchQuestion, limit
     for _ in range(ATTEMPTS_MAX):
         home = await ctx.read(RequestScope(metalake), partial(_home_of, question=question))
         try:
-            return await _Search(ctx, metalake, home=home, question=question, limit=limit).run()
+            answer = await _Search(
+                ctx, metalake, home=home, question=question, limit=max(limit, FACETS_OF) if with_facets else limit
+            ).run()
+            facets = facets_of((each.kind, each.path, each.table_format) for each in answer.hits) if with_facets else ()
+            meant = () if len(answer.hits) >= HITS_FEW else await _meant(ctx, metalake, home=home, question=question)
+            return answer._replace(
+                hits=answer.hits[:limit],
+                more=answer.more or len(answer.hits) > limit,
+                meant=meant,
+                facets=tuple(facets),
+            )
         except (CatalogsOutdated, NotFound, PermissionDenied):
             continue  # a catalog was dropped or renamed, or the rights on it changed
     raise ServiceUnavailable("What was searched was moved about faster than it could be told: try again")
+
+
+async def _meant(ctx: Context, metalake: str, *, home: SearchHome, question: SearchQuestion) -> tuple[Suggestion, ...]:
+    """Return corrections of a query's words. Each word is a whole word of an object that the corrected query finds."""
+    words, meant = question_words(question.words), list[Suggestion]()
+    for place, word in enumerate(words[:SPELLED_WORDS_MAX]):
+        near = near_words(word)
+        known = await ctx.look_up(partial(known_words_read, near)) if near else []
+        for tried in known[:TRIED_MAX]:
+            spelled = question._replace(
+                text="", path=(), number=None, words=(*words[:place], tried, *words[place + 1 :])
+            )
+            one = _Search(ctx, metalake, home=home, question=spelled, limit=1, whole_word=tried)
+            if (await one.run()).hits:
+                meant.append(Suggestion(word, tried))
+            if len(meant) == MEANT_MAX:
+                return tuple(meant)
+    return tuple(meant)
 
 
 def _home_of(request_view: RequestView, *, question: SearchQuestion) -> SearchHome:
@@ -126,12 +169,16 @@ def _tag_id(request_view: RequestView, name: str) -> int | None:
 class _Search:
     """One search on one state of the caller's catalogs."""
 
-    def __init__(self, ctx: Context, metalake: str, *, home: SearchHome, question: SearchQuestion, limit: int) -> None:
+    def __init__(
+        self, ctx: Context, metalake: str, *, home: SearchHome, question: SearchQuestion, limit: int,
+        whole_word: str | None = None,
+    ) -> None:  # fmt: skip
         self.ctx = ctx
         self.metalake = metalake
         self.home = home
         self.question = question
         self.limit = limit
+        self.whole_word = whole_word
         self.hits: dict[int, SearchHit] = {}
         self.more = self.bounded = False
         self.behind = 0
@@ -247,6 +294,8 @@ class _Search:
                     parsed_bytes = size
                     await asyncio.sleep(0)
                 matched = judge(visible) if size <= PARSED_BYTES else await asyncio.to_thread(judge, visible)
+                if matched is not None and self.whole_word is not None and not _has_word(visible, self.whole_word):
+                    continue
                 if matched is not None and self._passes(visible):
                     self.looked.add(visible.node.id)
                     self.hits[visible.node.id] = _hit(visible, tier, matched=matched)
@@ -297,6 +346,11 @@ class _Search:
         is_met = fold(visible.node.name).startswith(self.question.name)
         where = "name" if self.question.words else "filter"
         return SearchMatch(where, visible.node.name) if is_met else None
+
+
+def _has_word(visible: VisibleNode, word: str) -> bool:
+    """Return whether an object or a container above it has a word as a whole, not only as the start of another."""
+    return has_word(word, texts=object_words(visible.node, visible.body), names=visible.path)
 
 
 def _hit(visible: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[SearchMatch]) -> SearchHit:

@@ -117,6 +117,14 @@ INDEX_DELETE = Sql(
 """The statement that removes an object from the full-text table of SQLite. On PostgreSQL it changes nothing: the
 vectors are in the row.
 """
+WORDS_PUT = Sql(
+    "INSERT INTO search_word (word) SELECT v FROM json_array_elements_text(CAST(:words AS json)) v WHERE TRUE ON CONFLICT DO NOTHING",
+    on_sqlite="INSERT INTO search_word (word) SELECT value FROM json_each(:words) WHERE TRUE ON CONFLICT DO NOTHING",
+)
+WORDS_KNOWN = Sql(
+    "SELECT word FROM search_word WHERE word IN (SELECT v FROM json_array_elements_text(CAST(:words AS json)) v)",
+    on_sqlite="SELECT word FROM search_word WHERE word IN (SELECT value FROM json_each(:words))",
+)
 POSITION_PUT = Sql(
     "INSERT INTO search_position (zone, epoch, revision, scan_after) VALUES (:zone, :epoch, :revision, :scan_after)"
     " ON CONFLICT (zone) DO UPDATE SET epoch = excluded.epoch, revision = excluded.revision, scan_after = excluded.scan_after"
@@ -175,6 +183,13 @@ def words_read(
     return [SearchCandidate(*row) for row in rows]
 
 
+def known_words_read(words: Sequence[str]) -> Load[list[str]]:
+    """Read those of some words that objects have or had, in the given order."""
+    rows = yield WORDS_KNOWN, {"words": dumps(words)}
+    known = {row[0] for row in rows}
+    return [word for word in words if word in known]
+
+
 class SearchIndexWrites(Writes):
     """Writes of the index, for the node that fills it."""
 
@@ -192,6 +207,10 @@ class SearchIndexWrites(Writes):
     def reached(self, zone: int, *, epoch: int, revision: int, scan_after: int | None) -> None:
         """Store the indexing progress of a zone."""
         self.tx.count(POSITION_PUT, {"zone": zone, "epoch": epoch, "revision": revision, "scan_after": scan_after})
+
+    def add_words(self, words: Collection[str]) -> None:
+        """Store words for spelling help; those that are stored stay."""
+        self.tx.count(WORDS_PUT, {"words": dumps(sorted(words))})
 
     def replace(self, ids: Collection[int], texts: Sequence[IndexedText]) -> None:
         """Replace the words of objects; an object without new words is removed from the index."""

@@ -18,6 +18,7 @@ from limnos.model.errors import BadRequest
 from limnos.services.request.context import Context
 from limnos.services.search.questions import question_of
 from limnos.services.search.searches import LIMIT_MAX, SearchHit, search
+from limnos.services.search.spelling import corrected
 
 LIMIT: Final = 50
 
@@ -25,7 +26,8 @@ LIMIT: Final = 50
 async def search_show(request: Request, ctx: Context) -> Response:
     """Return the objects that match the query `q` and that the caller may load, best first.
 
-    `in`, `kind`, `tag`, `owner` and `format` are filters, with the same meaning as `key:value` pairs in the query.
+    `in`, `kind`, `tag`, `owner` and `format` are filters, with the same meaning as `key:value` pairs in the query. With
+    `facets=true` the answer counts its first 200 hits by kind, catalog and format.
     """
     (metalake,) = names_of(request)
     limit = number_of(request.query("limit") or str(LIMIT), LIMIT_MAX)
@@ -39,15 +41,18 @@ async def search_show(request: Request, ctx: Context) -> Response:
         "format": request.query("format"),
     }
     question = question_of(request.query("q") or "", filters)
-    result = await search(ctx, metalake, question=question, limit=limit)
-    return json_response(
-        {
-            "hits": [_encode(each) for each in result.hits],
-            "more": result.more,
-            "bounded": result.bounded,
-            "behind": result.behind,
-        }
-    )
+    text, with_facets = request.query("q") or "", request.query_flag("facets")
+    result = await search(ctx, metalake, question=question, limit=limit, with_facets=with_facets)
+    body: dict[str, object] = {
+        "hits": [_encode(each) for each in result.hits],
+        "more": result.more,
+        "bounded": result.bounded,
+        "behind": result.behind,
+        "meant": [corrected(text, each) for each in result.meant],
+    }
+    if with_facets:
+        body["facets"] = [{"key": each.key, "value": each.value, "count": each.hits} for each in result.facets]
+    return json_response(body)
 
 
 def _encode(hit: SearchHit) -> dict[str, object]:
@@ -65,6 +70,6 @@ def _encode(hit: SearchHit) -> dict[str, object]:
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
         "GET", "/api/limnos/v1/metalakes/{m}/search", search_show, "search",
-        query=("q", "in", "kind", "tag", "owner", "format", "limit"),
+        query=("q", "in", "kind", "tag", "owner", "format", "limit", "facets"),
     ),
 )  # fmt: skip

@@ -1,0 +1,71 @@
+"""Spelling: the words that differ from a misspelled word by one letter, likeliest first.
+
+May import `names`, the standard library and the room's `words`. Pure. Must not know which words exist: callers look
+them up, and suggest only words of objects that the caller may load.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Final, NamedTuple
+
+from limnos.names.folding import fold
+from limnos.services.search.words import words_of
+
+SPELLED_MIN: Final = 4
+"""The length of the shortest word that is corrected; the words that differ from a shorter one mean something else."""
+SPELLED_MAX: Final = 32
+SPELLED_WORDS_MAX: Final = 4
+"""The number of words of a query that are corrected."""
+_LATIN: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+_BLOCK: Final = 64
+
+
+class Suggestion(NamedTuple):
+    """A word of a query, and the word that is probably meant."""
+
+    word: str
+    meant: str
+
+
+def near_words(word: str) -> list[str]:
+    """Return the words that differ by two neighbouring letters swapped, or by one letter less, more or replaced.
+
+    The letters of other scripts than Latin are those of the word's own Unicode blocks.
+    """
+    if not SPELLED_MIN <= len(word) <= SPELLED_MAX:
+        return []
+    parts = [(word[:place], word[place:]) for place in range(len(word) + 1)]
+    letters = [*_LATIN, *sorted({each for letter in word if not letter.isascii() for each in _letters_near(letter)})]
+    near = [f"{left}{right[1]}{right[0]}{right[2:]}" for left, right in parts if len(right) > 1]
+    near += [f"{left}{right[1:]}" for left, right in parts if right]
+    near += [f"{left}{letter}{right}" for left, right in parts for letter in letters]
+    near += [f"{left}{letter}{right[1:]}" for left, right in parts if right for letter in letters]
+    return [each for each in dict.fromkeys(near) if each != word]
+
+
+@cache
+def _letters_near(letter: str) -> tuple[str, ...]:
+    first = ord(letter) // _BLOCK * _BLOCK
+    block = map(chr, range(first, first + _BLOCK))
+    return tuple(each for each in block if each.isalpha() and fold(each) == each)
+
+
+def spelled_words(texts: Iterable[str]) -> set[str]:
+    """Return the words of indexed texts that a correction may suggest."""
+    words = {word for text in texts for word in text.split(" ")}
+    return {word for word in words if SPELLED_MIN <= len(word) <= SPELLED_MAX and not word.isdecimal()}
+
+
+def has_word(word: str, *, texts: Iterable[str], names: Iterable[str]) -> bool:
+    """Return whether a word is a whole word of indexed texts or of names."""
+    return any(word in text.split(" ") for text in (*texts, words_of(names)))
+
+
+def corrected(text: str, suggestion: Suggestion) -> str:
+    """Return the text of a query with the suggested word."""
+    return re.sub(
+        rf"(?<![^\W_]){re.escape(suggestion.word)}(?![^\W_])", suggestion.meant, text, count=1, flags=re.IGNORECASE
+    )

@@ -1,0 +1,40 @@
+"""The words that searches may suggest for misspelled ones.
+
+Revision ID: 0049
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+from limnos.store.migrations.steps import create_tables, drop_tables
+
+revision = "0049"
+down_revision = "0048"
+TABLE = "search_word"
+FROM_SQLITE = (
+    "INSERT INTO search_word (word) SELECT term FROM temp.search_terms WHERE length(term) BETWEEN 4 AND 32"
+    " ON CONFLICT DO NOTHING"
+)
+FROM_POSTGRESQL = (
+    "INSERT INTO search_word (word) SELECT DISTINCT word FROM search_text, unnest(tsvector_to_array(all_vector)) word"
+    " WHERE length(word) BETWEEN 4 AND 32 ON CONFLICT DO NOTHING"
+)
+ON_SQLITE = (
+    "CREATE VIRTUAL TABLE temp.search_terms USING fts5vocab(main, search_words, row)",
+    FROM_SQLITE,
+    "DROP TABLE temp.search_terms",
+)
+ON_POSTGRESQL = (FROM_POSTGRESQL,)
+
+
+def upgrade() -> None:
+    """Create the table, with the words that are indexed."""
+    create_tables(TABLE)
+    for statement in ON_SQLITE if op.get_bind().dialect.name == "sqlite" else ON_POSTGRESQL:
+        op.execute(statement)
+
+
+def downgrade() -> None:
+    """Drop the table."""
+    drop_tables(TABLE)

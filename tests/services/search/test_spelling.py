@@ -1,0 +1,62 @@
+"""Spelling: the words one letter away, the words that may be suggested, and queries with a suggestion."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from limnos.services.search.spelling import (
+    SPELLED_MAX,
+    Suggestion,
+    corrected,
+    has_word,
+    near_words,
+    spelled_words,
+)
+from limnos.services.search.words import words_of
+
+
+@pytest.mark.parametrize("word", ["flights", "orders2024", "übergrösse", "рейсы"])
+def test_every_error_of_one_letter_leads_back(word: str) -> None:
+    """A word with two letters swapped, one missing, one doubled or one replaced is near the right word."""
+    dice = random.Random(word)
+    for _ in range(200):
+        place, letter = dice.randrange(len(word) - 1), dice.choice(word)
+        wrong = dice.choice((
+            f"{word[:place]}{word[place + 1]}{word[place]}{word[place + 2 :]}", f"{word[:place]}{word[place + 1 :]}",
+            f"{word[:place]}{letter}{word[place:]}", f"{word[:place]}{letter}{word[place + 1 :]}",
+        ))  # fmt: skip
+        assert wrong == word or word in near_words(wrong), wrong
+
+
+def test_near_words_are_each_once_and_other_words() -> None:
+    """No word is twice among them, nor is the word itself; short and very long words have none."""
+    near = near_words("aaab")
+
+    assert len(near) == len(set(near))
+    assert "aaab" not in near
+    assert near[0] == "aaba"  # swapped letters are likelier than others
+    assert near_words("abc") == near_words("x" * (SPELLED_MAX + 1)) == []
+
+
+def test_words_that_may_be_suggested() -> None:
+    """Short words, long words and numbers are not suggested; a start of a word is no word."""
+    assert spelled_words(["id flights 2024 x1y2", "", "y" * 40]) == {"flights", "x1y2"}
+    assert has_word("flights", texts=["daily flights"], names=[])
+    assert has_word("harbour", texts=[""], names=["main", "oldHarbour"])
+    assert not has_word("flight", texts=["flights"], names=["flights_archive"])
+    assert words_of(["oldHarbour"]).split(" ")[-1] == "harbour"
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("Fligths kind:table", "flights kind:table"),
+        ("fligthsarchive fligths", "fligthsarchive flights"),
+        ("daily_fligths", "daily_flights"),
+    ],
+)
+def test_corrected_queries(text: str, expected: str) -> None:
+    """The word is replaced where it stands as a whole word, and filters stay."""
+    assert corrected(text, Suggestion("fligths", "flights")) == expected

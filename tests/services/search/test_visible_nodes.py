@@ -1,0 +1,137 @@
+"""Random lakes with random grants: a user finds what the user may load, and is told no other name.
+
+2,000 lakes are the whole proof. What the user may load is asked of the routes that load objects.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from limnos.services.search.indexing import index_step
+from tests.http.conftest import empty_database, fresh  # noqa: F401 - fixtures
+from tests.http.driver import API, OWN, DriverNode, grant, node_at
+
+LAKES = 2_000
+EACH = 20
+"""Lakes of a test, which share a node."""
+WORDS = ("airport", "bayou", "delta", "flights", "harbour", "island")
+MARKS = "bcdfghjklmnpqrstvwxz"
+RULES = (
+    ("CATALOG", ("USE_CATALOG", "USE_CATALOG", "USE_SCHEMA", "SELECT_TABLE", "CREATE_SCHEMA")),
+    ("SCHEMA", ("USE_SCHEMA", "USE_SCHEMA SELECT_TABLE", "SELECT_TABLE", "CREATE_TABLE")),
+    ("TABLE", ("SELECT_TABLE", "MODIFY_TABLE")),
+)
+Paths = dict[str, str]
+"""Objects of a lake: dotted paths, each with the address that loads the object."""
+
+
+def mark(dice: random.Random) -> str:
+    """A word that only one object has."""
+    return "q" + "".join(dice.choices(MARKS, k=8))
+
+
+def index(node: DriverNode) -> None:
+    """Index all that is committed."""
+    while node.runner.run(index_step(node.built.services)):
+        pass
+
+
+def made(node: DriverNode, dice: random.Random, catalog: str) -> tuple[Paths, dict[str, str]]:
+    """Make a lake. Returns its objects, and the word that only each has in its name, column or comment."""
+    catalogs = f"{API}/lake/catalogs"
+    body = {"name": catalog, "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {}, "comment": None}
+    node.done("POST", catalogs, body)
+    index(node)  # from now on the changes are known
+    paths, marks = {catalog: f"{catalogs}/{catalog}"}, {}
+    for _ in range(dice.choice((1, 2, 3))):
+        own = mark(dice)
+        space = f"{dice.choice(WORDS)}_{own}"
+        node.done("POST", f"{catalogs}/{catalog}/schemas", {"name": space, "comment": dice.choice(WORDS)})
+        paths[f"{catalog}.{space}"] = f"{catalogs}/{catalog}/schemas/{space}"
+        marks[f"{catalog}.{space}"] = own
+        for _ in range(dice.choice((0, 1, 2, 3))):
+            own, shown = mark(dice), dice.choice(("name", "column", "comment"))
+            name = f"{dice.choice(WORDS)}_{own if shown == 'name' else dice.randint(0, 10**6)}"
+            column = {"name": f"id_{own}" if shown == "column" else "id", "type": "long", "nullable": True}
+            comment = f"{dice.choice(WORDS)} {own}" if shown == "comment" else dice.choice(WORDS)
+            table = {"name": name, "comment": comment, "columns": [column], "properties": {}}
+            node.done("POST", f"{catalogs}/{catalog}/schemas/{space}/tables", table)
+            paths[f"{catalog}.{space}.{name}"] = f"{catalogs}/{catalog}/schemas/{space}/tables/{name}"
+            marks[f"{catalog}.{space}.{name}"] = own
+    return paths, marks
+
+
+def let(node: DriverNode, dice: random.Random, user: str, paths: Paths) -> None:
+    """Give a user random rights, denials and objects of a lake."""
+    node.done("POST", f"{API}/lake/users", {"name": user})
+    for number in range(dice.choice((1, 2, 3, 5))):
+        path = dice.choice(sorted(paths))
+        kind, privileges = RULES[path.count(".")]
+        condition = "deny" if number and dice.random() < 0.3 else "allow"
+        grant(node, user, dice.choice(privileges), kind=kind, on=path, condition=condition)
+    if dice.random() < 0.2:
+        path = dice.choice(sorted(paths))
+        kind = RULES[path.count(".")][0].lower()
+        node.done("PUT", f"{API}/lake/owners/{kind}/{path}", {"name": user, "type": "USER"})
+
+
+def questions(dice: random.Random, paths: Paths, marks: dict[str, str]) -> Iterator[str]:
+    """Questions of every kind; half of them about objects that the user may not know."""
+    yield dice.choice(WORDS)[: dice.randint(2, 6)]
+    yield f"{dice.choice(WORDS)} {dice.choice(WORDS)}"
+    yield dice.choice(sorted(paths))
+    own = dice.choice(sorted(marks.values()))
+    yield own
+    place = dice.randrange(len(own) - 1)
+    yield f"{own[:place]}{own[place + 1]}{own[place]}{own[place + 2 :]}"  # misspelled
+    word = dice.choice(WORDS)
+    yield f"{word[:-1]} kind:{dice.choice(('table', 'namespace'))}"
+    yield f"{word[:2]}{word[3:]} {dice.choice(WORDS)}"  # misspelled
+    yield f"kind:{dice.choice(('table', 'namespace'))}"
+
+
+def search(node: DriverNode, question: str, user: str) -> dict:
+    """Search, with all hits and facets."""
+    return node.done("GET", f"{OWN}/metalakes/lake/search?limit=200&facets=true&q={quote(question)}", user=user)
+
+
+def check(node: DriverNode, seed: int) -> int:
+    """Make a lake and a user, and compare what the user and the admin find. Returns the number of hidden objects."""
+    dice = random.Random(seed)
+    catalog, user = f"c{seed}", f"u{seed}"
+    paths, marks = made(node, dice, catalog)
+    let(node, dice, user, paths)
+    if dice.random() < 0.7:
+        index(node)
+    visible = {path for path, address in paths.items() if node.get(address, user=user).status == 200}
+    hidden = [word for path, word in marks.items() if path not in visible]
+    above = {word for path, word in marks.items() if any(each.startswith(f"{path}.") for each in visible)}
+    for question in questions(dice, paths, marks):
+        answer, whole = search(node, question, user), search(node, question, "admin")
+        found = {".".join(hit["path"]) for hit in answer["hits"]}
+        everything = {".".join(hit["path"]) for hit in whole["hits"]}
+        for each in (answer, whole):
+            assert (each["more"], each["bounded"], each["behind"]) == (False, False, 0)
+        assert found == everything & visible, (seed, question)
+        counted = {each["value"]: each["count"] for each in answer["facets"] if each["key"] == "in"}
+        assert counted == ({catalog: len(found - {catalog})} if found - {catalog} else {}), (seed, question)
+        told = json.dumps(answer)
+        leaked = [word for word in hidden if word in told and word not in above and word not in question]
+        assert not leaked, (seed, question, leaked)
+    return len(hidden)
+
+
+@pytest.mark.parametrize("first", range(0, LAKES, EACH))
+def test_no_name_is_told_that_one_may_not_see(tmp_path: Path, empty_database: Path, first: int) -> None:  # noqa: F811
+    """Hits, counts and suggestions of a user are those of the admin, less everything that the user may not load."""
+    (tmp_path / empty_database.name).write_bytes(empty_database.read_bytes())
+    with node_at(tmp_path) as node:
+        hidden = sum(check(node, seed) for seed in range(first, first + EACH))
+
+    assert hidden > EACH  # else nothing could have been told
