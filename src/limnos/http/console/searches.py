@@ -97,7 +97,7 @@ async def search_page(page_request: PageRequest) -> Response:
     meant = tuple(_link(page_request, corrected(text, each)) for each in answer.meant)
     view = SearchPage(
         frame, text, hits, answer.more, answer.bounded, answer.behind, meant=meant,
-        facets=tuple(_facet_links(page_request, text, answer.facets)),
+        facets=tuple(_facet_links(page_request, text, facets=answer.facets)),
     )  # fmt: skip
     return html_response(page_request.request, render("search.html", view))
 
@@ -106,7 +106,7 @@ def _link(page_request: PageRequest, text: str, *, count: int = 0) -> QueryLink:
     return QueryLink(text, f"{page_request.base}/search?q={quote(text)}", count)
 
 
-def _facet_links(page_request: PageRequest, text: str, facets: Iterable[SearchFacet]) -> Iterator[QueryLink]:
+def _facet_links(page_request: PageRequest, text: str, *, facets: Iterable[SearchFacet]) -> Iterator[QueryLink]:
     """Yield links that narrow a query by a filter, for filters with several values."""
     values = Counter(each.key for each in facets)
     for each in facets:
