@@ -24,10 +24,10 @@ class SearchFacet(NamedTuple):
     hits: int
 
 
-def facets_of(found: Iterable[tuple[Kind, tuple[str, ...], str]]) -> list[SearchFacet]:
+def facets_of(results: Iterable[tuple[Kind, tuple[str, ...], str]]) -> list[SearchFacet]:
     """Return the facets of hits, each given by its kind, path and format; per key the most frequent value first."""
     counts: Counter[tuple[str, str]] = Counter()
-    for kind, path, table_format in found:
+    for kind, path, table_format in results:
         counts["kind", kind.word] += 1
         if kind.home is ZoneKind.CATALOG and len(path) > 1:
             counts["in", path[0]] += 1
