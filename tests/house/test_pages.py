@@ -99,15 +99,18 @@ def test_long_page_is_seen(tmp_path: Path) -> None:
 
 
 def test_wide_line_is_seen(tmp_path: Path) -> None:
-    """Prose of 121 characters is reported, also of a page beside the folder; tables and code are not."""
+    """Prose of 121 characters is reported, also of a page beside the folder; tables and code are not; lists are."""
     wide = "x" * 121
     folder(tmp_path, README=wide)
     docs = folder(
-        tmp_path / "docs", guides__a=f"{wide[1:]}\n| {wide} |\n\n    {wide}\n\n```text\n{wide}\n```\n\n{wide}\n"
+        tmp_path / "docs",
+        guides__a=f"{wide[1:]}\n| {wide} |\n\n    {wide}\n\n```text\n{wide}\n```\n\n{wide}\n",
+        guides__b=f"- item\n    {wide}\n",
     )
 
     assert pages.wide_lines(docs) == [
         "a.md:10: 121 characters, 120 at most",
+        "b.md:2: 125 characters, 120 at most",
         "README.md:1: 121 characters, 120 at most",
     ]
 
