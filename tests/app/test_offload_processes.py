@@ -14,6 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from limnos.app import offload_processes as module
+from limnos.app import worker_process
 from limnos.app.offload_processes import OffloadProcesses
 from limnos.formats.iceberg import metadata, read_restrictions
 from limnos.formats.iceberg.offloaded import OFFLOADED_WORK
@@ -247,7 +248,7 @@ def test_idle_processes_are_let_go(run: Callable[..., object], monkeypatch: pyte
     """A process without work for a while is ended."""
 
     async def story(offloader: OffloadProcesses) -> list[int]:
-        monkeypatch.setattr(module, "IDLE_S", 0.0)
+        monkeypatch.setattr(worker_process, "IDLE_S", 0.0)
         await offloader.do(REFS, BODY)
         while offloader.pids():  # noqa: ASYNC110 - there is nothing to wait for but the loop's turns
             await asyncio.sleep(0)

@@ -14,7 +14,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
 from limnos.app.fair_queue import FairQueue, Key
-from limnos.app.worker_process import WorkerProcess
+from limnos.app.worker_process import IdleWorkers, WorkerProcess
 from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StateUnknown, TooLarge
 from limnos.services.lance.workers import WorkerTask
 from limnos.sources.lance.questions import START
@@ -23,7 +23,6 @@ from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 log = get_logger("limnos.lance")
-IDLE_S: Final = 60.0
 START_MAX_S: Final = 120.0
 """Seconds that a process has to become ready. If its caller leaves earlier, the next caller gets the process."""
 LOOK_S: Final = 0.1
@@ -79,12 +78,11 @@ class LanceProcesses:
         self._module = module
         self._refusals = refusals
         self._environment = environment
-        self._idle: list[WorkerProcess] = []
+        self._idle = IdleWorkers()
         self._busy: dict[WorkerProcess, bool] = {}
         """Busy processes, and whether each was killed for its memory use."""
         self._starting: dict[WorkerProcess, asyncio.Task[bool]] = {}
         """Processes that are not ready yet, with or without waiting callers."""
-        self._timer: asyncio.TimerHandle | None = None
         self._next_look: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -332,21 +330,10 @@ class LanceProcesses:
 
     def _rest(self, worker: WorkerProcess) -> None:
         """Keep a process for the next request, and end it after an idle time."""
-        loop = asyncio.get_running_loop()
         if self._is_closed or worker.resident_bytes() > self._resident_bytes_max // 2:
             worker.end()  # it would not return the memory that it has taken
-            return
-        worker.used_at = loop.time()
-        self._idle.append(worker)
-        if self._timer is None:
-            self._timer = loop.call_later(IDLE_S, self._dismiss)
-
-    def _dismiss(self) -> None:
-        loop = asyncio.get_running_loop()
-        for worker in [each for each in self._idle if loop.time() - each.used_at >= IDLE_S]:
-            self._idle.remove(worker)
-            worker.end()
-        self._timer = loop.call_later(IDLE_S, self._dismiss) if self._idle else None
+        else:
+            self._idle.rest(worker)
 
     def pids(self) -> list[int]:
         """Return the ids of all processes."""
@@ -355,13 +342,12 @@ class LanceProcesses:
     def close(self) -> None:
         """Kill all processes, and start no more for waiting callers."""
         self._is_closed = True
-        for timer in (self._timer, self._next_look):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._next_look = None
+        if self._next_look is not None:
+            self._next_look.cancel()
+        self._next_look = None
         for task in self._starting.values():
             task.cancel()
-        for worker in {**self._busy, **self._starting, **dict.fromkeys(self._idle)}:
+        for worker in {**self._busy, **self._starting}:
             worker.end()
-        self._idle.clear()
+        self._idle.end_all()
         self._starting.clear()

@@ -10,13 +10,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from limnos.app.fair_queue import FairQueue
-from limnos.app.worker_process import WorkerProcess
+from limnos.app.worker_process import IdleWorkers, WorkerProcess
 from limnos.model import errors
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 log = get_logger("limnos.chores")
-IDLE_S = 60.0
 WAITING_MAX = 64
 CALLER_WAITING_MAX = 32
 WAITING_BYTES_MAX = 256 << 20
@@ -48,11 +47,10 @@ class OffloadProcesses:
         self._turns = FairQueue(
             processes_max, limits={"caller": max(1, processes_max - 1)}, waits={"caller": CALLER_WAITING_MAX}
         )
-        self._idle: list[WorkerProcess] = []
+        self._idle = IdleWorkers()
         self._busy: set[WorkerProcess] = set()
         self._waiting = 0
         self._bytes = 0
-        self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
@@ -126,19 +124,8 @@ class OffloadProcesses:
         """Keep a process for the next work, and end it after an idle time."""
         if self._is_closed:
             worker.end()
-            return
-        loop = asyncio.get_running_loop()
-        worker.used_at = loop.time()
-        self._idle.append(worker)
-        if self._timer is None:
-            self._timer = loop.call_later(IDLE_S, self._dismiss)
-
-    def _dismiss(self) -> None:
-        loop = asyncio.get_running_loop()
-        for worker in [each for each in self._idle if loop.time() - each.used_at >= IDLE_S]:
-            self._idle.remove(worker)
-            worker.end()
-        self._timer = loop.call_later(IDLE_S, self._dismiss) if self._idle else None
+        else:
+            self._idle.rest(worker)
 
     def pids(self) -> list[int]:
         """Return the ids of all processes."""
@@ -147,9 +134,6 @@ class OffloadProcesses:
     def close(self) -> None:
         """Kill all processes, and start no more for waiting callers."""
         self._is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        for worker in (*self._busy, *self._idle):
+        for worker in tuple(self._busy):
             worker.end()
-        self._idle.clear()
+        self._idle.end_all()

@@ -1,4 +1,4 @@
-"""A worker process, and the socket to it.
+"""A worker process, the socket to it, and the idle processes of a pool.
 
 May import the wire of `sources` and the standard library. Must not know the work. The process is spawned, not forked,
 with an environment without secrets. It ends by itself when this process has ended.
@@ -21,6 +21,7 @@ from limnos.sources.wire import COUNT, LENGTH, pack
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")
 PIECE_BYTES: Final = 1 << 20
+IDLE_S: Final = 60.0
 CRASHES: Final = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL)
 _LOOK_S: Final = 0.02
 
@@ -125,3 +126,35 @@ class WorkerProcess:
             with suppress(ChildProcessError):
                 _, status = os.waitpid(self.pid, 0)  # the process was killed, so this returns quickly
                 self.has_crashed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in CRASHES
+
+
+class IdleWorkers(list[WorkerProcess]):
+    """The processes of a pool that wait for work. Each one ends after `IDLE_S` seconds without work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def rest(self, worker: WorkerProcess) -> None:
+        """Keep a process for the next work."""
+        loop = asyncio.get_running_loop()
+        worker.used_at = loop.time()
+        self.append(worker)
+        if self._timer is None:
+            self._timer = loop.call_later(IDLE_S, self._dismiss)
+
+    def _dismiss(self) -> None:
+        loop = asyncio.get_running_loop()
+        for worker in [each for each in self if loop.time() - each.used_at >= IDLE_S]:
+            self.remove(worker)
+            worker.end()
+        self._timer = loop.call_later(IDLE_S, self._dismiss) if self else None
+
+    def end_all(self) -> None:
+        """End all of them."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for worker in self:
+            worker.end()
+        self.clear()
