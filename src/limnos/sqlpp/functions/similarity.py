@@ -118,7 +118,7 @@ def _lowered_key(item: Value) -> object:
     return key(item.lower() if isinstance(item, str) else item)
 
 
-def _word_counts(words: tuple[str, ...]) -> Counter[str]:
+def _word_counts(words: tuple[str, ...]) -> Counter[object]:
     """Count strings without regard to case."""
     return Counter(map(str.lower, words))
 
