@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, cast, get_args
 
-from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.errors import SqlppError, too_deep
 from limnos.sqlpp.functions.types import json_text, text_of
 from limnos.sqlpp.lossless_adm import lossless_adm_text
 from limnos.sqlpp.values.model import MISSING, Bag, DateTime, Geometry, Interval, Time, Value, type_name
@@ -27,8 +27,14 @@ _QUOTED: Final = ("date", "time", "datetime", "duration", "year-month-duration",
 
 
 def tagged_line(value: Value) -> str:
-    """Return a value as one line of JSON that keeps its type, for `ResultText`."""
-    return json.dumps(to_tagged_json(value), ensure_ascii=False, separators=(",", ":"))
+    """Return a value as one line of JSON that keeps its type, for `ResultText`.
+
+    Raises SqlppError for a value that is nested too deep.
+    """
+    try:
+        return json.dumps(to_tagged_json(value), ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        raise too_deep() from None
 
 
 class ResultText:
@@ -48,10 +54,13 @@ class ResultText:
     def lines(self, tagged: bytes) -> list[bytes]:
         """Return a result of `tagged_line` as results of JSON.
 
-        Raises SqlppError for a value that CSV cannot represent.
+        Raises SqlppError for a value that CSV cannot represent, and for one that is nested too deep.
         """
-        value = from_tagged_json(cast("Json", json.loads(tagged)))
-        return [line.encode("utf-8", "replace") for line in self._write(value)]
+        try:
+            value = from_tagged_json(cast("Json", json.loads(tagged)))
+            return [line.encode("utf-8", "replace") for line in self._write(value)]
+        except RecursionError:
+            raise too_deep() from None
 
     def _csv(self, value: Value) -> list[str]:
         if not isinstance(value, dict):

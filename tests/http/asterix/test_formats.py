@@ -119,3 +119,16 @@ def test_unknown_options_are_refused(shared: DriverNode, name: str, reason: str)
         f"ASX1079: Compilation error: Query parameter {name} is not supported{reason}",
     )
     assert rows(shared, "set `compiler.sortmemory` '1MB'; set `IMPORT-private-functions` 'true'; 1") == [1]
+
+
+@pytest.mark.parametrize("depth", [400, 600])
+@pytest.mark.parametrize("format_", ["json", "adm", "csv", "lossless-json", "lossless-adm"])
+def test_deep_values_are_no_error_of_the_server(shared: DriverNode, format_: str, depth: int) -> None:
+    """Of a parameter: it is refused, as the parameter or as a result, or given; no format fails on it."""
+    value: object = 1
+    for _ in range(depth):
+        value = {"a": value}
+    answer = ask(shared, "select value $1", format=format_, args=[value])
+
+    assert answer.status in (200, 400), answer.body
+    assert (depth == 400 or "too deep" in told(answer)[1]) is True

@@ -195,6 +195,8 @@ class RequestParameters:
             return read(self._json(name))
         except ValueError:
             raise bad_value(name, self.first(name)) from None
+        except RecursionError:
+            raise bad_value(name, "it is nested too deeply; make it flatter") from None
 
     def _json(self, name: str) -> object:
         """Return the JSON value of a parameter. Text of a form is parsed as JSON."""

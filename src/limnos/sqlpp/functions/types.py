@@ -14,6 +14,7 @@ import re
 import uuid
 from collections.abc import Callable
 
+from limnos.sqlpp.errors import too_deep
 from limnos.sqlpp.functions import formats, geojson, shapes, times
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import character_cost, print_cost, unit_cost
@@ -111,8 +112,14 @@ scalar("get_type", "gettype", "type_name", least=1, strict=False, cost=unit_cost
 
 
 def json_text(value: Value) -> str:
-    """Return a value as JSON; types that JSON lacks become text, MISSING in an array becomes null."""
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """Return a value as JSON; types that JSON lacks become text, MISSING in an array becomes null.
+
+    Raises SqlppError for a value that is nested too deep.
+    """
+    try:
+        return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        raise too_deep() from None
 
 
 def _plain(value: Value) -> object:
