@@ -52,7 +52,10 @@ RECENT_OF = Sql(
     on_sqlite="SELECT node_id, kind, state, ended_at FROM maintenance_operation WHERE ended_at IS NOT NULL"
     f" AND node_id IN ({_IDS_SQLITE}) ORDER BY id DESC",
 )
-COUNT_OPEN = Sql("SELECT count(*) FROM maintenance_rewrite")
+COUNT_OPEN = Sql(
+    f"SELECT COALESCE(w.principal_id, 0), count(*) FROM {_OPEN} LEFT JOIN owner w ON w.object_id = o.node_id"
+    " GROUP BY w.principal_id"
+)
 INSERT = Sql(
     "INSERT INTO maintenance_rewrite (operation_id, metalake_id, priority, asked_at, due_at, attempts, options)"
     " VALUES (:id, :metalake, :priority, :now, :now, 0, :options)"
@@ -183,9 +186,9 @@ def lease_of_table(node_id: int) -> Load[LeaseRow | None]:
     return LeaseRow(*rows[0]) if rows else None
 
 
-def open_rewrites_count() -> Load[int]:
-    """Count the operations that wait or are leased."""
-    return int((yield COUNT_OPEN, {})[0][0])
+def open_rewrites_counts() -> Load[dict[int, int]]:
+    """Count the operations that wait or are leased, by the owner of their tables; 0 stands for none."""
+    return {row[0]: row[1] for row in (yield COUNT_OPEN, {})}
 
 
 def lease_by_token(token_id: int) -> Load[LeaseRow | None]:

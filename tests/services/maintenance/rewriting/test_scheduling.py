@@ -6,6 +6,7 @@ import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.model.quiet_hours import parse_quiet_hours
+from limnos.services.maintenance.rewriting import planning
 from limnos.services.maintenance.rewriting.planning import INTERVAL_MS
 from limnos.services.maintenance.rewriting.scheduling import (
     BUDGET_PAUSE_MS,
@@ -82,6 +83,29 @@ def test_the_shares_of_owners(lake: DriverNode, tables: dict[str, HistoryTable])
     leased = [each["path"][-1] for each in FakeExecutor(lake).lease(2)]
 
     assert sorted(leased) == ["eves", "u"]
+
+
+def test_what_has_to_wait_hides_nothing(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """An owner whose tables wait for a budget has had the least, and still does not hold back the others."""
+    add_policy(lake, "poor", WHOLE, {"quietHours": ["01:00-01:01"]}, on="main", kind="catalog")
+    add_policy(lake, "rich", WHOLE, {}, on="main.a.eves", kind="table")
+    plan(lake)
+    ask(lake, "a.eves", "manifests")
+    FakeExecutor(lake).report(FakeExecutor(lake).lease(1)[0]["operation"])
+
+    assert [each["path"][-1] for each in FakeExecutor(lake).lease(1)] == ["eves"]
+
+
+def test_the_queue_of_an_owner(
+    lake: DriverNode, tables: dict[str, HistoryTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is full, as of somebody whose operations have no budget, leaves others theirs."""
+    monkeypatch.setattr(planning, "OPEN_MAX", 1)
+    add_policy(lake, "small", WHOLE, {"quietHours": ["01:00-01:01"]}, on="main", kind="catalog")
+    planned = [plan(lake), plan(lake)]
+
+    assert planned == [2, 0]
+    assert {each["table"] for each in told(lake)} > {"a.eves"}
 
 
 def test_outside_of_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:

@@ -49,6 +49,8 @@ LEASE_MS: Final = 60_000
 TOKEN_MS: Final = 3_600_000
 LEASED_MAX: Final = 50
 """The maximum number of operations that one request leases."""
+TRIED_MAX: Final = 100
+"""The maximum number of operations that one request looks at: those that wait for budgets or hours hide no others."""
 RENEWED_MAX: Final = 1_000
 _ID_MAX: Final = (1 << 63) - 1
 LOSSES_MAX: Final = 5
@@ -97,13 +99,15 @@ async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: i
         await services.store.submit(_PERMIT, leases_expire)
         due, _ = await _write(ctx, metalake, mutation=partial(_due, limit=limit))
     tables: set[int] = set()
-    leased = []
-    for row in due:
+    leased: list[LeasedOperation] = []
+    for row in due[:TRIED_MAX]:
         if row.node_id not in tables:
             tables.add(row.node_id)
             operation = await _lease_one(services, RequestScope(metalake), row=row, holder=holder)
             if operation is not None:
                 leased.append(operation)
+        if len(leased) == limit:
+            break
     return tuple(leased)
 
 
@@ -169,7 +173,7 @@ async def _write(ctx: Context, metalake: str, *, mutation: Callable[[Tx, Permit[
 def _due(tx: Tx, permit: Permit[int], *, limit: int) -> tuple[list[WaitingRewrite], bool]:
     """Return the operations that may be leased, and whether leases have expired."""
     rows = fair_order(tx.rewrites.due(permit.command, limit=limit), tx.rewrites.recent_use())
-    return rows[:limit], bool(tx.rewrites.expired())
+    return rows, bool(tx.rewrites.expired())
 
 
 async def lease_require(ctx: Context, metalake: str) -> None:

@@ -43,12 +43,15 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.task_context import TaskContext
 from limnos.store.activity.maintenance import FindingRow, findings_of_kind
-from limnos.store.activity.rewrites import EndedOperation, ended_operations, open_rewrites, open_rewrites_count
+from limnos.store.activity.rewrites import EndedOperation, ended_operations, open_rewrites, open_rewrites_counts
 from limnos.store.ancestry import Ancestry
+from limnos.store.objects.owners import owner_read
 from limnos.store.tx import Tx
 
 OPEN_MAX: Final = 5_000
-"""The maximum number of waiting operations; further findings wait for the next rounds."""
+"""The maximum number of waiting operations on the tables of one owner; further findings wait for the next rounds."""
+ROUND_MAX: Final = 5_000
+"""The number of operations after which a round ends; the next one begins behind it."""
 INTERVAL_MS: Final = 3_600_000
 """The minimum time between two operations of a kind on one table, in milliseconds."""
 PAUSE_MS: Final = 300_000
@@ -87,8 +90,8 @@ class RewritePlanning:
     async def plan(self, kind: str, *, after: int) -> int:
         """Plan operations for the findings of a kind, starting after a table. Returns where the next round begins."""
         look_up = self.services.gate.look_up
-        room = OPEN_MAX - await look_up(open_rewrites_count)
-        while self.planned < room:
+        counts = await look_up(open_rewrites_counts)
+        while self.planned < ROUND_MAX:
             rows = await look_up(lambda after=after: findings_of_kind(kind, after=after, limit=_PAGE))  # type: ignore[misc]
             if not rows:
                 return 0
@@ -99,23 +102,27 @@ class RewritePlanning:
             for row in rows:
                 after = row.node_id
                 if (row.node_id, kind) not in waiting and rests_until(ended, row.node_id, kind=kind) <= now_ms:
-                    await self._plan_one(row)
+                    owner_id = await look_up(lambda row=row: owner_read(row.node_id)) or 0  # type: ignore[misc]
+                    if counts.get(owner_id, 0) < OPEN_MAX:
+                        counts[owner_id] = counts.get(owner_id, 0) + int(await self._plan_one(row))
         return after
 
-    async def _plan_one(self, row: FindingRow) -> None:
+    async def _plan_one(self, row: FindingRow) -> bool:
+        """Plan an operation if something asks for it. Returns whether it is planned."""
         chain = await self._chains.chain_of(row.node_id)
         effective = self._policies.effective(chain)
         policy = asking_policy(effective, row.kind)
         is_asked = policy is not None or self.services.defaults.maintenance.rewrite
         if not is_asked or (policy is None and is_off(effective, row.kind)):
-            return
+            return False
         user = await responsible_user(self.services, row.node_id, policy=policy)
         stored = stored_options(row, policy)
         metalake_id = metalake_of(self._chains.ancestors, row.node_id)
         if metalake_id is None:
-            return
+            return False
         await self.work.submit(lambda tx: self._begin(tx, row=row, user=user, stored=stored, metalake_id=metalake_id))
         self.planned += 1
+        return True
 
     def _begin(
         self, tx: Tx, *, row: FindingRow, user: ResponsibleUser, stored: RewriteOptions, metalake_id: int
