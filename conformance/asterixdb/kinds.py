@@ -42,7 +42,7 @@ KINDS: Final = (
     _kind("NOT IN with NULL", _VALUES, _SELF, cases=r"^comparison/ASTERIXDB-3584_in_expr$"),
     _kind("random numbers with a seed", _VALUES, _SELF, cases=r"^misc/random$"),
     _kind("the time limit was reached", r"^time limit|^connection:", "open: the engine is slower than the limit on a shared machine, or the join compares all pairs"),
-    _kind("the engine or the server failed", r"ASX3102|ASX0001|\bInternal|could not carry", "open: each is a defect, or an overflow that the engine reports without the function's name"),
+    _kind("the engine or the server failed", r"ASX3102|ASX0001|\bInternal|could not execute", "open: each is a defect, or an overflow that the engine reports without the function's name"),
     _kind("no error where one is expected", r"^no error", "open: options of storage (compression, merge policies) and types of closed fields in indexes are not checked"),
     _kind("another error than the expected one", r"^another error", "open: the statement is refused as expected, but with other words or another code"),
     _kind("another status than the expected one", r"^status \d+"),

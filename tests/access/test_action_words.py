@@ -25,17 +25,17 @@ def test_unknown_action_suggests_near_ones() -> None:
 @pytest.mark.parametrize(
     "text,first",
     [
-        ("select_table", "as table_load"),
-        ("SELECT-TABLE", "as table_load"),
-        ("use_catalog", "as catalog_load"),
-        ("use_schema", "as namespace_load"),
-        ("manage_users", "as user_manage"),
-        ("link_model_version", "as model_link"),
+        ("select_table", "table_load"),
+        ("SELECT-TABLE", "table_load"),
+        ("use_catalog", "catalog_load"),
+        ("use_schema", "namespace_load"),
+        ("manage_users", "user_manage"),
+        ("link_model_version", "model_link"),
     ],
 )
 def test_a_privilege_is_told_with_the_actions_that_need_it(text: str, first: str) -> None:
     """People know the privileges that they grant: the message says that it is one, and what to ask instead."""
-    with pytest.raises(BadRequest, match=f"is a privilege: .* {first}"):
+    with pytest.raises(BadRequest, match=f"is a privilege, not an action: .*for example {first}"):
         parse_action(text)
 
 

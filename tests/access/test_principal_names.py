@@ -36,11 +36,11 @@ def test_names_of_one_script_are_taken(name: str) -> None:
         ("joe@ex\u0430mple.org", "mixes letters of Cyrillic and Latin"),
         ("\uff41na", r"another spelling of ana\. Write that one \(U\+0061 U\+006E U\+0061\)"),
         ("Jose\u0301", "another spelling of Jos\u00e9"),
-        (" ana", "a space at an end"),
-        ("ana ", "a space at an end"),
-        ("ana  b", "a space at an end, or beside another one"),
+        (" ana", "a leading, trailing or repeated space"),
+        ("ana ", "a leading, trailing or repeated space"),
+        ("ana  b", "a leading, trailing or repeated space"),
         ("123\u0645\u062d", "in another order"),
-        ("\u202eana", "marks of direction"),
+        ("\u202eana", "bidirectional formatting"),
     ],
 )
 def test_names_that_deceive_are_refused(name: str, words: str) -> None:

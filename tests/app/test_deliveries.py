@@ -225,7 +225,7 @@ def test_a_receiver_that_hangs(desk: ServiceDesk, receiver: Receiver) -> None:
 
     deliver(desk, lambda: failed(desk), timeout_s=0.2)
 
-    assert standing(desk).webhook.error == "no answer within 0.2 s"
+    assert standing(desk).webhook.error == "no response within 0.2 s"
 
 
 def test_a_receiver_that_is_away_gets_everything_when_it_is_back(desk: ServiceDesk) -> None:
@@ -361,7 +361,7 @@ def test_a_maker_who_was_removed(desk: ServiceDesk, receiver: Receiver) -> None:
 
 
 def test_lost_changes_stop_it(desk: ServiceDesk, receiver: Receiver) -> None:
-    """Where changes are not kept any longer a webhook stops and says so, until somebody says where to go on."""
+    """Where changes are no longer kept a webhook stops and says so, until somebody says where to go on."""
     webhook_id = hook(desk, receiver)
     desk.namespace("lost")
     desk.lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
@@ -372,7 +372,7 @@ def test_lost_changes_stop_it(desk: ServiceDesk, receiver: Receiver) -> None:
     desk.run(webhook_retry(desk.ctx(), metalake=LAKE, webhook_id=webhook_id, after="oldest"))
     deliver(desk, lambda: bool(receiver.events))
 
-    assert "not kept any longer" in str(stopped.webhook.error)
+    assert "no longer kept" in str(stopped.webhook.error)
     assert names(receiver) == ["kept"]
 
 

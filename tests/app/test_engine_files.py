@@ -186,7 +186,9 @@ def test_settings_say_from_where_and_to_where(tmp_path: Path, monkeypatch: pytes
         return found
 
     assert artifact.filename in engine_notes(settings)[0]
-    assert f"in {tmp_path}/cache, which is not there yet; a server fetches it from file://" in engine_notes(settings)[0]
+    assert (
+        f"in {tmp_path}/cache, which is not fetched yet; a server fetches it from file://" in engine_notes(settings)[0]
+    )
     found = asyncio.run(story())
 
     assert found.jars == (str(tmp_path / "cache" / artifact.filename),)

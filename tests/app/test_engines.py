@@ -96,7 +96,7 @@ def test_a_process_that_dies_is_replaced(run: Callable[[Story], object]) -> None
     async def story(engine: SparkEngine) -> None:
         with pytest.raises(SqlppError, match="try again"):
             await lines(engine.run(job("die")))
-        with pytest.raises(SqlppError, match="as a whole or not at all"):
+        with pytest.raises(SqlppError, match="completely or not at all"):
             await lines(engine.run(job("die", kind="insert")))
 
         assert len(await lines(engine.run(job("rows 1")))) == 2

@@ -66,12 +66,12 @@ def test_statuses(answer: bytes, status: int) -> None:
 @pytest.mark.parametrize(
     "answer, told",
     [
-        (b"", "ended before an answer"),
-        (b"HTTP/1.1 200 OK\r\n", "ended before an answer"),
+        (b"", "ended before a response"),
+        (b"HTTP/1.1 200 OK\r\n", "ended before a response"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "not HTTP"),
         (b"HTTP/1.1 abc\r\n\r\n", "not HTTP"),
         (b"HTTP/1.1 200 OK\r\n" + b"x: " + b"y" * 200_000 + b"\r\n\r\n", "too long"),
-        (b"HTTP/1.1 100 Continue\r\n\r\n" * 20, "no final answer"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 20, "no final response"),
     ],
     ids=["nothing", "half", "ssh", "no-status", "endless", "for-ever-100"],
 )
@@ -83,7 +83,7 @@ def test_no_answer(answer: bytes, told: str) -> None:
 
 def test_silence() -> None:
     """The deadline holds over everything."""
-    with pytest.raises(PostFailed, match="no answer within"):
+    with pytest.raises(PostFailed, match="no response within"):
         answered(None, timeout_s=0.1)
 
 

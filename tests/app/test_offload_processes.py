@@ -135,7 +135,7 @@ def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_
     with capture_logs() as logs:
         told = run(story)
 
-    (line,) = [each for each in logs if each["event"] == "a chore was refused"]
+    (line,) = [each for each in logs if each["event"] == "offloaded work was refused"]
     assert "Rome" not in str(told)
     assert at in line["cause"]
     assert "Parquet" in line["cause"]
@@ -300,5 +300,5 @@ def test_a_process_has_the_memory_that_it_is_given() -> None:
 
     message, after = asyncio.run(story())
 
-    assert "takes more memory" in message
+    assert "needs more memory" in message
     assert after == [b"done", b"[]", b"1"]

@@ -108,7 +108,7 @@ def test_a_backup_names_the_file_of_keys(tmp_path: Path) -> None:
     assert key in told
     assert KEY_FILE not in backup(settings_of(tmp_path / "empty"), tmp_path / "two")
     (data / KEY_FILE).unlink()
-    assert f"not here either: {key}" in backup(settings_of(data), tmp_path / "three")
+    assert f"this server does not have either: {key}" in backup(settings_of(data), tmp_path / "three")
 
 
 def test_a_restore_without_the_keys_is_refused(tmp_path: Path) -> None:

@@ -36,7 +36,10 @@ def test_check_lists_names_that_would_be_refused(tmp_path: Path) -> None:
 
     assert all(isinstance(each, StartWarning) for each in found)
     assert [(each.message, each.why.partition(" (")[0]) for each in found] == [
-        (r"The name of user 'admin\u200b' of metalake lake would be refused today", "U+200B is not allowed in it"),
-        (r"The name of user 'adm\u0131n' of metalake lake would be refused today", "it looks like admin"),
+        (
+            r"The name of user 'admin\u200b' of metalake lake would be refused by this release",
+            "U+200B is not allowed in it",
+        ),
+        (r"The name of user 'adm\u0131n' of metalake lake would be refused by this release", "it looks like admin"),
     ]
     assert all("add a user with another name" in each.advice for each in found)

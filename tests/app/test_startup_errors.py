@@ -87,13 +87,13 @@ def test_directory_that_is_a_file_is_three_lines(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "error: The data directory d cannot be used",
-        "  why: a file stands there",
+        "  why: a file has that name",
         "  next: name another directory with --data DIR",
     ]
 
 
 @pytest.mark.parametrize("wrong,why", [
-    ("/", "it is the root of the file system"), ("file:", "it names no directory"), ("tables", "it is no location"),
+    ("/", "it is the root of the file system"), ("file:", "it names no directory"), ("tables", "it is not a location"),
 ])  # fmt: skip
 def test_warehouse_that_is_no_place_is_three_lines(wrong: str, why: str, tmp_path: Path) -> None:
     """What was given and by which flag, what is the matter with it, and what to do; nothing is made."""
@@ -216,9 +216,9 @@ def sql(said: str) -> Exception:
     (sql("failed to resolve host 'nowhere'"), "cannot be resolved", "host"),
     (sql("connection timeout expired"), "no database answers", "start it"),
     (sql("cannot execute CREATE TABLE in a read-only transaction"), "read-only copy", "primary"),
-    (sql("permission denied for schema public"), "may not make tables", "right to create"),
+    (sql("permission denied for schema public"), "may not create tables", "right to create"),
     (sql("something new\nLINE 1"), "something new", "server check"),
-    (sqlite3.DatabaseError("file is not a database"), "no SQLite database", "--data"),
+    (sqlite3.DatabaseError("file is not a database"), "not an SQLite database", "--data"),
     (sqlite3.OperationalError("attempt to write a readonly database"), "cannot be written", "--data"),
     (sqlite3.OperationalError("unable to open database file"), "cannot be opened", "--data"),
     (sqlite3.OperationalError("database is locked"), "another program", "end that program"),

@@ -177,7 +177,7 @@ def test_a_hung_worker_is_ended_and_replaced(tmp_path: Path) -> None:
                 told = running.ask("/metrics")[1].decode()
         events = [(line["event"], line.get("pid")) for line in running.lines() if line.get("worker") == 2]
 
-    assert ("worker hangs, and is ended", hung) in events
+    assert ("worker hangs and is killed", hung) in events
     assert re.search(r'limnos_worker_starts{reason="hung",worker="2"} [1-9]', told)
     assert 'limnos_worker_starts{reason="first",worker="2"} 1.0' in told
 

@@ -92,7 +92,7 @@ def test_who_says_no_is_not_signed_in(
     late = run("login", "--device", "--uri", lake.uri)
 
     assert (no.code, late.code) == (4, 4)
-    assert "said no in the browser" in str(no.err)
+    assert "refused in the browser" in str(no.err)
     assert "before it was entered" in str(late.err)
     assert not Path(os.environ["LIMNOS_PROFILES"]).exists()
 
@@ -134,7 +134,7 @@ def test_a_session_that_the_issuer_ended_is_told(lake: FakeServer, run: Run, iss
     done = run("whoami")
 
     assert done.code == 4
-    assert "the session is over" in str(done.error["message"])
+    assert "the session has expired" in str(done.error["message"])
     assert "limnos login --device" in str(done.error["hint"])
 
 
@@ -161,9 +161,9 @@ def test_what_makes_no_sense_is_said(fake: FakeServer, run: Run, issuer: Issuer)
     fake.on("GET", "/configs", {})
     assert run("login", "ana", "--device", "--uri", fake.uri).code == 2
     assert run("login", "--uri", fake.uri).code == 2
-    assert "names no issuer" in str(run("login", "--device", "--uri", fake.uri).error["message"])
+    assert "has no issuer" in str(run("login", "--device", "--uri", fake.uri).error["message"])
     for authority, words in (
-        (f"{issuer.url}/", "is not what the issuer there calls itself"),
+        (f"{issuer.url}/", "is not the name that this issuer gives itself"),
         ("http://sign.example.com", "is not https"),
         (f"{fake.uri}", "answers 404"),
     ):

@@ -45,7 +45,7 @@ def test_whom_one_talks_to_is_repeated() -> None:
 
     hint = hint_for(error, typed)
 
-    assert hint == "'limnos ls main --uri http://h:1 --metalake=sea --token-file 'my file'' shows what is there"
+    assert hint == "'limnos ls main --uri http://h:1 --metalake=sea --token-file 'my file'' lists the existing objects"
     assert "s3cret" not in typed.again("--force") + TypedCommand(["drop", "main", "--token=s3cret"]).again("--force")
 
 
@@ -53,7 +53,7 @@ def test_path_that_is_none_is_left_out() -> None:
     """A path that cannot be read gives a hint without it."""
     error = NotFoundError("no such thing", status=404, code="not-found")
 
-    assert hint_for(error, TypedCommand(["ls", "main..a"])) == "'limnos ls' shows what is there"
+    assert hint_for(error, TypedCommand(["ls", "main..a"])) == "'limnos ls' lists the existing objects"
 
 
 def test_full_metalake_is_looked_into_by_name() -> None:
@@ -81,29 +81,29 @@ def test_refusal_without_a_decision_says_who_one_is() -> None:
 
 @pytest.mark.parametrize("line,message,code,hint", [
     ("mv main.a.t main.b.u", "Cannot rename a.t to b.u. Table already exists", "already-exists",
-     "choose another name; 'limnos describe main.b.u' shows what has it"),
-    ("mv main.a.t main.b.c.t", "Namespace does not exist: b.c", "not-found", "'limnos ls main.b' shows what is there"),
-    ("mv main.a.t main.b.t", "Table does not exist: a.t", "not-found", "'limnos ls main.a' shows what is there"),
-    ("reports main.a.v", "Table does not exist: a.v", "not-found", "'limnos ls main.a' shows what is there"),
-    ("protect main.a.v", "there is no namespace, table or view 'main.a.v'", "not-found", "'limnos ls main.a' shows what is there"),
-    ("undrop main.a.t", "the trash has no 'main.a.t' that you may bring back", "not-found",
-     "'limnos trash ls main' shows what you may bring back"),
-    ("trash rm main 7", "Nothing that you may bring back has id 7 in the trash of catalog main", "not-found",
-     "'limnos trash ls main' shows what you may bring back"),
-    ("undrop main.a.t", "Table a.t lay in namespace a, which was dropped, too (id 5): bring that back first", "not-found",
-     "'limnos undrop main --id 5' brings that back; or say with --to where this goes"),
+     "choose another name; 'limnos describe main.b.u' shows the object that has it"),
+    ("mv main.a.t main.b.c.t", "Namespace does not exist: b.c", "not-found", "'limnos ls main.b' lists the existing objects"),
+    ("mv main.a.t main.b.t", "Table does not exist: a.t", "not-found", "'limnos ls main.a' lists the existing objects"),
+    ("reports main.a.v", "Table does not exist: a.v", "not-found", "'limnos ls main.a' lists the existing objects"),
+    ("protect main.a.v", "there is no namespace, table or view 'main.a.v'", "not-found", "'limnos ls main.a' lists the existing objects"),
+    ("undrop main.a.t", "the trash has no 'main.a.t' that you may restore", "not-found",
+     "'limnos trash ls main' lists objects that you may restore"),
+    ("trash rm main 7", "The trash of catalog main has no object with id 7 that you may restore", "not-found",
+     "'limnos trash ls main' lists objects that you may restore"),
+    ("undrop main.a.t", "Table a.t lay in namespace a, which was dropped, too (id 5): restore that first", "not-found",
+     "'limnos undrop main --id 5' restores that one; or give another target for this one with --to"),
     ("undrop main.a.t --to main.b.t", "Table b.t exists by now", "already-exists",
-     "choose another name; 'limnos describe main.b.t' shows what has it"),
-    ("undrop main.a.t --to=main.b.t", "Namespace does not exist: b", "not-found", "'limnos ls main' shows what is there"),
+     "choose another name; 'limnos describe main.b.t' shows the object that has it"),
+    ("undrop main.a.t --to=main.b.t", "Namespace does not exist: b", "not-found", "'limnos ls main' lists the existing objects"),
     ("undrop main.a.t", "Table a.t exists by now", "already-exists",
-     "choose another name; 'limnos describe main.a.t' shows what has it"),
-    ("trash ls nope", "Catalog nope does not exist in metalake lake", "not-found", "'limnos ls' shows what is there"),
+     "choose another name; 'limnos describe main.a.t' shows the object that has it"),
+    ("trash ls nope", "Catalog nope does not exist in metalake lake", "not-found", "'limnos ls' lists the existing objects"),
     ("grant select_table --on main.a.t --to bob", "Role bob does not exist in metalake lake: create it first", "not-found",
      ("privileges are given to roles, and roles to users: 'limnos role create ROLE', repeat this with --to ROLE, then "
       "'limnos grant role ROLE --to USER'")),
     ("grant role analyst --to bob", "Role analyst does not exist in metalake lake: create it first", "not-found",
-     "'limnos role list' shows those that are there"),
-    ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos webhook list' shows those that are there"),
+     "'limnos role list' lists the existing ones"),
+    ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos webhook list' lists the existing ones"),
 ])  # fmt: skip
 def test_the_next_command_is_about_what_failed(line: str, message: str, code: str, hint: str) -> None:
     """A hint names the place that the message speaks of: the target where that is at fault, the trash where the
@@ -126,7 +126,7 @@ def test_a_path_of_two_meanings_is_typed_again() -> None:
     """Where a namespace and a view have one path, both commands are spelled; of other arguments nobody knows better."""
     typed = TypedCommand(["drop", "main.a.v", "--yes"])
 
-    hint = hint_for_argument("'main.a.v' is both a namespace and a view; say which one with its kind", typed)
+    hint = hint_for_argument("'main.a.v' is both a namespace and a view; name its kind", typed)
 
     assert hint == "'limnos drop main.a.v --yes --kind namespace', or 'limnos drop main.a.v --yes --kind view'"
     assert hint_for_argument("'main' is too short", typed) is None

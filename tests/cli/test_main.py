@@ -112,7 +112,7 @@ def test_not_empty_points_to_ls(fake: FakeServer, limnos: Run) -> None:
         (["create", "namespace", "main"], "too short"),
         (["create", "catalog", "c", "--property", "novalue"], "KEY=VALUE"),
         (["ls", "--uri", "localhost"], "not the address of a server"),
-        (["ls", "--user", "a", "--token", "b"], "say twice"),
+        (["ls", "--user", "a", "--token", "b"], "both give your identity"),
         (["ls", "--token-file", "no-such-file"], "no-such-file"),
     ],
 )

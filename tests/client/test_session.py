@@ -73,8 +73,8 @@ def test_nobody_sends_no_credential(fake: FakeServer) -> None:
         ("127.0.0.1:8090", {}, "write for example http://127.0.0.1:8090"),
         ("ftp://h", {}, "not the address of a server"),
         ("http://h", {"token": "t", "user": "u"}, "not both"),
-        ("http://h", {"user": "a:b"}, "no user name"),
-        ("http://h", {"user": ""}, "no user name"),
+        ("http://h", {"user": "a:b"}, "not a user name"),
+        ("http://h", {"user": ""}, "not a user name"),
     ],
 )
 def test_impossible_client_is_refused(uri: str, who: dict[str, str], expected: str) -> None:
@@ -294,5 +294,5 @@ def test_authorities_of_ones_own_are_handed_on(tmp_path: Path) -> None:
     (tmp_path / "no.pem").write_text("no certificate")
 
     assert found["ssl"] == {"cabundle": str(authority.file)}
-    with pytest.raises(ArgumentError, match="no PEM file"):
+    with pytest.raises(ArgumentError, match="not a readable PEM file"):
         Client("https://h:1", ca_file=tmp_path / "no.pem")

@@ -167,7 +167,7 @@ def test_key_outside_a_section_is_refused(tmp_path: Path) -> None:
     """A key at the top of the file is refused with where it belongs."""
     message = refusal(file=toml(tmp_path, 'listen = "127.0.0.1:1"\n'))
 
-    assert "'listen' stands outside a section" in message
+    assert "'listen' is outside of a section" in message
     assert "did you mean 'server.listen'?" in message
 
 
@@ -196,15 +196,15 @@ def test_broken_toml_is_told_with_its_line(tmp_path: Path) -> None:
         ("SERVER__LISTEN", "127.0.0.1:70000", "port from 0 to 65535"),
         ("SERVER__METALAKE", "a.b", "'a.b'"),
         ("SERVER__CATALOG", "system", "reserved"),
-        ("SERVER__ADMIN", "a:b", "no user name"),
-        ("ACCESS__SERVICE_ADMINS", "ana,b:c", "no user name"),
+        ("SERVER__ADMIN", "a:b", "not a user name"),
+        ("ACCESS__SERVICE_ADMINS", "ana,b:c", "not a user name"),
         ("ACCESS__ENABLED", "perhaps", "boolean"),
         ("ACCESS__AUTHENTICATION", "none", "'simple' or 'token'"),
         ("DATABASE__URL", "mysql://h/d", "'mysql' is not supported"),
         ("NAMES__SEPARATOR", ".", "not allowed"),
         ("NAMES__SEPARATOR", "::", "not allowed"),
         ("NAMES__SEPARATOR", "-", "not allowed"),
-        ("VIEW__BYTES_MAX", "2000", "2000 bytes are too few: what one request needs"),
+        ("VIEW__BYTES_MAX", "2000", "2000 bytes are too few: each request"),
         ("ENGINE__MEMORY", "400m", "'400m' is not between 450m, which Spark needs, and"),
         ("ENGINE__MEMORY", "449m", "'449m' is not between 450m, which Spark needs, and"),
         ("ENGINE__MEMORY", "200000g", "m, which this machine has"),
@@ -320,11 +320,11 @@ def test_storages_are_tables_below_their_section(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name, value, said",
     [
-        ("NAMED", "hunter2", "it is no JSON"),
-        ("NAMED", '["hunter2"]', "it is no table of storages"),
+        ("NAMED", "hunter2", "it is not JSON"),
+        ("NAMED", '["hunter2"]', "it is not a table of storages"),
         ("NAMED", '{"b": {"s3.secret-access-key": "hunter2"}}', "storage 'b' has no 'locations'"),
-        ("NAMED", '{"b": ["hunter2"]}', "storage 'b' is no table"),
-        ("NAMED", '{"b c": {"locations": "hunter2"}}', "'b c' is no name of a storage"),
+        ("NAMED", '{"b": ["hunter2"]}', "storage 'b' is not a table"),
+        ("NAMED", '{"b c": {"locations": "hunter2"}}', "'b c' is not a name of a storage"),
         ("KEYS", "hunter2", "a key is 32 bytes in base64"),
     ],
 )

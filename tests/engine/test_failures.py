@@ -54,7 +54,7 @@ def test_a_full_disk_is_told_with_a_time() -> None:
         (ServiceUnavailable("No Java 17 or 21 for Spark."), "No Java 17 or 21 for Spark."),
         (OSError(errno.ENOSPC, "No space left on device", "/scratch/x"), "no space is left on the disk of /scratch"),
         (PermissionError(errno.EACCES, "Permission denied", "/java"), "/java: Permission denied"),
-        (RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), "Java ended before it was ready (engine.memory is 460m); the server's log has what it said"),
+        (RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), "Java ended before it was ready (engine.memory is 460m); the server's log has its output"),
     ],
 )  # fmt: skip
 def test_why_an_engine_could_not_be_started(error: Exception, words: str) -> None:

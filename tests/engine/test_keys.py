@@ -111,7 +111,7 @@ class Crowd:
         row = pa.table({"id": [0], "maker": [1]}, schema=table.schema().select("id", "maker").as_arrow())
         while time.monotonic() < self.until:
             try:
-                with pytest.raises(BadRequestError, match="takes rows from SQL"):
+                with pytest.raises(BadRequestError, match="accepts rows only from SQL"):
                     table.refresh().append(row)
                 self.outsider += 1
             except CommitFailedException:  # a statement was quicker, which is looked at first

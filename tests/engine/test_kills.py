@@ -161,7 +161,7 @@ def test_an_engine_that_is_killed_in_the_commit(rig: Rig, returning: str) -> Non
     assert rows(rig, name) == BOTH
     if returning:
         assert status != 200
-        assert "The statement was carried out" in str(body["errors"])
+        assert "The statement was executed" in str(body["errors"])
     else:
         assert (status, body.get("errors")) == (200, None)
 

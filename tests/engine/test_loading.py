@@ -159,7 +159,7 @@ def test_parquet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text, format_, options, told",
     [
-        ('{"id":1}\n{"id":', "json", {}, "ASX3021.*a.txt: what begins in line 2"),
+        ('{"id":1}\n{"id":', "json", {}, "ASX3021.*a.txt: the record that begins in line 2"),
         ("{ 'id': unknown_function() }", "adm", {}, "ASX3021.*line 1"),
         ("{ 'id': t }", "adm", {}, "ASX3021"),
         ('1,"a"b,', "csv", {}, "ASX3021.*line 1"),
@@ -171,7 +171,7 @@ def test_parquet(tmp_path: Path) -> None:
         ('{ "id": 1 } x', "adm", {}, "ASX3021.*line 1"),
         ("[" * 1000 + "]" * 1000, "adm", {}, "ASX3021.*line 1"),
         ("1;2", "csv", {"delimiter": ";;"}, "ASX3050"),
-        ("PAR1", "parquet", {}, "ASX3021.*no Parquet"),
+        ("PAR1", "parquet", {}, "ASX3021.*not Parquet"),
         ("x", "xml", {}, "ASX3026.*xml"),
         ("[" * 100_000, "json", {}, "ASX3021"),
     ],
@@ -187,7 +187,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SqlppError, match=r"ASX3077.*nothing: path not found"):
         loaded(tmp_path / "nothing", "json")
     (tmp_path / "b").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(SqlppError, match=r"ASX3021.*no UTF-8"):
+    with pytest.raises(SqlppError, match=r"ASX3021.*not UTF-8"):
         loaded(tmp_path / "b", "csv")
 
 
@@ -209,5 +209,5 @@ def test_a_link_does_not_lead_out(tmp_path: Path) -> None:
 
     assert linked("ok") == [{"id": 3}]
     for name in ("out", "in", "."):
-        with pytest.raises(SqlppError, match="a link that leads out of"):
+        with pytest.raises(SqlppError, match="a link to a file outside of"):
             linked(name)

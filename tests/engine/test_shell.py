@@ -45,7 +45,7 @@ def child(server: LiveServer, tmp_path: Path) -> Iterator[pexpect.spawn[str]]:
         sys.executable, command, env=environment, encoding="utf-8", timeout=PATIENCE_S, dimensions=(40, 160),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background are deaf to it
     )  # fmt: skip
-    running.expect_exact("Ctrl-D leaves")
+    running.expect_exact("Ctrl-D exits")
     running.expect_exact("Default>")
     yield running
     running.close(force=True)

@@ -400,7 +400,7 @@ def test_other_engines_read_it(asking: EngineDataverse, do: Do, people: list[obj
 
 def test_a_credential_is_the_statement_s_own(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """A statement with a credential that is worth nothing is refused while its neighbour works."""
-    with pytest.raises(SqlppError, match="A right that the statement needs"):
+    with pytest.raises(SqlppError, match="A privilege that the statement needs"):
         do(asking.run(asking.job("select value p from people p", credential="lim_1_nothing")))
 
     assert do(asking.query("select value count(*) from people p")) == [5]
@@ -454,7 +454,7 @@ def test_an_engine_that_dies_leaves_nothing_half_done(asking: EngineDataverse, d
     rows = asking.table("killed").scan().to_arrow().num_rows
 
     assert isinstance(told, SqlppError)
-    assert "as a whole or not at all" in told.text
+    assert "completely or not at all" in told.text
     assert rows in (0, 3_000)
 
 

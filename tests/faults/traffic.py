@@ -46,7 +46,7 @@ class WriteAttempt(NamedTuple):
         if self.status is None:
             return True
         if self.status == UNKNOWN:
-            return self.message.startswith("The store did not say")
+            return self.message.startswith("The store did not confirm")
         return self.status in (200, CERTAIN) and there == (self.status == 200)
 
 

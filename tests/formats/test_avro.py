@@ -133,9 +133,9 @@ SCHEMAS = {
     "an array of nothing": (record({"type": "array", "items": "null"}), (1, number(0) + number(1 << 40)), "repeats"),
     "an array of empty records": (record({"type": "array", "items": NOTHING}), (1, b"\0"), "repeats"),
     "an array of empty values": (record({"type": "array", "items": {"type": "fixed", "name": "x", "size": 0}}), (1, b"\0"), "repeats"),
-    "a record within itself": (record(["null", "r"]), (1, b"\0" + b"\2" * 1000), "part of itself"),
+    "a record within itself": (record(["null", "r"]), (1, b"\0" + b"\2" * 1000), "recursive"),
     "empty records by name": (record(NOTHING, *["n"] * 5), (1, b"\0"), "empty"),
-    "many empty parts": (record(*["null"] * 9), (1, b"\0"), "take no byte"),
+    "many empty parts": (record(*["null"] * 9), (1, b"\0"), "without bytes"),
     "too deep": (record(NESTED), (1, b"\0"), "levels"),
     "too long": (record(*["int"] * 5_000), (1, b"\0"), "longer"),
 }  # fmt: skip

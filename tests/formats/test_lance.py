@@ -105,14 +105,14 @@ def test_children_are_those_one_level_below() -> None:
 
 def test_a_name_with_the_separator_has_no_place_in_the_index() -> None:
     """It could be read as two."""
-    with pytest.raises(BadRequest, match="joins names"):
+    with pytest.raises(BadRequest, match="separates names"):
         object_id_of(("a$b",))
 
 
 @pytest.mark.parametrize("location", ["../x", "/etc", "a/../../x", "s3://b/x", "..", ".", "", "file:///x"])
 def test_an_index_that_leads_out_is_refused(location: str) -> None:
     """A table lies in its directory, whatever the index says."""
-    with pytest.raises(InvalidTable, match="not in it"):
+    with pytest.raises(InvalidTable, match="outside of it"):
         place_below("/root", location)
 
 

@@ -48,7 +48,7 @@ def test_what_is_deep_is_refused(text: str) -> None:
 ])  # fmt: skip
 def test_what_the_library_has_no_answer_to(text: str) -> None:
     """A place for a parameter, or a text with something before its quote."""
-    with pytest.raises(BadRequest, match="where a value is to stand"):
+    with pytest.raises(BadRequest, match="in the place of a value"):
         check_expression(text)
 
 

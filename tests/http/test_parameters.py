@@ -88,7 +88,7 @@ def test_no_operation_takes_a_parameter_twice(open_node: DriverNode) -> None:
         for name in (*route.query, *route.query_ignored):
             answer = open_node.ask(route.method, f"{address(protocol, route)}?{name}=a&{name}=b", {})
             told = answer.body.decode()
-            refused = answer.status == 400 and (f"{name} is there twice" in told or route.method == "HEAD")
+            refused = answer.status == 400 and (f"{name} is repeated" in told or route.method == "HEAD")
             if refused == (name in route.query_repeatable):
                 taken.append((protocol.name, route.operation, name, answer.status, told[:200]))
 
@@ -125,7 +125,7 @@ def test_a_cascade_is_refused_and_drops_nothing(open_node: DriverNode) -> None:
 
 def test_names_are_compared_decoded() -> None:
     """A name that is percent-encoded is the same name; one that is no UTF-8 is refused."""
-    with pytest.raises(BadRequest, match="purge is there twice"):
+    with pytest.raises(BadRequest, match="purge is repeated"):
         check_parameters(b"purge=true&p%75rge=false", ("purge",), changes=True)
     with pytest.raises(InvalidName):
         check_parameters(b"%ff=1", ("purge",), changes=False)
@@ -137,4 +137,4 @@ def test_an_unknown_name_is_shown_cut() -> None:
         check_parameters(b"x" * 5000, ("force",), changes=True)
 
     assert len(refused.value.message) < 300
-    assert "this operation knows force" in refused.value.message
+    assert "this operation has force" in refused.value.message

@@ -130,7 +130,7 @@ def test_too_many_wrong_credentials(node: DriverNode, log: Log, path: str) -> No
 
     assert [answer.status for answer in wrong] == [401] * BURST + [429] * 5
     assert wrong[-1].headers["retry-after"] == "1"
-    assert "correct the one this client sends" in wrong[-1].body.decode()
+    assert "correct this client's credential" in wrong[-1].body.decode()
     assert right.status == 200
     assert [line["count"] for line in log.lines] == [1]
 

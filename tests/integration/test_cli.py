@@ -385,7 +385,7 @@ def test_restored_store_is_served_on_with_ids_that_never_were(run: Run, node: Li
     listed = run("ls", "main").result
 
     assert told.code == 0, told.err
-    assert "new ids follow" in told.out
+    assert "new ids are greater" in told.out
     assert isinstance(listed, list)
     assert {"main.before_restore", "main.after_restore"} <= {row["name"] for row in listed}
     with sqlite3.connect(node.data / "limnos.db") as connection:

@@ -263,8 +263,8 @@ def test_an_implementation_is_served_by_its_name(tmp_path: Path) -> None:
     "words, told",
     [
         ((".", "--listen", "0.0.0.0:0"), "can be reached from other machines"),
-        ((), "takes a directory, or --impl"),
-        ((".", "--impl", "dir"), "takes a directory, or --impl"),
+        ((), "takes a directory or --impl"),
+        ((".", "--impl", "dir"), "takes a directory or --impl"),
         (("--impl", "no.such.Class"), "cannot be used as a namespace"),
         (("/no/such/directory",), "there is no directory"),
     ],

@@ -154,7 +154,7 @@ def test_what_cannot_be_is_told_before_any_task(server: LiveServer, admin: Clien
     with pytest.raises(NotFoundError, match="nowhere"):
         source(server, "lance.nowhere.docs").writer(COLUMNS, False)
     admin.lance.declare(f"{space}.empty")
-    with pytest.raises(NotFound, match="nothing was written to it yet"):
+    with pytest.raises(NotFound, match="has no data yet"):
         source(server, f"{space}.empty").schema()
     written(server, f"{space}.docs", rows(1))
     with pytest.raises(BadRequest, match="no column more"):

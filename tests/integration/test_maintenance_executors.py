@@ -115,8 +115,8 @@ def test_a_cluster_without_workers(server: LiveServer, spark: SparkSession, admi
 
     assert set(done) == {"yielded"}
     assert {each.state for each in told} == {"waiting"}
-    assert all("gave no executor within 3 s" in (each.result or "") for each in told), told
-    assert executor.errors.count("begins operation") == 0, "they wait five minutes before they are tried again"
+    assert all("allocated no executor within 3 s" in (each.result or "") for each in told), told
+    assert executor.errors.count("starts operation") == 0, "they wait five minutes before they are tried again"
 
 
 def test_spark_connect(server: LiveServer, spark: SparkSession, admin: Client, tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_a_broken_pair_leaves_the_old_one(lake: Lake) -> None:
     lake.files[1].write_bytes(b"no key")
     log = next(lake.data.parent.glob("data.*.log"))
     until = time.monotonic() + PATIENCE_S
-    while "cannot be used, the old one stays" not in log.read_text():
+    while "cannot be used; the old one stays in use" not in log.read_text():
         assert time.monotonic() < until, "the broken pair was not told of"
         time.sleep(0.1)
 
@@ -196,5 +196,5 @@ def test_a_certificate_that_is_over_is_told_at_the_start(tmp_path: Path) -> None
     """The server does not start, and `server check` finds it too."""
     lake = Lake(tmp_path)
     lake.authority.give(*lake.files, starts=-2, ends=-1)
-    with pytest.raises(AssertionError, match="is over"), serving(lake.data, *lake.flags):
+    with pytest.raises(AssertionError, match="has expired"), serving(lake.data, *lake.flags):
         pass

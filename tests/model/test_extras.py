@@ -31,7 +31,7 @@ def test_an_installed_wheel_is_told_of_the_wheel(tmp_path: Path, monkeypatch: py
 
 def test_a_checkout_is_told_of_its_make() -> None:
     """Who runs a checkout is told where it is and that `make setup` brings everything."""
-    told = f"in the checkout {ROOT} run: pip install -e '.[s3]' (or 'make setup', which brings everything)"
+    told = f"in the checkout {ROOT} run: pip install -e '.[s3]' (or 'make setup', which installs everything)"
 
     assert checkout_of(ROOT / "src" / "limnos" / "model" / "extras.py") == ROOT
     assert install_hint("s3") == told

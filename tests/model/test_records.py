@@ -179,7 +179,7 @@ def test_a_catalog_type_of_a_newer_version_survives() -> None:
 
 def test_an_illegal_catalog_type_is_refused_with_the_legal_ones() -> None:
     """The refusal of a type that was never stored lists the types."""
-    with pytest.raises(BadRequest, match=r"'UNKNOWN_42' is not known\. Use one of RELATIONAL, FILE, STREAM, ML"):
+    with pytest.raises(BadRequest, match=r"'UNKNOWN_42' is unknown\. Use one of RELATIONAL, FILE, STREAM, ML"):
         records.encode(CatalogRecord("UNKNOWN_42", "p", None, {}, in_use=True))
 
 
@@ -195,14 +195,14 @@ def test_a_newer_major_version_is_refused_by_name(record: Record) -> None:
     error = caught.value
     assert (error.kind, error.stored_version, error.known) == (kind, (2, 3), (1, 0))
     assert error.message == (
-        f"The stored record of a {kind} has version 2.3; this server reads version 1.x (it knows 1.0). "
-        "Start a server that knows version 2."
+        f"The stored record of a {kind} has version 2.3; this server reads version 1.x (at most 1.0). "
+        "Start a server that supports version 2."
     )
 
 
 @pytest.mark.parametrize(
     "data, reason",
-    [(b"", "carries no version"), (b"\x12\x01a", "carries no version"), (b"\xff\xff\xff", "is damaged")],
+    [(b"", "has no version"), (b"\x12\x01a", "has no version"), (b"\xff\xff\xff", "is damaged")],
 )
 def test_bytes_that_are_no_record_are_refused(data: bytes, reason: str) -> None:
     """Empty, unversioned and damaged bytes are refused with what to do about it."""

@@ -124,9 +124,7 @@ def test_two_live_readings_are_ambiguous() -> None:
     error = refusal(resolve, "main.a.b.t", lambda _: True, kind_levels=OBJECT, codec=CODEC)
 
     assert error.reason == "ambiguous"
-    assert error.message == (
-        "The full name 'main.a.b.t' fits 2 objects. Write the one you mean: main.a.`b.t` or main.`a.b`.t."
-    )
+    assert error.message == ("The full name 'main.a.b.t' fits 2 objects. Write one of: main.a.`b.t` or main.`a.b`.t.")
 
 
 def test_caller_may_ask_the_tree_itself() -> None:

@@ -25,7 +25,7 @@ GIVEN_UP_S = 30
 
 
 class Pair(NamedTuple):
-    """A node whose clock is right, and one whose clock is off."""
+    """A node whose clock is right, and one whose clock differs from."""
 
     right: Process
     off: Process
@@ -112,7 +112,7 @@ def test_node_whose_clock_is_off_says_so(pair: Pair, wires: list[Wire]) -> None:
             metrics.append(
                 float(re.findall(r"^limnos_clock_offset_seconds (\S+)", answer.read().decode(), re.MULTILINE)[0])
             )
-    logs = ["clock is off" in node.log.read_text() for node in pair[:2]]
+    logs = ["clock differs from" in node.log.read_text() for node in pair[:2]]
 
     assert [answer.status for answer in health] == [200, 200]
     assert ["clock" in str(answer.body) for answer in health] == [False, True]

@@ -56,7 +56,7 @@ class Writer:
             if answer.status == 503:
                 time.sleep(0.05)
                 continue
-            if answer.status == 500 and "look before you repeat it" in str(answer.body):
+            if answer.status == 500 and "check before you repeat it" in str(answer.body):
                 return 0, {}
             return answer.status, answer.body
 

@@ -61,13 +61,15 @@ def test_a_circle_is_told_step_by_step() -> None:
 
 def test_a_step_that_reads_its_own_table_is_told_what_to_write() -> None:
     """The smallest circle has words of its own."""
-    with pytest.raises(InvalidPipeline, match=r"a\.x reads the table that it makes itself; .*write: merge"):
+    with pytest.raises(InvalidPipeline, match=r"a\.x reads the table that it writes; .*write: merge"):
         order_steps(_pipeline(_step("a.x")), _reads(x="x"))
 
 
 def test_two_steps_of_one_table_are_both_placed() -> None:
     """Which step is the other one is told by its place."""
-    with pytest.raises(InvalidPipeline, match=r"p\.yaml:9:3: two steps make main\.a\.x \(the other one: p\.yaml:2:3\)"):
+    with pytest.raises(
+        InvalidPipeline, match=r"p\.yaml:9:3: two steps write main\.a\.x \(the other one: p\.yaml:2:3\)"
+    ):
         order_steps(_pipeline(_step("a.x", line=2), _step("a.x", line=9)), {})
 
 
@@ -75,7 +77,7 @@ def test_names_that_are_written_alike_are_refused() -> None:
     """A part that holds a dot must not make two steps one in commands and records."""
     steps = (StepDeclaration(table=("main", "a", "b.c"), body=Sql(text="SELECT 1")), _step("a.b.c"))
 
-    with pytest.raises(InvalidPipeline, match="two steps make"):
+    with pytest.raises(InvalidPipeline, match="two steps write"):
         order_steps(_pipeline(*steps), {})
 
 
@@ -91,7 +93,7 @@ def test_after_that_names_no_step_tells_the_nearest() -> None:
     """A slip in `after` is a slip of the pen, mostly."""
     steps = (_step("a.flights"), _step("a.x", after=(("main", "a", "flight"),)))
 
-    with pytest.raises(InvalidPipeline, match=r"names a\.flight, which no step makes; did you mean 'a\.flights'\?"):
+    with pytest.raises(InvalidPipeline, match=r"names a\.flight, which no step writes; did you mean 'a\.flights'\?"):
         order_steps(_pipeline(*steps), {})
 
 

@@ -94,10 +94,8 @@ def test_names_queries_and_order_are_checked_without_a_server() -> None:
         ("p.yaml:9:12: a.x: no source 'orders'; did you mean 'order'?; declare it under 'sources', or write a table with "
         "its namespace"),
         "p.yaml:10:14: a.y: not SQL that Spark can read: Syntax error at or near 'SELEC'.",
-        ("p.yaml:11:14: a.z: a step's SQL is one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step does the "
-        "writing"),
-        ("p.yaml:12:29: main.a.x.snapshots is a state of a table that this pipeline makes: a run reads its own branch of "
-        "it; name main.a.x, or an older state by VERSION AS OF"),
+        ("p.yaml:11:14: a.z: a step's SQL must be one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step writes its result"),
+        ("p.yaml:12:29: main.a.x.snapshots is a state of a table that this pipeline writes: a run reads its own branch of it; name main.a.x, or an older state with VERSION AS OF"),
         "p.yaml:12:44: a.w: no source 'x'; did you mean a.x?; declare it under 'sources', or write a table with its namespace",
     ]  # fmt: skip
 
@@ -115,7 +113,7 @@ def test_queries_of_rules_order_the_steps_too() -> None:
     checked = check(pipeline)
 
     assert [[step.name for step in level] for level in checked.levels] == [["a.y", "a.z"], ["a.x"]]
-    assert checked.unchecked == ("tables and rights: no server was asked",)
+    assert checked.unchecked == ("tables and rights: without a server",)
     assert checked.holds
 
 
@@ -140,7 +138,7 @@ def test_tables_that_are_read_must_be_there(server: LiveServer, admin: Client, n
 
     assert _told(check(pipeline, client=admin)) == [
         (
-            f"p.yaml:5:3: {namespace}.y reads main.{namespace}.order, which is not there, or you may not see it; did you mean "
+            f"p.yaml:5:3: {namespace}.y reads main.{namespace}.order, which does not exist, or you may not see it; did you mean "
             f"'main.{namespace}.orders'?"
         )
     ]
@@ -169,8 +167,7 @@ def test_a_step_of_another_catalog_is_refused_by_name(admin: Client) -> None:
 
     assert told == [
         (
-            "p.yaml:4:3: elsewhere.a.t begins with the name of catalog 'elsewhere', and this pipeline makes tables in 'main': "
-            "make it in a pipeline of that catalog, or choose another namespace"
+            "p.yaml:4:3: elsewhere.a.t begins with the name of catalog 'elsewhere', and this pipeline writes tables in 'main': write it in a pipeline of that catalog, or choose another namespace"
         )
     ]
 
@@ -180,7 +177,7 @@ def test_a_catalog_that_is_not_there_is_a_problem_for_who_may_know(admin: Client
     pipeline = read("pipeline: p\ncatalog: nope\nsteps: {a.t: {sql: SELECT 1}}", file="p.yaml", directory=Path())
 
     assert _told(check(pipeline, client=admin)) == [
-        "p.yaml:1:1: there is no catalog 'nope' in this metalake: make it, or name another one"
+        "p.yaml:1:1: there is no catalog 'nope' in this metalake: create it, or name another one"
     ]
 
 
@@ -205,9 +202,9 @@ def test_a_table_that_another_pipeline_declares_is_refused(admin: Client, ana: C
     admin.pipelines.put(f"its_{namespace}", {"steps": []})
     given_up = _told(check(_pipeline(steps, name="mine"), client=admin))
 
-    assert [line.partition(", too:")[0] for line in mine] == [
-        f"p.yaml:4:3: {namespace}.t: main.{namespace}.t is a table of pipeline 'its_{namespace}'",
-        f"p.yaml:5:3: {namespace}.t__quarantine: main.{namespace}.t__quarantine is a table of pipeline 'its_{namespace}'",
+    assert [line.partition(": they would")[0] for line in mine] == [
+        f"p.yaml:4:3: {namespace}.t: main.{namespace}.t is also a table of pipeline 'its_{namespace}'",
+        f"p.yaml:5:3: {namespace}.t__quarantine: main.{namespace}.t__quarantine is also a table of pipeline 'its_{namespace}'",
     ]
     assert (unseen, its, given_up) == ([], [], [])
     assert check(_pipeline(steps, name="mine"), client=ana).table_lookups is not None
@@ -228,7 +225,7 @@ def test_two_that_declare_a_table_at_once_do_not_both_pass(admin: Client, namesp
     before = pipelines_known(admin, name)
 
     require_own_tables(admin, pipeline)
-    with pytest.raises(InvalidPipeline, match=f"is a table of pipeline '{other}'"):
+    with pytest.raises(InvalidPipeline, match=f"is also a table of pipeline '{other}'"):
         put_declaration(overtaken, pipeline, declaration=rival, before=before)  # type: ignore[arg-type]
 
     if known:
@@ -299,10 +296,10 @@ def test_a_plan_tells_what_each_step_reads_and_why(server: LiveServer, admin: Cl
         ("orders", "table", "the whole, as it is when the run starts"),
         ("files", "source", "files data/*.csv, csv"),
     ]
-    assert found["known"][0][2].startswith("what came after snapshot 5, if that can be had")
+    assert found["known"][0][2].startswith("the rows after snapshot 5, if those can be read")
     assert found["same"][0][2] == "nothing: it was read up to snapshot 77"
     assert [why for _, _, why in found["fresh"]] == [
-        f"what step {namespace}.all makes in this run",
+        f"the result of step {namespace}.all in this run",
         "the whole: this step has published nothing from it yet",
     ]
 

@@ -142,9 +142,9 @@ trips = pipeline("trips", catalog="main", sources={"more": rows}, steps=[metric]
 
 
 WRONG = {
-    HEAD: ["p_wrong.py:1:1: the file declares no pipeline: end it with 'p = pipeline(…)'; a file is one pipeline"],
+    HEAD: ["p_wrong.py:1:1: the file declares no pipeline: end it with 'p = pipeline(…)'; a file must declare one pipeline"],
     HEAD + "a = pipeline('a', catalog='m', steps=[step('a.b', sql='SELECT 1')])\nb = pipeline('b', catalog='m', steps=[step('a.b', sql='SELECT 1')])":
-        ["p_wrong.py:1:1: the file declares several pipelines; a file is one pipeline"],
+        ["p_wrong.py:1:1: the file declares several pipelines; a file must declare one pipeline"],
     "def f(:": ["p_wrong.py:1:7: not Python: invalid syntax"],
     HEAD + "\n1 / 0\n": ["p_wrong.py:3:1: ZeroDivisionError: division by zero"],
     "import no_such_module_at_all": ["p_wrong.py:1:1: ModuleNotFoundError: No module named 'no_such_module_at_all'"],
@@ -171,7 +171,7 @@ NAMED = {
     "python: 'steps:made'": ["p.yaml:5:8: steps has no function 'made'; did you mean 'make'?"],
     "python: 'steps:make', inputs: {order: x}": [
         "p.yaml:5:3: steps:make has no argument 'order'; did you mean 'orders'?",
-        "p.yaml:5:3: steps:make needs 'orders', and 'inputs' gives it nothing",
+        "p.yaml:5:3: steps:make needs 'orders', and 'inputs' has no value for it",
     ],
     "python: 'steps:built'": [],
     "python: 'steps.sub:make'": ["p.yaml:5:8: there is no module 'steps.sub': neither sub.py beside the file nor installed"],

@@ -52,8 +52,8 @@ def test_opening_does_not_connect() -> None:
     [
         ({"jdbc-url": "jdbc:mysql://b.example.com"}, "--allow-source b.example.com:3306"),
         ({"jdbc-url": "jdbc:postgresql://a.example.com"}, "jdbc:mysql://HOST"),
-        ({"jdbc-url": "jdbc:mysql://a.example.com/shop"}, "name no database"),
-        ({"jdbc-database": "shop"}, "name no database"),
+        ({"jdbc-url": "jdbc:mysql://a.example.com/shop"}, "must not name a database"),
+        ({"jdbc-database": "shop"}, "must not name a database"),
         ({"jdbc-url": "jdbc:mysql://a.example.com?sslMode=VERIFY_CA"}, "DISABLED, PREFERRED, REQUIRED"),
         ({"jdbc-url": "jdbc:mysql://a.example.com?autoDeserialize=true"}, "autoDeserialize"),
         ({"jdbc-password": ""}, "jdbc-password is missing"),

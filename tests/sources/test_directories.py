@@ -72,7 +72,7 @@ def test_v0_has_a_table_for_each_folder(tmp_path: Path) -> None:
     assert not directory.is_declared(directory.find(("table1",)))
     with pytest.raises(InvalidTable, match=r"does not comply with the Lance table format: it is empty"):
         directory.is_declared(directory.find(("empty",)))
-    with pytest.raises(InvalidTable, match=r"it holds notes.txt"):
+    with pytest.raises(InvalidTable, match=r"it contains notes.txt"):
         directory.is_declared(directory.find(("foreign",)))
     with pytest.raises(NotFound):
         directory.find(("file",))
@@ -99,7 +99,7 @@ def test_v0_does_not_delete_what_is_not_lances(tmp_path: Path) -> None:
     lance.write_dataset(ROWS, str(tmp_path / "own"))
     (tmp_path / "mixed" / "notes.txt").write_text("mine")
 
-    with pytest.raises(InvalidTable, match=r"holds notes.txt"):
+    with pytest.raises(InvalidTable, match=r"contains notes.txt"):
         directory.drop(("mixed",))
     directory.drop(("own",))
 
@@ -135,7 +135,7 @@ def test_v1_of_lancedb_is_read_by_us_and_the_reverse(tmp_path: Path) -> None:
     directory.deregister(("theirs",))
     assert listed(directory) == ["ours"]
     assert "theirs" not in native(str(tmp_path), manifest_enabled="false").list_tables(ListTablesRequest(id=[])).tables
-    with pytest.raises(AlreadyExists, match="is there already"):
+    with pytest.raises(AlreadyExists, match="exists already"):
         directory.declare(("theirs",))
 
 
@@ -255,11 +255,11 @@ def test_names_that_are_taken_or_cannot_be_are_refused(tmp_path: Path) -> None:
         directory.find(("x", "t"))
     with pytest.raises(NotFound, match="Table does not exist: a"):
         directory.rename(("a", "u"), ("a", "v"))
-    with pytest.raises(BadRequest, match="joins names"):
+    with pytest.raises(BadRequest, match="separates names"):
         directory.declare(("a", "b$c"))
-    with pytest.raises(InvalidTable, match="not in it"):
+    with pytest.raises(InvalidTable, match="outside of it"):
         directory.register(("a", "out"), "../elsewhere")
-    with pytest.raises(InvalidTable, match="lies no Lance table"):
+    with pytest.raises(InvalidTable, match="there is no Lance table"):
         directory.register(("a", "none"), "nothing")
 
 

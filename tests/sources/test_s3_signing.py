@@ -183,5 +183,5 @@ def test_a_signature_is_that_of_the_store(asked: StoreRequest) -> None:
 def test_a_region_or_digest_that_is_none_is_refused() -> None:
     """Both are part of what is signed."""
     for asked in (ask("GET", f"{HERE}/f", {"x-amz-content-sha256": "x\ny"}), ask("GET", f"{HERE}/f")):
-        with pytest.raises(BadRequest, match="region is none"):
+        with pytest.raises(BadRequest, match="region is not a region"):
             sign_store_request(asked, StoreKeys("a", "b", None), region="us-east-1" if asked.headers else "us/east")

@@ -114,7 +114,7 @@ def test_caller_settings_win_but_keep_iceberg() -> None:
 @pytest.mark.parametrize("name", ["", "a.b", "with space", "-x", "x" * 65])
 def test_impossible_catalog_names_are_refused(name: str) -> None:
     """A name Gravitino's rules do not allow would make other settings of it; it is refused."""
-    with pytest.raises(BadRequest, match="no catalog name"):
+    with pytest.raises(BadRequest, match="not a catalog name"):
         config_for("http://h", catalogs=(name,))
 
 

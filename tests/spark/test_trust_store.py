@@ -42,7 +42,7 @@ def test_what_is_no_authority_is_told(tmp_path: Path) -> None:
     """A file without a certificate is refused before Spark is started."""
     (tmp_path / "no.pem").write_text("nothing")
 
-    with pytest.raises(BadRequest, match="no PEM file"):
+    with pytest.raises(BadRequest, match="not a readable PEM file"):
         java_options(tmp_path / "no.pem", tmp_path)
     assert store_of([]).startswith(b"\xfe\xed\xfe\xed")
 

@@ -15,29 +15,29 @@ TOLD = {
     "select o.id, p.pay from orders o join people p on p.id = o.c": {
         "spark": ["the whole query"],
         "evaluator": "values of SELECT, from each row of the result",
-        "because": "Spark does not carry: the field pay, which is no column",
+        "because": "not executed by Spark: the field pay, which is not a column",
     },
     "select value p.id from people p where p.pay > 10 and p.id < 3": {
         "spark": ["the whole query"],
-        "evaluator": "conditions and values, from each row that comes",
-        "because": "Spark does not carry: the field pay, which is no column",
+        "evaluator": "conditions and values, from each input row",
+        "because": "not executed by Spark: the field pay, which is not a column",
     },
     "select value initcap(o.note) from orders o where o.id = 5.0 and o.n > 1": {
         "key": ["d.orders"],
         "unless": (
             'many files may have such a key; then: {"spark":["the whole query"],"evaluator":"values of SELECT, from each row of the result",'
-            '"because":"Spark does not carry: the function initcap"}'
+            '"because":"not executed by Spark: the function initcap"}'
         ),
     },
     "select distinct value p.id from people p where p.pay > 10 and p.id < 3": {
-        "spark": ["d.people: fields id, pay, those that meet 2 conditions"],
+        "spark": ["d.people: fields id, pay, filtered by 2 conditions"],
         "evaluator": "the whole query",
-        "because": "Spark does not carry: the field pay, which is no column",
+        "because": "not executed by Spark: the field pay, which is not a column",
     },
     "array_count((select value o.id from orders o))": {
         "spark": ["a query inside"],
         "evaluator": "the whole query",
-        "because": "Spark does not carry: it is an expression and no query",
+        "because": "not executed by Spark: it is an expression, not a query",
     },
 }
 

@@ -28,14 +28,14 @@ from tests.store.places_story import CATALOGS, FOLDER, LAKE, restored, serving, 
 
 FILES = f"{CATALOGS}/files/schemas/s/filesets"
 COPY, NOBODY, KEEPS = (
-    "copy it to a location of its own, then drop it",
-    "its files are given out to nobody",
-    "what is in it keeps its files",
+    "copy it to another location, then drop it",
+    "its files are not served to clients",
+    "its objects keep their files",
 )
 TOLD = (
     (
         "Data path lake.sales.s.writes_into (id 1009) meets Table lake.sales.s.orders (id 1008)", "/sales/orders/data", "/sales/orders",
-        NOBODY, "copy the table to a location of its own, without this data path, then drop it",
+        NOBODY, "copy the table to another location, without this data path, then drop it",
     ),
     ("Table lake.rooted.s.old (id 1012) meets Warehouse lake.rooted (id 1010)", "/rooted/old", "/rooted/old", NOBODY, COPY),
     (
@@ -44,10 +44,10 @@ TOLD = (
     ),
     (
         "External fileset lake.files.s.over (id 1015) meets Table lake.sales.s.orders (id 1008)", "/sales/orders", "/sales/orders", NOBODY,
-        "drop the fileset, and make it again at a location of its own",
+        "drop the fileset, and create it again at another location",
     ),
     (
-        "Lance directory lake.shown (id 1017) meets Warehouse lake.sales (id 1006)", "/sales", "/sales", "nothing in it is shown",
+        "Lance directory lake.shown (id 1017) meets Warehouse lake.sales (id 1006)", "/sales", "/sales", "its objects are not served",
         "give the catalog another lance-directory, or drop it",
     ),
     (
@@ -183,8 +183,8 @@ def test_it_is_told_and_can_be_mended(settings: Settings, lake: str, capsys: pyt
         marked = node.built.services.defaults.location_conflicts.ids
 
     closed = {each for each, status in opened.items() if status == 403}
-    assert early["problem"] == "Places of this store were not looked at"
-    assert [each["location"] for each in logs if each["event"] == "a place breaks a rule of places"] == [
+    assert early["problem"] == "The storage locations of this store were not checked"
+    assert [each["location"] for each in logs if each["event"] == "a location violates a rule of locations"] == [
         f"file://{lake}{at}" for _, at, *_ in TOLD
     ]
     assert told == expected(lake, shift_of(settings))

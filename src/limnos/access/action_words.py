@@ -31,7 +31,9 @@ def parse_action(text: str) -> Action:
         pass
     if word.upper() in Privilege.__members__:
         named = ", ".join(action.word for action in actions_of(Privilege[word.upper()]))
-        raise BadRequest(f"'{word}' is a privilege: ask for the action that needs it, as {named}") from None
+        raise BadRequest(
+            f"'{word}' is a privilege, not an action: name an action that needs it, for example {named}"
+        ) from None
     near = get_close_matches(word, [a.word for a in Action], n=4, cutoff=0.5) or ["table_load", "namespace_create"]
     raise BadRequest(
         f"Unknown action '{escape_percent(text)}'; did you mean {', '.join(near)}? 'limnos access explain --actions' lists all"

@@ -40,13 +40,12 @@ CHECKED_BYTES_MAX = 16 << 20
 NO_TOKEN = 1 << 62
 """Stands for a token's root if the user is believed without a token: the current user of that name is meant."""
 _VOID = {
-    TokenTrust.OPEN: "while access control was off, when nobody was asked for a right, and it is on now",
-    TokenTrust.BELIEVED: "by somebody who only said who they were (or before the server kept account of that), and here only "
-    "tokens count",
+    TokenTrust.OPEN: "while access control was off and no privileges were checked, and access control is on now",
+    TokenTrust.BELIEVED: "by a user who was not authenticated (or before the server recorded that), and this server accepts tokens only",
 }
 
 
-EXPIRED = "The token has expired: get a new one from the issuer that gave it out"
+EXPIRED = "The token has expired: get a new one from its issuer"
 
 
 class TimeSource(Protocol):
@@ -138,7 +137,7 @@ class Authenticator:
         if scheme.lower() == b"basic" and self.believes_basic:
             return _parse_basic(rest.strip())
         raise AuthenticationFailed(
-            "The Authorization header is not understood: send a token as 'Bearer lim_…'"
+            "The Authorization header is not valid: send a token as 'Bearer lim_…'"
             + (" or a user as Basic" if self.believes_basic else "")
         )
 
@@ -162,8 +161,7 @@ def _parse_basic(encoded: bytes) -> Credential:
         raise AuthenticationFailed("The Basic credential names no user")
     if not is_name(user):
         raise AuthenticationFailed(
-            f"The Basic credential's user has more than {NAME_BYTES_MAX} bytes, control characters or marks of direction: "
-            "send the name that an administrator gave you"
+            f"The Basic credential's user has more than {NAME_BYTES_MAX} bytes, control characters or bidirectional formatting characters: send the name that an administrator gave you"
         )
     return Credential(user)
 
@@ -171,7 +169,9 @@ def _parse_basic(encoded: bytes) -> Credential:
 def _parse_token(text: bytes) -> Credential:
     head, _, secret = text.decode("latin-1").removeprefix(_PREFIX).partition("_")
     if not text.startswith(_PREFIX.encode()) or not head.isdecimal() or not secret or len(head) > 16:
-        raise AuthenticationFailed("The Bearer token is not one of this server: make one with 'limnos token create'")
+        raise AuthenticationFailed(
+            "The Bearer token was not issued by this server: create one with 'limnos token create'"
+        )
     return Credential(None, int(head), hash_secret(secret))
 
 
@@ -211,7 +211,7 @@ def user_of(
     if token is None:
         token = memo[credential] = _check_token(view, credential, trusts)
     if token.is_over(clock.now_ms()):
-        raise AuthenticationFailed("The token has expired: make a new one with 'limnos token create'", was_right=True)
+        raise AuthenticationFailed("The token has expired: create a new one with 'limnos token create'", was_right=True)
     return token.user, token.root_id, None if token.table_id is None else token
 
 
@@ -237,29 +237,26 @@ def known_user(view: StoreView, credential: Credential | None) -> str | None:
 def _check_token(view: StoreView, credential: Credential, trusts: frozenset[TokenTrust]) -> Token:
     token = require_fact(view, token_key(credential.token_id), zone=ROOT_ID)
     if token is None or not hmac.compare_digest(token.secret_hash, credential.secret_hash):
-        raise AuthenticationFailed("The token is wrong: make one with 'limnos token create'")
+        raise AuthenticationFailed("The token is not valid: create one with 'limnos token create'")
     if token.revoked:
-        raise AuthenticationFailed("The token was revoked: make a new one with 'limnos token create'", was_right=True)
+        raise AuthenticationFailed("The token was revoked: create a new one with 'limnos token create'", was_right=True)
     if credential.is_cookie is not (token.purpose is TokenPurpose.CONSOLE):
         raise AuthenticationFailed(
-            "A session of the console counts in its cookie alone: make a token with 'limnos token create'"
+            "A token of a console session is only valid in its cookie: create a token with 'limnos token create'"
         )
     if token.purpose is TokenPurpose.CONSOLE_CODE:
-        raise AuthenticationFailed(
-            "This is a code that opens the console, which opens nothing else: open it in a browser"
-        )
+        raise AuthenticationFailed("This code only opens the console: open its address in a browser")
     if token.purpose is TokenPurpose.REFRESH:
         raise AuthenticationFailed(
-            "This is a token to refresh a session with, which opens nothing: send the session's own"
+            "This is a refresh token, which does not authenticate requests: send the session's access token"
         )
     if token.purpose is TokenPurpose.CLIENT:
         raise AuthenticationFailed(
-            "This is a service account's secret, which opens nothing: write credential=USER:SECRET, and a client gets tokens for it"
+            "This is a service account's secret, which does not authenticate requests: set credential=USER:SECRET, and the client fetches tokens with it"
         )
     if token.trust not in trusts:
         raise AuthenticationFailed(
-            f"The token does not count here: it was made {_VOID[token.trust]}. Ask an administrator for a new one, made "
-            "with 'limnos token create' and a token that counts",
+            f"The token is not valid on this server: it was created {_VOID[token.trust]}. Ask an administrator to create a new one with 'limnos token create' and a valid token",
             was_right=True,
         )
     return token

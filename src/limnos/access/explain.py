@@ -30,7 +30,7 @@ def suggest(decision: Decision) -> list[str]:
             for f in factors[:_LINES_MAX]
         ]
     lines = [_step(list(group), decision.user) for _, group in groupby(gaps, key=lambda f: f.clause)]
-    lines = list(dict.fromkeys(lines)) or ["Nothing that can be granted would allow this."]
+    lines = list(dict.fromkeys(lines)) or ["No grant would allow this."]
     if len(lines) > _LINES_MAX:
         lines = [*lines[: _LINES_MAX - 1], f"And {len(lines) - _LINES_MAX + 1} more."]
     return [escape_percent(line) for line in lines]

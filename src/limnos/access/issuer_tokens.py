@@ -53,7 +53,7 @@ def keys_of(document: object) -> Keys:
     """
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list) or len(listed) > KEYS_MAX:
-        raise ValueError(f"it is no JWK set of up to {KEYS_MAX} keys")
+        raise ValueError(f"it is not a JWK set of at most {KEYS_MAX} keys")
     results: Keys = {}
     for each in listed:
         if not isinstance(each, dict) or each.get("kty") not in ("RSA", "EC") or each.get("use", "sig") != "sig":
@@ -101,18 +101,20 @@ def _verify(text: str, keys: Keys) -> dict[str, object]:
         header = jws.extract_compact(text.encode("latin-1"), registry=_REGISTRY).headers()
         if header.get("alg") not in ALGORITHMS:
             raise _invalid_token(
-                f"is signed by {header.get('alg')!a}, which is not taken: sign with one of {', '.join(ALGORITHMS)}"
+                f"is signed by {header.get('alg')!a}, which is not accepted: sign with one of {', '.join(ALGORITHMS)}"
             )
         kid = header.get("kid")
         usable = [key for each in keys.values() for key in each] if kid is None else keys.get(kid, ())
         claims = _decode_claims(text, usable)
     except (errors.JoseError, ValueError, TypeError, RecursionError) as error:
-        raise _invalid_token(f"cannot be checked ({type(error).__name__}): send it as the issuer gave it out") from None
+        raise _invalid_token(
+            f"cannot be checked ({type(error).__name__}): send it exactly as the issuer issued it"
+        ) from None
     if claims is not None:
         return claims
     if kid is None or not usable:
         raise UnknownSigningKey
-    raise _invalid_token("has a signature that the issuer's key of that name did not make")
+    raise _invalid_token("has a signature that does not match the issuer's key of that name")
 
 
 _REGISTRY: Final = jws.JWSRegistry(algorithms=list(ALGORITHMS), strict_check_header=False)
@@ -132,7 +134,7 @@ def _decode_claims(text: str, usable: Iterable[Key]) -> dict[str, object] | None
 def _check_meant(claims: Mapping[str, object], rules: IssuerRules) -> None:
     if claims.get("iss") != rules.issuer:
         raise _invalid_token(
-            f"comes from {str(claims.get('iss'))[:200]!a}: this server takes tokens of {rules.issuer} only"
+            f"comes from {str(claims.get('iss'))[:200]!a}: this server accepts tokens of {rules.issuer} only"
         )
     claim = claims.get("aud")
     audiences = {claim} if isinstance(claim, str) else set(map(str, claim)) if isinstance(claim, list) else set()
@@ -145,17 +147,17 @@ def _check_meant(claims: Mapping[str, object], rules: IssuerRules) -> None:
 def _check_own_sign_in(claims: Mapping[str, object], rules: IssuerRules, *, nonce: str) -> None:
     """Refuse an ID token of another sign-in or another client (OpenID Connect Core 1.0, section 3.1.3.7)."""
     if claims.get("nonce") != nonce:
-        raise _invalid_token("belongs to another sign-in: begin again")
+        raise _invalid_token("belongs to another sign-in: sign in again")
     party = claims.get("azp")
     listed = claims.get("aud")
     if (party is not None or (isinstance(listed, list) and len(listed) > 1)) and party not in rules.audiences:
-        raise _invalid_token("was made for another client of the issuer: begin again")
+        raise _invalid_token("was issued to another client of the issuer: sign in again")
 
 
 def _moment(claims: Mapping[str, object], name: str) -> int:
     seconds = claims.get(name)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1 << 40:
-        raise _invalid_token(f"says no time as '{name}'")
+        raise _invalid_token(f"has no time in its claim '{name}'")
     return int(seconds * 1000)
 
 
@@ -163,7 +165,7 @@ def _user(claims: Mapping[str, object], rules: IssuerRules) -> str:
     name = claims.get(rules.user_claim)
     if not isinstance(name, str) or not is_name(name) or name == ANONYMOUS:
         raise _invalid_token(
-            f"names no user as '{rules.user_claim}': that has to be a text of 1 to {NAME_BYTES_MAX} bytes without control characters "
+            f"has no user name in its claim '{rules.user_claim}': it must be a string of 1 to {NAME_BYTES_MAX} bytes without control characters "
             f"and not {ANONYMOUS}"
         )
     return name
@@ -176,7 +178,7 @@ def _groups(claims: Mapping[str, object], rules: IssuerRules) -> tuple[str, ...]
     claim = claims.get(rules.groups_claim, [])
     listed = [claim] if isinstance(claim, str) else claim
     if not isinstance(listed, list) or len(listed) > GROUPS_MAX or not all(isinstance(each, str) for each in listed):
-        raise _invalid_token(f"has no list of up to {GROUPS_MAX} groups' names as '{rules.groups_claim}'")
+        raise _invalid_token(f"has no list of at most {GROUPS_MAX} group names in its claim '{rules.groups_claim}'")
     return tuple(sorted({each for each in listed if is_name(each)}))
 
 

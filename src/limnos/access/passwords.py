@@ -39,13 +39,13 @@ def check_password(password: str, *, user: str) -> str:
     """
     result = normalize_password(password)
     if _CONTROL.search(result) or len(result.encode("utf-8", "replace")) > BYTES_MAX:
-        raise BadRequest(f"A password has no control characters and {BYTES_MAX} bytes at most")
+        raise BadRequest(f"A password must not have control characters or more than {BYTES_MAX} bytes")
     if len(result) < CHARACTERS_MIN or len(set(result)) <= 2:
         raise BadRequest(
-            f"A password has {CHARACTERS_MIN} characters at least, more than two of them different: use a few words"
+            f"A password must have at least {CHARACTERS_MIN} characters, and more than two different ones: use a few words"
         )
     if user.casefold() in result.casefold():
-        raise BadRequest("A password does not hold the user's name: choose another one")
+        raise BadRequest("A password must not contain the user's name: choose another one")
     return result
 
 

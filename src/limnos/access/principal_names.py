@@ -67,10 +67,12 @@ def check_new_name(name: str, kind: Kind, *, known: Iterable[str] = ()) -> str:
 def name_problem(name: str) -> str | None:
     """Return the reason why a name is refused, with advice; None for an allowed name. Look-alikes are not checked."""
     if not is_name(name):
-        return f"names have 1 to {NAME_BYTES_MAX} bytes, and no control characters or marks of direction"
+        return (
+            f"names have 1 to {NAME_BYTES_MAX} bytes, and no control characters or bidirectional formatting characters"
+        )
     parts = name.split(" ")
     if not all(parts):
-        return "a space at an end, or beside another one, does not show. Leave it out"
+        return "a leading, trailing or repeated space is not visible. Leave it out"
     for part in parts:
         try:
             enforced = _PROFILE.enforce(part)
@@ -89,7 +91,7 @@ def name_problem(name: str) -> str | None:
 
 def _name_refusal(text: str, rule: str) -> str:
     if rule == "bidi_rule":
-        return "its parts would show in another order (the bidi rule of RFC 5893). Write it in one direction"
+        return "its parts would be displayed in another order (the bidi rule of RFC 5893). Write it in one direction"
     return (
         f"{_code_points(text)} is not allowed in it ({rule.replace('_', ' ')}, RFC 8264)."
         " Names have letters, digits and the punctuation of ASCII"
@@ -164,7 +166,7 @@ def check_principal_name(name: str, kind: Kind) -> str:
     """Check the form of a user's, group's or role's name. Raises BadRequest."""
     if not is_name(name):
         raise BadRequest(
-            f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes, and no control characters or marks of direction; "
+            f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes, and no control characters or bidirectional formatting characters; "
             f"this is not one: {name!a}"
         )
     return name

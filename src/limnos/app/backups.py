@@ -17,7 +17,7 @@ from limnos.store.backends.sealed_keys import sealed_keys
 def backup(settings: Settings, target: Path) -> str:
     """Copy the store to a file. Returns a report. Raises BadBackup."""
     size = backup_write(_file_of(settings, "pg_dump --format=custom"), target)
-    done = f"{target}: {size} bytes, whole, mode 600"
+    done = f"{target}: {size} bytes, complete, mode 600"
     uses = sealed_keys(str(target))
     if not uses:
         return done
@@ -26,7 +26,7 @@ def backup(settings: Settings, target: Path) -> str:
         f"\nSecrets in it are sealed. Keep a copy of the keys in {place}, apart from the backup: without them the secrets are"
         f" lost. Keys: {', '.join(uses)}"
     )
-    return f"{done}\nKeys that are not here either: {keys_text(lacking)}" if lacking else done
+    return f"{done}\nKeys that this server does not have either: {keys_text(lacking)}" if lacking else done
 
 
 def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bool, without_keys: bool = False) -> str:
@@ -41,14 +41,14 @@ def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bo
     if lacking and not without_keys:
         raise BadBackup(
             f"Secrets in {source} are sealed under keys that {keys_origin(settings)} does not have: {keys_text(lacking)}."
-            " Put the copy of the keys there first (one a line, mode 600), or give the secrets up: --without-keys"
+            " Put the copy of the keys there first (one per line, mode 600), or discard the secrets: --without-keys"
         )
     replaced, revoked = backup_restore(database, source, keeps_tokens=keeps_tokens, vouched=vouched)
-    stored_text = f"; the store that was there is now {replaced}" if replaced else ""
+    stored_text = f"; the previous store is now {replaced}" if replaced else ""
     return (
         f"{source} is the store at {database}{stored_text}. Tokens revoked: {revoked}."
-        " Users, roles and grants are as they were at the backup: take away again what was taken away since"
-        + (f"\nSecrets that cannot be opened, for want of keys: {keys_text(lacking)}" if lacking else "")
+        " Users, roles and grants are as they were at the backup: repeat the revocations made since then"
+        + (f"\nSecrets that cannot be decrypted because keys are missing: {keys_text(lacking)}" if lacking else "")
     )
 
 

@@ -34,7 +34,7 @@ from limnos.store.objects.nesting import checked_read
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.storage")
-COMMENT = "Made on first start"
+COMMENT = "Created at the first start"
 TOKEN_FILE = "admin.token"  # noqa: S105 - a file name
 
 
@@ -54,7 +54,7 @@ async def _tell_lacking_keys(ctx: Context) -> None:
     inventory = await keys_inventory(ctx)
     for key in inventory.lacking:
         log.warning(
-            "secrets of the store are sealed under a key that is not here: put it back into the file of keys, or set them anew",
+            "secrets of the store are sealed under a key that this server does not have: restore it in the key file, or set the secrets again",
             key=key, catalogs=inventory.catalogs.get(key, 0), webhooks=inventory.webhooks.get(key, 0),
         )  # fmt: skip
 

@@ -23,9 +23,9 @@ from limnos.telemetry.metrics import Counter, Gauge
 log = get_logger("limnos.tls")
 LOOK_EVERY_S: Final = 1.0
 RELOADS = Counter(
-    "limnos_tls_reloads_total", "Changes of the files of certificate and key that were seen, by outcome.", ("outcome",)
+    "limnos_tls_reloads_total", "Detected changes of the certificate and key files, by outcome.", ("outcome",)
 )
-ENDS = Gauge("limnos_tls_certificate_ends_seconds", "When the certificate in use ends, in seconds since 1970.")
+ENDS = Gauge("limnos_tls_certificate_ends_seconds", "Expiry of the certificate in use, in seconds since 1970.")
 
 
 class NoCertificate(CannotStart):
@@ -57,19 +57,19 @@ def pair_read(certificate: Path, key: Path) -> CertificatePair:
         raise NoCertificate(
             f"The certificate {certificate} with the key {key} cannot be used",
             why=_why(error),
-            advice="give PEM files that belong together, the key without a password, and let the server's user read them",
+            advice="give a certificate and its private key as PEM files, the key without a password, both readable by the server's user",
         ) from error
     return CertificatePair(context, leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 
 
 def _no_password() -> str:
-    raise ValueError("the key is encrypted, and nobody is asked for a password")
+    raise ValueError("the key is encrypted: use a key without a password")
 
 
 def _why(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
-        text = (error.reason or "OpenSSL does not take them").lower().replace("_", " ")
-        return f"{text}: the key may be another certificate's"
+        text = (error.reason or "OpenSSL rejects them").lower().replace("_", " ")
+        return f"{text}: the key may belong to another certificate"
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}"
     return str(error).partition("\n")[0] or type(error).__name__
@@ -94,12 +94,12 @@ class CertificateReloader:
         self._pair = pair_read(certificate, key)
         if self._pair.ends <= _now():
             raise NoCertificate(
-                f"The certificate {certificate} is over",
-                why=f"it ended at {self._pair.ends:%Y-%m-%d %H:%M} UTC: no client would accept it",
-                advice="put a new one there, with its key, and start again; a server that runs takes a new one by itself",
+                f"The certificate {certificate} has expired",
+                why=f"it ended at {self._pair.ends:%Y-%m-%d %H:%M} UTC; clients reject it",
+                advice="replace it and its key, and start again; a running server loads a new certificate without a restart",
             )
         if self._pair.starts > _now():
-            log.warning("the certificate does not count yet", starts=str(self._pair.starts))
+            log.warning("the certificate is not valid yet", starts=str(self._pair.starts))
         self.context = self._pair.context
 
         def carry_on(connection: ssl.SSLObject, *_: object) -> None:
@@ -131,7 +131,9 @@ class CertificateReloader:
         except NoCertificate as error:
             self._seen = now
             RELOADS[("refused",)] += 1
-            log.warning("a new certificate cannot be used, the old one stays", error=error.message, why=error.why)
+            log.warning(
+                "a new certificate cannot be used; the old one stays in use", error=error.message, why=error.why
+            )
             return False
         self._seen, self._pair = now, pair
         RELOADS[("done",)] += 1
@@ -145,15 +147,15 @@ class CertificateReloader:
             await asyncio.to_thread(self.look)
             if self._pair.ends <= _now() and not self._told_over:
                 self._told_over = True
-                log.error("the certificate is over: clients refuse it", ended=str(self._pair.ends))
+                log.error("the certificate has expired: clients reject it", ended=str(self._pair.ends))
 
 
 def _require_current(pair: CertificatePair) -> None:
     if not pair.starts <= _now() < pair.ends:
         raise NoCertificate(
-            "The new certificate does not count now",
-            why=f"it counts from {pair.starts} to {pair.ends}",
-            advice="have the authority give out one that counts, or look at this machine's clock",
+            "The new certificate is not valid at present",
+            why=f"it is valid from {pair.starts} to {pair.ends}",
+            advice="get a valid one from the certificate authority, or check this machine's clock",
         )
 
 

@@ -151,7 +151,7 @@ class WebhookDeliveries(WorkPoller):
         text = (str(error) if known else f"{type(error).__name__}: {error}")[:1000]
         delay = None if isinstance(error, PositionPruned) else pause_ms(tries.failed)
         if isinstance(error, PositionPruned):
-            text += " ('limnos webhook retry --after oldest' goes on without what is lost)"
+            text += " ('limnos webhook retry --after oldest' continues without the lost changes)"
         DELIVERIES["failed",] += 1
         log.warning("webhook failed", webhook=webhook.id, error=text, again_in_ms=delay)
         await self.services.store.submit(

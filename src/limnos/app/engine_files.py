@@ -108,11 +108,13 @@ class EngineFiles:
         error = done.exception()
         if error is None:
             self._files, self._failure = done.result(), ""
-            log.info("the engine of SQL++ has what it needs", jars=self._files.jars, java=self._files.java_home)
+            log.info("the engine of SQL++ has all of its files", jars=self._files.jars, java=self._files.java_home)
             return
         self._failure = reason_of(error)
         self._failed_until = done.get_loop().time() + RETRY_S
-        log.warning("the engine of SQL++ cannot have what it needs", reason=self._failure, tried_again_after_s=RETRY_S)
+        log.warning(
+            "the files of the SQL++ engine cannot be fetched", reason=self._failure, tried_again_after_s=RETRY_S
+        )
 
     def _progress(self) -> str:
         return f"an archive for it is being fetched ({self._megabytes()})" if self._bytes[1] else "it is being prepared"
@@ -182,7 +184,9 @@ def engine_notes(settings: Settings) -> list[str]:
         number = fetched_bytes(artifact, cache=cache)
         if number != artifact.size_bytes:
             size, source = artifact.size_bytes / 1e6, settings.spark.repository or repository_url()
-            how_far = "is not there yet" if number is None else f"is being fetched: {number / 1e6:.0f} of {size:.0f} MB"
+            how_far = (
+                "is not fetched yet" if number is None else f"is being fetched: {number / 1e6:.0f} of {size:.0f} MB"
+            )
             notes.append(
                 f"SQL++ over data needs {artifact.filename} ({size:.0f} MB) in {cache}, which {how_far}; a server fetches it from {source} when it starts"
             )

@@ -68,7 +68,7 @@ ASKER_WAITING_MAX: Final = 500
 DONE = Counter(
     "limnos_sqlpp_jobs_total", "Statements given to the engine of SQL++, by kind and outcome.", ("kind", "outcome")
 )
-STARTS = Counter("limnos_sqlpp_engine_starts_total", "Times that the engine of SQL++ was started.")
+STARTS = Counter("limnos_sqlpp_engine_starts_total", "Starts of the SQL++ engine.")
 
 
 def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
@@ -321,7 +321,7 @@ class SparkEngine:
                 if process is self._process and self._is_starting():
                     log.info("the engine of SQL++ is still starting", job=job.id)
                 else:
-                    log.warning("the engine of SQL++ does not obey and is replaced", job=job.id)
+                    log.warning("the engine of SQL++ does not cancel a statement and is replaced", job=job.id)
                     self._forget(process)
             finally:
                 writer.close()

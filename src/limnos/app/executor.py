@@ -42,8 +42,8 @@ LOST_AT_ONCE: Final = 100
 REPORT_ATTEMPTS: Final = 10
 """The number of attempts, one second apart, to record a job's end. After that the lease expires."""
 KEEPER: Final = "limnos.app.job_keeper"
-_LOST = "The server that ran it gave no sign of life any more: nobody knows how far it was. Ask for it again"
-_STOPPED = "The server that ran it was stopped: ask for it again"
+_LOST = "The server that ran it stopped responding, so its progress is unknown. Request it again"
+_STOPPED = "The server that ran it was stopped: request it again"
 JOBS = Counter("limnos_jobs_total", "Jobs of templates that this node ran, by outcome.", ("outcome",))
 
 
@@ -94,7 +94,7 @@ class JobExecutor(WorkPoller):
 
     async def _carry(self, job: TemplateJob, text: str) -> None:
         """Run a job and record its result."""
-        log.info("job begun", job=job.uuid, user=job.user)
+        log.info("job started", job=job.uuid, user=job.user)
         try:
             end = await self._run(job, text)
         except asyncio.CancelledError:
@@ -104,7 +104,7 @@ class JobExecutor(WorkPoller):
         except (JobNotRunnable, OSError) as error:
             end = JobEnd(FAILED, str(error)[:2000])
         except Exception as error:
-            log.exception("job failed for a reason of the server's own", job=job.uuid)
+            log.exception("job failed because of an error in the server", job=job.uuid)
             end = JobEnd(FAILED, f"The server could not run it: {type(error).__name__}")
         if end is not None:
             JOBS[end.state,] += 1
@@ -158,7 +158,7 @@ class JobExecutor(WorkPoller):
         try:
             return await self.services.store.submit(self._permit, lambda tx: tx.template_jobs.beat(job.id, self.holder))
         except LimnosError as error:
-            log.warning("a job's sign of life could not be given", job=job.uuid, error=str(error))
+            log.warning("a job's lease could not be renewed", job=job.uuid, error=str(error))
             return job.state
 
     async def _told(self, job: TemplateJob, end: JobEnd) -> None:
@@ -167,7 +167,7 @@ class JobExecutor(WorkPoller):
             try:
                 await self._tell_once(job, end)
             except LimnosError as error:
-                log.warning("a job's end could not be told", job=job.uuid, error=str(error))
+                log.warning("a job's end could not be recorded", job=job.uuid, error=str(error))
                 await asyncio.sleep(1.0)
             else:
                 return
@@ -181,7 +181,7 @@ class JobExecutor(WorkPoller):
             )
 
         if not await self.services.store.submit(permit, finish):
-            log.warning("a job is not this node's any longer", job=job.uuid)
+            log.warning("a job's lease now belongs to another node", job=job.uuid)
 
 
 def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | None:
@@ -191,12 +191,12 @@ def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | Non
     if settings.jobs.user is not None and os.geteuid() != 0:
         raise CannotStart(
             f"Jobs cannot run as user {settings.jobs.user}",
-            why="only a server that root has started can become another user",
+            why="only a server started by root can change to another user",
             advice="start it as root, or leave out jobs.user",
         )
     if settings.jobs.user is None and os.geteuid() == 0:
         log.warning(
-            "jobs run as root, without its powers but with its files below /etc: name another user in jobs.user"
+            "jobs run as root, without its capabilities but with access to its files below /etc: name another user in jobs.user"
         )
     executor = JobExecutor(services, job_settings_of(settings), running_max=settings.jobs.running_max)
     services.wake_executor = executor.wake
@@ -211,7 +211,7 @@ def end_of(job_exit: JobExit, *, timeout_s: float) -> JobEnd:
     if job_exit.why == TIMED_OUT:
         return JobEnd(
             FAILED,
-            f"Ended after {timeout_s:g} seconds, which is what jobs.timeout_s allows",
+            f"Ended after {timeout_s:g} seconds, the limit of jobs.timeout_s",
             job_exit.exit_code,
             output,
         )

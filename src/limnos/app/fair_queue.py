@@ -60,7 +60,9 @@ class FairQueue:
             self._take(keys)
             return
         if len(self._waiting) >= self._waiting_max or any(self._is_long(key) for key in keys):
-            raise ServiceUnavailable("Too much work at once; nothing was changed: try again", retry_after_s=2)
+            raise ServiceUnavailable(
+                "The server has too many requests in progress; nothing was changed: try again", retry_after_s=2
+            )
         mine = (keys, asyncio.get_running_loop().create_future())
         self._waiting.append(mine)
         try:

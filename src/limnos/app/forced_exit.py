@@ -85,7 +85,7 @@ def _leave(report_s: float) -> None:
 
 
 def _tell() -> None:
-    log.warning("stopped with work under way: the drain time is over", left=thread_positions())
+    log.warning("stopped with work in progress: the drain time is over", left=thread_positions())
 
 
 def thread_positions() -> list[str]:

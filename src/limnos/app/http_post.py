@@ -26,7 +26,7 @@ async def post(url: str, headers: Mapping[str, str], body: bytes, *, timeout_s: 
         async with asyncio.timeout(timeout_s):
             return await _post(url, headers, body)
     except TimeoutError:
-        raise PostFailed(f"no answer within {timeout_s:g} s") from None
+        raise PostFailed(f"no response within {timeout_s:g} s") from None
     except (OSError, ssl.SSLError, EOFError, ValueError) as error:
         raise PostFailed(str(error) or type(error).__name__) from error
 
@@ -60,13 +60,13 @@ async def _status(reader: asyncio.StreamReader) -> int:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
-            raise ValueError("the head of the answer is too long") from None
+            raise ValueError("the head of the response is too long") from None
         except asyncio.IncompleteReadError as error:
-            raise ValueError("the connection ended before an answer was complete") from error
+            raise ValueError("the connection ended before a response was complete") from error
         version, _, rest = head.partition(b" ")
         if not version.startswith(b"HTTP/1.") or not rest[:3].isdigit():
-            raise ValueError("the answer is not HTTP")
+            raise ValueError("the response is not HTTP")
         status = int(rest[:3])
         if status >= 200:
             return status
-    raise ValueError("no final answer came")
+    raise ValueError("no final response arrived")

@@ -30,7 +30,7 @@ EXCHANGES_MAX: Final = 16
 server.
 """
 RETRY_S: Final = 5
-_STANDING: Final = "The console's own way of signing in is set up wrongly: {}. Tell who runs this server"
+_STANDING: Final = "The console's sign-in at the issuer is misconfigured: {}. Tell the operator of this server"
 
 log = structlog.get_logger(__name__)
 
@@ -86,9 +86,9 @@ class CodeSignIn:
             return str(document["id_token"])
         code = document.get("error") if isinstance(document, dict) else None
         if status >= 500 or (status != 200 and not isinstance(code, str)):
-            self._away(ValueError(f"its token endpoint answers {status}"))
+            self._away(ValueError(f"its token endpoint answered {status}"))
         if code == "invalid_grant":
-            raise AuthenticationFailed("This sign-in was used already or has expired: begin again")
+            raise AuthenticationFailed("This sign-in was used already or has expired: sign in again")
         log.warning("the issuer refuses the console", issuer=self._issuer, error=str(code)[:100])
         raise AuthenticationFailed(
             _STANDING.format("the issuer refuses the console's client" if code else "no ID token")
@@ -98,8 +98,8 @@ class CodeSignIn:
         try:
             return Path(self._secret_file or "").read_text(encoding="utf-8").strip()
         except (OSError, ValueError) as error:
-            log.warning("the file of oidc.console_secret_file cannot be read", error=str(error))
-            raise AuthenticationFailed(_STANDING.format("the secret of its client cannot be read")) from None
+            log.warning("the file in oidc.console_secret_file cannot be read", error=str(error))
+            raise AuthenticationFailed(_STANDING.format("the client secret cannot be read")) from None
 
     async def _found(self) -> tuple[str, str]:
         """Return the issuer's endpoints for signing in and for tokens, from its discovery document."""
@@ -140,7 +140,7 @@ class CodeSignIn:
     def _away(self, error: Exception) -> NoReturn:
         log.warning("the issuer cannot be reached", issuer=self._issuer, error=str(error) or type(error).__name__)
         raise ServiceUnavailable(
-            f"The issuer {self.name} does not answer as it should at the moment: try again, or sign in in another way",
+            f"The issuer {self.name} does not answer correctly at the moment: try again, or sign in another way",
             retry_after_s=RETRY_S,
         ) from None
 
@@ -150,7 +150,7 @@ async def discovery_of(client: httpx2.AsyncClient, issuer: str) -> dict[str, obj
     url = issuer.rstrip("/") + DISCOVERY
     document = await json_document(client, url)
     if not isinstance(document, dict) or document.get("issuer") != issuer:
-        raise ValueError(f"{url} does not speak for {issuer}")
+        raise ValueError(f"{url} is not the metadata of issuer {issuer}")
     return document
 
 

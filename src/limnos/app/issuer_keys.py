@@ -82,12 +82,11 @@ class IssuerKeys:
         except UnknownSigningKey:
             if self._trouble:
                 raise ServiceUnavailable(
-                    "The issuer of this token does not tell its keys at the moment, and none that is known here signed the token: "
-                    "try again",
+                    "The issuer of this token does not publish its keys at the moment, and no cached key signed the token: try again",
                     retry_after_s=5,
                 ) from None
             raise AuthenticationFailed(
-                "The token of the outside issuer is signed by no key that the issuer tells: get a new token"
+                "The token of the outside issuer is not signed by a key that the issuer publishes: get a new token"
             ) from None
 
     def _checked(self, text: str, nonce: str | None) -> IssuerIdentity:
@@ -108,7 +107,7 @@ class IssuerKeys:
             except (OSError, ValueError, TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
                 self._trouble = str(error) or type(error).__name__
                 log.warning(
-                    "the issuer's keys cannot be had",
+                    "the issuer's keys cannot be fetched",
                     issuer=self.rules.issuer,
                     error=self._trouble,
                     kept=len(self._keys),
@@ -121,7 +120,7 @@ class IssuerKeys:
             url = self._jwks_url or await self._told(client)
             keys = keys_of(await json_document(client, url))
         if not keys:
-            raise ValueError(f"{url} tells no public key for signatures by RSA or on an elliptic curve")
+            raise ValueError(f"{url} publishes no public key for RSA or elliptic curve signatures")
         return keys
 
     async def _told(self, client: httpx2.AsyncClient) -> str:

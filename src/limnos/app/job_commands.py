@@ -82,9 +82,9 @@ def real_file(plan: JobSettings, text: str) -> str:
     except (OSError, RuntimeError):
         raise JobNotRunnable(f"There is no file {text} on the server's machine") from None
     if not path.is_file():
-        raise JobNotRunnable(f"{text} is no file")
+        raise JobNotRunnable(f"{text} is not a file")
     if not any(path.is_relative_to(Path(root).resolve()) for root in plan.allowed):
-        raise JobNotRunnable(f"{text} is a link that leads out of what jobs.allowed names")
+        raise JobNotRunnable(f"{text} is a link to a file outside of the locations in jobs.allowed")
     return str(path)
 
 

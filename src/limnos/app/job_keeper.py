@@ -144,7 +144,7 @@ def _account(name: str) -> pwd.struct_passwd:
     try:
         return pwd.getpwnam(name)
     except KeyError:
-        raise OSError(0, f"this machine has no user {name}, whom jobs.user names") from None
+        raise OSError(0, f"this machine has no user {name}, the value of jobs.user") from None
 
 
 def _lay_out(work: JobCommand, account: pwd.struct_passwd | None) -> None:
@@ -210,7 +210,7 @@ def _close_network() -> None:
     flags = _NEW_NETWORK if user == 0 else _NEW_NETWORK | _NEW_USER
     if libc.unshare(flags) != 0:
         reason = os.strerror(ctypes.get_errno())
-        raise OSError(0, f"this machine lets nobody leave its network ({reason}), and jobs.network is off")
+        raise OSError(0, f"this machine cannot run a process without network ({reason}), and jobs.network is off")
     if flags & _NEW_USER:  # keep the user's id in the new user namespace
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
             Path(f"/proc/self/{name}").write_text(text)

@@ -28,7 +28,7 @@ START_MAX_S: Final = 120.0
 LOOK_S: Final = 0.1
 """Seconds between two memory checks of busy processes."""
 DONE = Counter(
-    "limnos_lance_work_total", "Work on Lance tables done in processes of its own, by kind and outcome.", ("kind", "outcome")
+    "limnos_lance_work_total", "Operations on Lance tables in worker processes, by kind and outcome.", ("kind", "outcome")
 )  # fmt: skip
 
 
@@ -218,28 +218,32 @@ class LanceProcesses:
         """Return the error for work whose process has died."""
         DONE[worker_task.kind, "too large" if grown else "died"] += 1
         log.warning(
-            "a process that worked on a table was lost",
+            "a worker process for a table has ended unexpectedly",
             kind=worker_task.kind,
             grown=grown,
             crashed=crashed,
             begun=worker_task.is_begun,
         )
-        why = "This takes more memory than a request may have" if grown else "The process that did this has died"
+        why = (
+            "This operation needs more memory than a request may use"
+            if grown
+            else "The process of this operation has crashed"
+        )
         if worker_task.writes and worker_task.is_begun:
             failure = worker_task.failure()
             if failure is None and not worker_task.commits_here:
-                return StateUnknown(f"{why}, and the change may have been made: look before you repeat it")
+                return StateUnknown(f"{why}, and the change may have been made: check before you repeat it")
             if not isinstance(failure, StateUnknown):
                 worker_task.refused()
             if failure is not None:
                 return failure
         if grown:
-            return TooLarge(f"{why}; nothing was changed: ask for less at once, or send smaller batches")
+            return TooLarge(f"{why}; nothing was changed: request less at once, or send smaller batches")
         if crashed:
             return BadRequest(
-                "Lance's library has ended its process over this, and nothing was changed: ask for something simpler, or for less"
+                "Lance's library crashed in this operation, and nothing was changed: send a simpler request, or request less"
             )
-        return ServiceUnavailable(f"{why}, and nothing was changed: try again, or ask for less")
+        return ServiceUnavailable(f"{why}, and nothing was changed: try again, or request less")
 
     @staticmethod
     def _keys(worker_task: WorkerTask) -> tuple[Key, ...]:

@@ -38,9 +38,7 @@ TOKEN_MS: Final = 24 * 3_600_000
 LOOK_EVERY: Final = 5
 """The store is queried in every n-th round of the poller; rounds are two seconds apart."""
 ENDS_WITHIN_S: Final = 5.0
-STARTS = Counter(
-    "limnos_maintenance_executor_starts_total", "Times that the server's executor of maintenance started.", ()
-)
+STARTS = Counter("limnos_maintenance_executor_starts_total", "Starts of the server's executor of maintenance.", ())
 
 
 class MaintenanceProcess(WorkPoller):
@@ -120,6 +118,8 @@ def maintenance_process_of(
     if settings.maintenance.executor != "local":
         return None
     if importlib.util.find_spec("pyspark") is None or not services.rules.service_admins:
-        log.warning("maintenance.executor is local, and needs the extra spark and a service admin: it stays off")
+        log.warning(
+            "maintenance.executor is local, which needs the extra spark and a service admin: the executor does not start"
+        )
         return None
     return MaintenanceProcess(services, settings, uri=reached_at(bound))

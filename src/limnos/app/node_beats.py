@@ -53,7 +53,7 @@ class NodeBeats:
         try:
             await self.services.store.submit(self._permit, mutation)
         except Exception as error:  # noqa: BLE001 - the node serves on, and tries again
-            log.warning("a sign of life could not be written", error=f"{type(error).__name__}: {error}")
+            log.warning("a heartbeat could not be written", error=f"{type(error).__name__}: {error}")
 
 
 def _beat(tx: Tx, *, seen: NodeSeen) -> None:

@@ -19,9 +19,7 @@ log = get_logger("limnos.chores")
 WAITING_MAX = 64
 CALLER_WAITING_MAX = 32
 WAITING_BYTES_MAX = 256 << 20
-DONE = Counter(
-    "limnos_chores_total", "Heavy work done in processes of its own, by kind and outcome.", ("kind", "outcome")
-)
+DONE = Counter("limnos_chores_total", "Heavy requests in worker processes, by kind and outcome.", ("kind", "outcome"))
 REFUSALS: Mapping[str, Callable[[str], errors.LimnosError]] = {
     errors.BadRequest.code: errors.BadRequest,
     errors.CommitConflict.code: errors.CommitConflict,
@@ -63,7 +61,7 @@ class OffloadProcesses:
         if self._waiting >= WAITING_MAX or self._bytes + size > WAITING_BYTES_MAX:
             DONE[name, "no room"] += 1
             raise errors.ServiceUnavailable(
-                "Too much heavy work at once; nothing was changed: try again", retry_after_s=1
+                "The server has too many heavy requests in progress; nothing was changed: try again", retry_after_s=1
             )
         self._waiting += 1
         self._bytes += size
@@ -88,9 +86,9 @@ class OffloadProcesses:
             return await self._ask_one(WorkerProcess(WORKER_MODULE, self._environment), parts)
         except (ConnectionError, OSError) as error:
             DONE[parts[0].decode(), "died"] += 1
-            log.warning("a process that did a chore has died", chore=parts[0].decode(), error=str(error))
+            log.warning("a worker process has crashed", chore=parts[0].decode(), error=str(error))
             raise errors.ServiceUnavailable(
-                "This was too much work, and nothing was changed: make it smaller"
+                "The request took too long, and nothing was changed: send a smaller one"
             ) from error
 
     async def _ask_one(self, worker: WorkerProcess, parts: list[bytes]) -> list[bytes]:
@@ -100,7 +98,7 @@ class OffloadProcesses:
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 DONE[parts[0].decode(), "ended"] += 1
-                log.warning("a chore was ended at its deadline", chore=parts[0].decode(), pid=worker.pid)
+                log.warning("offloaded work was ended at its deadline", chore=parts[0].decode(), pid=worker.pid)
             worker.end()
             raise
         finally:
@@ -116,7 +114,7 @@ class OffloadProcesses:
         if outcome == b"refused":
             cause = b"".join(parts[2:]).decode()
             if cause:  # only for the log: the caller must not see it
-                log.info("a chore was refused", chore=name, why=parts[1].decode(), cause=cause)
+                log.info("offloaded work was refused", chore=name, why=parts[1].decode(), cause=cause)
             raise REFUSALS.get(parts[0].decode(), errors.BadRequest)(parts[1].decode())
         raise RuntimeError(f"Offloaded work {name} failed: {parts[0].decode()}")
 

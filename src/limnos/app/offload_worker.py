@@ -40,7 +40,7 @@ def _run(name: str, parts: list[bytes]) -> list[bytes]:
     except RecursionError:
         return [b"refused", b"bad-request", b"The JSON is nested too deeply; make it flatter"]
     except MemoryError:
-        return [b"refused", b"bad-request", b"This takes more memory than a request may have; make it smaller"]
+        return [b"refused", b"bad-request", b"This needs more memory than a request may use; send a smaller one"]
     except Exception as error:  # noqa: BLE001 - sent to the caller, which logs it
         return [b"failed", json.dumps(f"{type(error).__name__}: {error}").encode()]
 

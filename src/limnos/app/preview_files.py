@@ -16,14 +16,12 @@ from limnos.files import AllowedStorage, RangeReader, ReadBudget, is_within, ope
 from limnos.formats.restricting.heads import HeadRequest, file_head
 from limnos.model.errors import LimnosError, MissingFile, StorageFailed, UnsupportedOperation
 
-_ELSEWHERE: Final = (
-    "A file of the table lies outside of its location, where nothing is read here: read the table with a client"
-)
+_ELSEWHERE: Final = "A file of the table is outside of the table's location, where the server reads no files: read the table with a client"
 _UNREADABLE: Final = (
-    "A file of the table cannot be read here: it is damaged or of an unusual form. Read the table with a client, or check its files "
+    "A file of the table cannot be read here: it is damaged or has an unsupported format. Read the table with a client, or check its files "
     "with limnos table check"
 )
-_MISSING: Final = "A file of the table is missing: limnos table check says which one, and what to do"
+_MISSING: Final = "A file of the table is missing: limnos table check names it and the remedy"
 
 
 class PreviewRequest(msgspec.Struct, frozen=True):

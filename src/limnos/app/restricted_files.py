@@ -19,8 +19,10 @@ from limnos.model.errors import AlreadyExists, MissingFile, StorageFailed, Unsup
 
 BYTES_MAX: Final = 512 << 20
 """Maximum size of a data file together with its delete files."""
-_TOO_LARGE: Final = "A file of the table is too large to be shown to whom its restrictions bind: compact the table into files of at most 512 MiB"
-_ELSEWHERE: Final = "A file of the table lies outside of its location, where nothing is read here: have whoever owns the table write it anew"
+_TOO_LARGE: Final = (
+    "A file of the table is too large for restricted readers: compact the table into files of at most 512 MiB"
+)
+_ELSEWHERE: Final = "A file of the table is outside of the table's location, where the server reads no files: the table's owner must write it again"
 
 
 class RestrictedFileRequest(msgspec.Struct, frozen=True):
@@ -99,7 +101,7 @@ def _bytes(request: RestrictedFileRequest, location: str) -> bytes:
             return read_within(location, [request.root], allowed, bytes_max=BYTES_MAX)
         return store_for(location, request.properties).read(location, bytes_max=BYTES_MAX)
     except MissingFile:  # the name could reveal values
-        words = "A file of the table is missing: have whoever owns the table look after it"
+        words = "A file of the table is missing: the table's owner must restore it"
         raise StorageFailed(words) from OSError(location)
 
 

@@ -43,7 +43,7 @@ def warn_of_keys(settings: Settings, database: str) -> None:
     lacking = missing_keys(settings, database)
     if lacking:
         raise StartWarning(
-            "Secrets of the store cannot be opened: keys are missing",
+            "Secrets of the store cannot be decrypted: keys are missing",
             why=f"sealed under keys that {keys_origin(settings)} does not have: {keys_text(lacking)}",
-            advice=f"put those keys back into {keys_origin(settings)} (one a line, mode 600), or set the secrets anew",
+            advice=f"restore those keys in {keys_origin(settings)} (one per line, mode 600), or set the secrets again",
         )

@@ -21,7 +21,7 @@ from limnos.telemetry.metrics import Counter
 log = get_logger("limnos.search")
 LEASE_MS: Final = 30_000
 STEPS = Counter(
-    "limnos_search_index_steps_total", "Steps of the index of words on this node, by outcome.", ("outcome",)
+    "limnos_search_index_steps_total", "Indexing steps of the word index on this node, by outcome.", ("outcome",)
 )
 
 

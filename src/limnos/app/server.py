@@ -104,9 +104,9 @@ def _place_warnings(settings: Settings) -> list[StartWarning]:
     if asyncio.run(_read_store(settings, is_unsettled)):
         return [
             StartWarning(
-                "Places of this store were not looked at",
-                why="it comes from a release that let places meet which this one keeps apart, and the first start looks for them",
-                advice="run 'limnos server check' again when a server of this release has started",
+                "The storage locations of this store were not checked",
+                why="it comes from a release that allowed overlapping locations, which this one refuses; the first start searches for them",
+                advice="run 'limnos server check' again after a server of this release has started",
             )
         ]
     entries = asyncio.run(_read_store(settings, describe_conflicts))
@@ -121,9 +121,9 @@ def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:
     named = ", ".join(locations.kept_first)
     return [
         StartWarning(
-            f"Places of dropped objects hold files still, or cannot be looked at: {locations.kept}",
-            why=f"only the last owner of each may make something there: {named}{', …' if locations.kept > len(locations.kept_first) else ''}",
-            advice="delete the files there if nobody needs them: a task frees empty places once a day",
+            f"Locations of dropped objects still contain files, or cannot be listed: {locations.kept}",
+            why=f"only the last owner of each may create an object there: {named}{', …' if locations.kept > len(locations.kept_first) else ''}",
+            advice="delete the files there if they are not needed: a task frees empty locations once a day",
         )
     ]
 
@@ -136,7 +136,7 @@ def _released_read(tx: Tx) -> ReleasedLocations:
 def _place_warning(fields: Mapping[str, object]) -> StartWarning:
     other = cast("Mapping[str, object]", fields["other"])
     return StartWarning(
-        f"{_display_name(fields)} meets {_display_name(other)}",
+        f"{_display_name(fields)} overlaps {_display_name(other)}",
         why=f"{fields['location']} and {other['location']} share files since before that was refused: {fields['effect']}",
         advice=str(fields["mend"]),
     )
@@ -153,9 +153,9 @@ def _name_warnings(settings: Settings) -> list[StartWarning]:
     admins = frozenset({settings.server.admin, *settings.access.service_admins})
     return [
         StartWarning(
-            f"The name of {name.kind.word} {name.name!a} of metalake {name.metalake} would be refused today",
+            f"The name of {name.kind.word} {name.name!a} of metalake {name.metalake} would be refused by this release",
             why=name.problem,
-            advice=f"it goes on working; add a {name.kind.word} with another name, give that one the roles and objects, and remove this one",
+            advice=f"it stays valid; add a {name.kind.word} with another name, give it the roles and objects, and remove this one",
         )
         for name in asyncio.run(_read_store(settings, lambda tx: odd_names(tx, admins=admins)))
     ]
@@ -191,7 +191,7 @@ def _can_open(settings: Settings) -> None:
     if revision is None:
         return
     raise CannotStart(
-        f"The store {masked_address(database)} is not as this release needs it",
+        f"The store {masked_address(database)} has another schema than this release needs",
         why=f"it has schema {revision}, this release needs {head_revision()}",
         advice="run 'limnos server migrate' if it is an older one; start the newer release if it is not",
     )
@@ -216,7 +216,7 @@ def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = 
         done = f"{done}; secrets are sealed under keys that {keys_origin(settings)} lacks: {keys_text(lacking)}"
     renew_epoch(database_of(settings))
     revoked = 0 if keeps_tokens else revoke_tokens(database_of(settings))
-    return f"{done}; every node reads the store afresh, and new ids follow all that were ever given; tokens revoked: {revoked}"
+    return f"{done}; every node reloads the store, and new ids are greater than all earlier ones; tokens revoked: {revoked}"
 
 
 def janitor(settings: Settings, *, dry_run: bool) -> list[str]:
@@ -264,7 +264,7 @@ def _how_to_connect(settings: Settings, url: str) -> str:
     believed = access.authentication == "simple"
     return f"""
   Admin token     {token}   (user {server.admin})
-  Access control  {"on" if access.enabled else "off: everyone may do everything"}
+  Access control  {"on" if access.enabled else "off: every request is allowed"}
   Callers         {"the user named by Basic is believed (simple), tokens are checked" if believed else "tokens only"}
 
 {_console_line(settings, url)}  Spark           limnos.spark.session("{url}", token=open("{token}").read().strip())
@@ -288,6 +288,6 @@ def _lonely(settings: Settings) -> str:
     if "://" not in database_of(settings) or not warehouse_of(settings).startswith("file:"):
         return ""
     return f"""
-  Mind: tables go to {warehouse_of(settings)}, a disk of this machine. Another node over this database needs the
+  Note: tables are stored in {warehouse_of(settings)}, a disk of this machine. Another node over this database needs the
   same files in the same place: mount them there, or give every node --warehouse s3://BUCKET/PATH before the first start.
 """

@@ -23,7 +23,7 @@ OTHER_DIRECTORY = "name another directory with --data DIR"
 _DRIVERS = ("sqlite3", "psycopg", "asyncpg", "sqlalchemy")
 
 _FILES = {
-    errno.EEXIST: ("a file stands there", OTHER_DIRECTORY),
+    errno.EEXIST: ("a file has that name", OTHER_DIRECTORY),
     errno.ENOTDIR: ("a part of its path is a file", OTHER_DIRECTORY),
     errno.EACCES: ("this user may not write there", f"give it to the user who runs the server, or {OTHER_DIRECTORY}"),
     errno.EPERM: ("this user may not write there", f"give it to the user who runs the server, or {OTHER_DIRECTORY}"),
@@ -36,14 +36,14 @@ _DATABASES: tuple[tuple[str, str, str], ...] = (
     (
         r"password authentication failed|no password supplied|password is required",
         "the database refused user or password",
-        "mend both in --database postgresql://USER:PASSWORD@HOST/NAME (a PGPASSFILE works, too)",
+        "correct both in --database postgresql://USER:PASSWORD@HOST/NAME (a PGPASSFILE works, too)",
     ),
     (
         r'database ".*" does not exist',
         "the server answers, but has no database of that name",
-        "make it there with 'createdb NAME', or name another in --database",
+        "create it there with 'createdb NAME', or name another in --database",
     ),
-    (r'role ".*" does not exist', "the database knows no such user", "make the user there with 'createuser NAME'"),
+    (r'role ".*" does not exist', "the database has no such user", "create the user there with 'createuser NAME'"),
     (r"pg_hba\.conf", "the database's pg_hba.conf does not let this host or user in", "add a line for it there"),
     (
         r"too many clients|too many connections|connection slots are reserved|no more connections allowed",
@@ -53,23 +53,23 @@ _DATABASES: tuple[tuple[str, str, str], ...] = (
     (
         r"resolve|translate host name|Name or service not known|nodename nor servname",
         "the host's name cannot be resolved",
-        "mend the host in --database",
+        "correct the host in --database",
     ),
     (
         r"refused|timed? ?out|timeout|No such file or directory|unreachable|not known|closed the connection",
         "no database answers there",
-        "start it, or mend host and port in --database; 'limnos server check' tries again",
+        "start it, or correct host and port in --database; 'limnos server check' tries again",
     ),
     (r"read-only transaction|is in recovery", "it is a read-only copy", "name the primary in --database"),
-    (r"permission denied", "the database's user may not make tables", "give it the right to create in its schema"),
-    (r"file is not a database", "the file is no SQLite database", f"move it away, or {OTHER_DIRECTORY}"),
+    (r"permission denied", "the database's user may not create tables", "give it the right to create in its schema"),
+    (r"file is not a database", "the file is not an SQLite database", f"move it away, or {OTHER_DIRECTORY}"),
     (
         r"readonly database",
         "the file cannot be written",
         f"give it to the user who runs the server, or {OTHER_DIRECTORY}",
     ),
-    (r"unable to open database", "the file cannot be opened", f"look at its rights, or {OTHER_DIRECTORY}"),
-    (r"database is locked", "another program holds it", "end that program, then start again"),
+    (r"unable to open database", "the file cannot be opened", f"check its permissions, or {OTHER_DIRECTORY}"),
+    (r"database is locked", "another program has locked it", "end that program, then start again"),
     (r"disk is full", "the disk is full", f"make room, or {OTHER_DIRECTORY}"),
 )
 """Messages of databases (regular expressions), their meanings, and advice."""
@@ -121,7 +121,7 @@ def _too_new(error: LimnosError, database: str) -> CannotStart:
     return CannotStart(
         f"The store {masked_address(database)} cannot be used by this release",
         why=error.message,
-        advice="start the newer release, or put back a backup that was made before it",
+        advice="start the newer release, or restore a backup that was made before the upgrade",
     )
 
 
@@ -137,7 +137,7 @@ def _database_trouble(text: str, database: str) -> CannotStart:
     for pattern, meaning, advice in _DATABASES:
         if re.search(pattern, words, re.IGNORECASE):
             return _store_trouble(database, f"{meaning} ({words})", advice)
-    return _store_trouble(database, words, "mend that, then 'limnos server check' tries again")
+    return _store_trouble(database, words, "correct that, then run 'limnos server check' again")
 
 
 def _store_trouble(database: str, why: str, advice: str) -> CannotStart:

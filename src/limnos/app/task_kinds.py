@@ -123,7 +123,7 @@ def periodic_runner(payload: type[P], run: Callable[[TaskContext, P], Awaitable[
 
 async def _clean(work: TaskContext, payload: JanitorPayload) -> tuple[JanitorPayload, str]:
     next_payload, names = await janitor_run(work, payload)
-    return next_payload, f"took away {len(names)}"
+    return next_payload, f"removed {len(names)}"
 
 
 class NoPayload(msgspec.Struct):
@@ -166,7 +166,7 @@ async def _prune_results(work: TaskContext, payload: NoPayload) -> TaskOutcome:
 
 async def _prune_restricted(work: TaskContext, payload: NoPayload) -> TaskOutcome:
     del payload
-    return TaskOutcome(f"took away {await restricted_prune(work, now_ms=time.time_ns() // 1_000_000)}")
+    return TaskOutcome(f"removed {await restricted_prune(work, now_ms=time.time_ns() // 1_000_000)}")
 
 
 async def _prune_imports(work: TaskContext, payload: NoPayload) -> TaskOutcome:

@@ -39,7 +39,7 @@ DONE_MS = 30 * 86_400_000
 """Milliseconds for which a completed task with a result is retained."""
 WAITING = Gauge(
     "limnos_tasks_open",
-    "Tasks of the store that wait or run, and those given up, by kind and state.",
+    "Waiting, running and failed tasks of the store, by kind and state.",
     ("kind", "state"),
 )
 TASKS = Counter("limnos_tasks_total", "Tasks that this node ran, by kind and outcome.", ("kind", "outcome"))
@@ -152,9 +152,9 @@ class Upkeep:
             return False
         kind = KINDS.get(task.kind)
         if kind is None:
-            log.warning("task of a kind that only a newer node knows", task=task.id, kind=task.kind)
+            log.warning("task of a kind that this release does not have", task=task.id, kind=task.kind)
             await self.store.submit(
-                self._permit, lambda tx: tx.tasks.retry(task.id, "not known here", delay_ms=UNKNOWN_MS)
+                self._permit, lambda tx: tx.tasks.retry(task.id, "unknown kind", delay_ms=UNKNOWN_MS)
             )
             return True
         try:
@@ -178,7 +178,10 @@ class Upkeep:
         text = f"{type(error).__name__}: {error}"[:2000]
         if kind.is_lost(error, task.attempts + 1):
             log.error(
-                "task given up: see 'limnos task show', 'limnos task retry'", task=task.id, kind=task.kind, error=text
+                "task has failed for good: see 'limnos task show', 'limnos task retry'",
+                task=task.id,
+                kind=task.kind,
+                error=text,
             )
             TASKS[task.kind, "given-up"] += 1
             await self.store.submit(self._permit, lambda tx: tx.tasks.end(task.id, error=text, result=None))

@@ -43,7 +43,7 @@ class WorkPoller(ABC):
                 try:
                     await self._take()
                 except LimnosError as error:
-                    log.warning("what waits could not be looked at", works=self.works, error=str(error))
+                    log.warning("waiting work could not be read", works=self.works, error=str(error))
                 with suppress(TimeoutError):
                     async with asyncio.timeout(POLL_S):  # `wait_for` of Python 3.11 loses a cancellation while woken
                         await self._woken.wait()

@@ -36,7 +36,7 @@ They are counted while the supervisor is running, one a second, so a pause of th
 """
 STARTS = Gauge(
     "limnos_worker_starts",
-    "How often this worker's process was started, by what became of the one before.",
+    "Starts of this worker's process, by the reason why the previous one ended.",
     ("reason",),
 )
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
@@ -217,7 +217,7 @@ class Supervisor:
         for each in self.workers:
             if self.stopping_until is None and each.pid and each.is_serving and each.missed > BEATS_MISSED_MAX:
                 each.ended = "hung"
-                log.error("worker hangs, and is ended", worker=each.number, pid=each.pid, silent_s=each.missed * BEAT_S)
+                log.error("worker hangs and is killed", worker=each.number, pid=each.pid, silent_s=each.missed * BEAT_S)
                 with suppress(ProcessLookupError):
                     os.kill(each.pid, signal.SIGKILL)
                 each.missed = 0
@@ -238,4 +238,4 @@ class Supervisor:
         worker.deaths = worker.deaths + 1 if now - worker.started_at < SHORT_LIFE_S else 0
         delay = min(DELAY_S * 2**worker.deaths, DELAY_S_MAX) if worker.deaths else 0.0
         worker.due_at = now + delay
-        log.warning("worker died, and is started again", worker=worker.number, code=code, in_s=delay)
+        log.warning("worker died and is restarted", worker=worker.number, code=code, in_s=delay)

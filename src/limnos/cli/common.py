@@ -32,11 +32,11 @@ Kind = Literal["metalake", "catalog", "namespace", "table", "view", "topic", "fi
 KindFlag = Annotated[
     Kind | None,
     Parameter(
-        help="What PATH is, when it is not plain: with `metalake`, `tag` or `job_template` (a pipeline), PATH is its name."
+        help="Kind of PATH, if it is ambiguous: with `metalake`, `tag` or `job_template` (a pipeline), PATH is its name."
     ),
 ]
-YesFlag = Annotated[bool, Parameter(name="--yes", negative="", help="Do not ask.")]
-Comment = Annotated[str | None, Parameter(help="A remark for people.")]
+YesFlag = Annotated[bool, Parameter(name="--yes", negative="", help="Do not ask for confirmation.")]
+Comment = Annotated[str | None, Parameter(help="A description of the object.")]
 Property = Annotated[list[str] | None, Parameter(name="--property", negative="", help="KEY=VALUE; may be repeated.")]
 
 
@@ -48,26 +48,28 @@ class CommonFlags:
     uri: Annotated[
         str | None,
         Parameter(
-            env_var="LIMNOS_URI", help="Address of the server; else that of the profile in use, else loopback's."
+            env_var="LIMNOS_URI", help="Address of the server; the default is that of the profile in use, or loopback."
         ),
     ] = None
-    metalake: Annotated[str, Parameter(env_var="LIMNOS_METALAKE", help="Metalake that paths and names are in.")] = (
-        "lake"
-    )
-    token: Annotated[str | None, Parameter(help="API token; better in LIMNOS_TOKEN, where others cannot read it.")] = (
+    metalake: Annotated[str, Parameter(env_var="LIMNOS_METALAKE", help="Metalake of all paths and names.")] = "lake"
+    token: Annotated[str | None, Parameter(help="API token; safer in LIMNOS_TOKEN, which other users cannot read.")] = (
         field(default=None, repr=False)
     )
     token_file: Annotated[Path | None, Parameter(help="File with an API token; also LIMNOS_TOKEN_FILE.")] = None
-    user: Annotated[str | None, Parameter(help="User name, where the server believes names; also LIMNOS_USER.")] = None
+    user: Annotated[
+        str | None, Parameter(help="User name, for servers that do not authenticate users; also LIMNOS_USER.")
+    ] = None
     ca_file: Annotated[
         str | None,
         Parameter(
-            env_var="LIMNOS_CA_FILE", help="PEM file of authorities to believe beside the machine's, with https://."
+            env_var="LIMNOS_CA_FILE",
+            help="PEM file of CA certificates to trust for https://, in addition to the machine's.",
         ),
     ] = None
-    timeout: Annotated[float, Parameter(help="Longest wait for an answer, in seconds.")] = 30.0
+    timeout: Annotated[float, Parameter(help="Timeout of a request, in seconds.")] = 30.0
     output: Annotated[
-        Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told.")
+        Format | None,
+        Parameter(env_var="LIMNOS_OUTPUT", help="Output format; the default is `table` on a terminal, else `json`."),
     ] = None
 
     @property
@@ -89,7 +91,7 @@ class CommonFlags:
         names = [name for name in ("token", "token_file", "user") if getattr(self, name) is not None]
         if len(names) > 1:
             flags = " and ".join(f"--{name.replace('_', '-')}" for name in names)
-            raise UsageError(f"{flags} say twice who you are", hint="keep one of them")
+            raise UsageError(f"{flags} both give your identity", hint="keep one of them")
         if self.token is not None:
             return self.token, None
         if self.token_file is not None:
@@ -154,7 +156,7 @@ def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = N
         if profile.ends_at > time.time():
             return profile
         raise StoppedError(
-            "the session is over, and the issuer gave nothing to refresh it with",
+            "the session has expired, and the issuer gave no refresh token",
             code="denied",
             hint="sign in again with 'limnos login --device'",
         )

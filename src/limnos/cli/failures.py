@@ -76,7 +76,7 @@ _BY_KIND = {
 def usage(message: str, command: str) -> CommandFailure:
     """Build the failure of a command line that cannot be parsed."""
     return CommandFailure(
-        exit_code=ExitCode.USAGE, code="usage", message=message, hint=f"'{command} --help' shows what it takes"
+        exit_code=ExitCode.USAGE, code="usage", message=message, hint=f"'{command} --help' shows its arguments"
     )
 
 
@@ -112,10 +112,10 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
             exit_code=ExitCode.FAILED,
             code="failed",
             message=f"a file is no text in UTF-8: {error.reason} at byte {error.start}",
-            hint="look whether it is the file that you meant",
+            hint="check that it is the right file",
         )
     if type(error).__module__ == "sqlite3":
-        hint = "look at the file's rights, whether another program holds it, and whether the disk is full"
+        hint = "check the file's permissions, whether another program has locked it, and whether the disk is full"
         return CommandFailure(exit_code=ExitCode.FAILED, code="failed", message=f"a database file: {error}", hint=hint)
     return None
 
@@ -126,23 +126,23 @@ def unexpected_failure(error: Exception) -> CommandFailure:
     return CommandFailure(
         exit_code=ExitCode.FAILED,
         code="internal",
-        message=f"a fault of this program: {splitlines}",
-        hint="please report it, with the lines above and what 'limnos --version' says",
+        message=f"an internal error of this program: {splitlines}",
+        hint="please report it, with the lines above and the output of 'limnos --version'",
     )
 
 
 _SYSTEM = {
-    errno.ENOENT: "look whether the path is right",
-    errno.EACCES: "give this user the right to it, or name another path",
-    errno.EPERM: "give this user the right to it, or name another path",
+    errno.ENOENT: "check the path",
+    errno.EACCES: "give this user permission for it, or name another path",
+    errno.EPERM: "give this user permission for it, or name another path",
     errno.EROFS: "the file system is read-only: name another path",
     errno.ENOSPC: "the disk is full: make room, or name another path",
     errno.EDQUOT: "the quota is used up: make room, or name another path",
     errno.EISDIR: "that is a directory: name a file",
     errno.ENOTDIR: "a part of the path is a file: name another path",
-    errno.EEXIST: "it is there already: name another path",
-    errno.EADDRINUSE: "another program listens there: end it, or choose another port",
-    errno.ECONNREFUSED: "nobody listens there: start it, or say where it is",
+    errno.EEXIST: "it exists already: name another path",
+    errno.EADDRINUSE: "another program listens on this port: end it, or choose another port",
+    errno.ECONNREFUSED: "no program listens on this address: start the server, or correct the address",
     errno.EMFILE: "too many files are open: raise the limit with 'ulimit -n'",
 }
 
@@ -150,8 +150,8 @@ _SYSTEM = {
 def _of_system(error: OSError) -> str:
     """Return advice for an operating system error."""
     if isinstance(error, ssl.SSLError):
-        return "name the authority's certificate with --ca-file, or mend the server's certificate"
-    return _SYSTEM.get(error.errno or 0, "mend what the message says, then repeat the command")
+        return "give the CA certificate with --ca-file, or correct the server's certificate"
+    return _SYSTEM.get(error.errno or 0, "correct the cause, then repeat the command")
 
 
 def render(failure: CommandFailure, shape: Format) -> str:
@@ -202,6 +202,6 @@ def _from_taxonomy(error: taxonomy.LimnosError) -> CommandFailure:
             exit_code=exit_code, code=error.code, message=error.message, why=error.why, hint=error.advice
         )
     if error.code == "config":
-        hint = "mend it where it was set; 'limnos server config' shows settings that can be used, with their origin"
+        hint = "correct it where it was set; 'limnos server config' shows valid settings and their origin"
         return CommandFailure(exit_code=ExitCode.USAGE, code=error.code, message=error.message, hint=hint)
     return CommandFailure(exit_code=exit_code, code=error.code, message=error.message)

@@ -39,7 +39,7 @@ _LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists
 _STRANGER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\S+?),")
 """The message for a user who is not a member of the metalake."""
 
-_BOTH = re.compile(r" is both a namespace and a (\w+); say which one")
+_BOTH = re.compile(r" is both a namespace and a (\w+); name its kind")
 """The message about an ambiguous path."""
 
 _LAIN_IN = re.compile(r" lay in .+\(id (\d+)\)")
@@ -146,11 +146,11 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
     if isinstance(error, UnavailableError):
         if error.sent:
             return "try again in a moment; the server's log says more"
-        return "start one with 'limnos server start', or say where one is with --uri or LIMNOS_URI"
+        return "start one with 'limnos server start', or give its address with --uri or LIMNOS_URI"
     if isinstance(error, UnauthenticatedError) or "anonymous" in error.message:
         return (
-            "say who you are: --token-file FILE or LIMNOS_TOKEN_FILE=FILE (the admin's is limnos-data/admin.token where the "
-            "server runs, 'limnos token create' makes others), or --user NAME where the server believes names"
+            "authenticate with --token-file FILE or LIMNOS_TOKEN_FILE=FILE (the admin's is limnos-data/admin.token where the "
+            "server runs, 'limnos token create' creates others), or with --user NAME for servers that do not authenticate users"
         )
     if isinstance(error, DeniedError):
         return _denied_hint(error, typed)
@@ -192,15 +192,15 @@ def _decision_parts(error: DeniedError) -> tuple[str, str, str]:
 def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     path = typed.path
     if typed.words[:2] == ("create", "namespace") and len(path) > 2:
-        return f"'{typed.again('--parents')}' makes the missing parents too"
+        return f"'{typed.again('--parents')}' creates the missing parents too"
     if (hint := _trash_hint(error, typed)) is not None:
         return hint
     place = typed.target[:-1]
     if place and place != path and error.message == f"Namespace does not exist: {'.'.join(place[1:])}":
-        return f"'{typed.command('ls', display.render(place[:-1]))}' shows what is there"
+        return f"'{typed.command('ls', display.render(place[:-1]))}' lists the existing objects"
     table, lacks, _ = error.message.partition(NO_COLUMN)
     if lacks:
-        return f"'{typed.command('describe', table)}' shows what it has"
+        return f"'{typed.command('describe', table)}' shows its columns"
     named = _NAMED.match(error.message)
     kind = named[1].lower() if named else ""
     if kind == "role" and typed.words[0] == "grant" and typed.words[1:2] != ("role",):
@@ -209,13 +209,13 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
             f"privileges are given to roles, and roles to users: '{command}', repeat this with --to ROLE, then '{text}'"
         )
     if kind in _OF_LISTS:
-        return f"'{typed.command(*_OF_LISTS[kind].split())}' shows those that are there"
+        return f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
     if kind == "metalake":
-        return f"'{typed.command('ls', '--kind', 'metalake')}' shows those that are there"
+        return f"'{typed.command('ls', '--kind', 'metalake')}' lists the existing ones"
     if kind != "catalog" and len(path) > 1:
         above = path[:-1] if len(path) == 2 or typed.words[0] != "ls" else path[:1]
-        return f"'{typed.command('ls', display.render(above))}' shows what is there"
-    return f"'{typed.command('ls')}' shows what is there"
+        return f"'{typed.command('ls', display.render(above))}' lists the existing objects"
+    return f"'{typed.command('ls')}' lists the existing objects"
 
 
 def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
@@ -225,9 +225,9 @@ def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
         return None
     if lain_in := _LAIN_IN.search(error.message):
         first = typed.command("undrop", display.render(catalog), "--id", lain_in[1])
-        return f"'{first}' brings that back; or say with --to where this goes"
-    if "you may bring back" in error.message:
-        return f"'{typed.command('trash', 'ls', display.render(catalog))}' shows what you may bring back"
+        return f"'{first}' restores that one; or give another target for this one with --to"
+    if "you may restore" in error.message:
+        return f"'{typed.command('trash', 'ls', display.render(catalog))}' lists objects that you may restore"
     return None
 
 
@@ -236,7 +236,7 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
     if error.code == "already-exists":
         path = display.render(typed.target) if typed.target else ""
         return (
-            f"choose another name; '{typed.command('describe', path)}' shows what has it"
+            f"choose another name; '{typed.command('describe', path)}' shows the object that has it"
             if path
             else "choose another name"
         )
@@ -247,16 +247,16 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
             return None
         if "metalake" in typed.tokens:
             inside = shlex.join(["limnos", "ls", "--metalake", typed.words[1]])
-            return f"'{inside}' shows what is in it: drop that first, or all with '{typed.again('--force')}'"
-        look = f"'{typed.command('ls', path)}' shows what is in it: drop that first"
+            return f"'{inside}' lists its content: drop that first, or all with '{typed.again('--force')}'"
+        look = f"'{typed.command('ls', path)}' lists its content: drop that first"
         return f"{look}, or all with '{typed.again('--force')}'" if len(typed.path) == 1 else look
     return _PLAIN.get(error.code)
 
 
 _PLAIN = {
-    "pruned": "--after oldest goes on with what is kept",
-    "commit-conflict": "somebody else was faster: look again and repeat",
+    "pruned": "--after oldest continues with the retained changes",
+    "commit-conflict": "another request changed it meanwhile: load it again and repeat",
     "not-in-use": "it is disabled: its owner enables it through Gravitino's clients",
-    "state-unknown": "look whether it was done before you repeat it",
+    "state-unknown": "check whether it was done before you repeat it",
     "unexpected-answer": "check --uri and LIMNOS_URI",
 }

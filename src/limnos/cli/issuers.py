@@ -63,14 +63,14 @@ def endpoints_of(issuer: str, *, reach: IssuerAccess) -> IssuerEndpoints:
     answer = _answer(issuer.rstrip("/") + DISCOVERY, None, reach=reach)[1]
     if answer.get("issuer") != issuer:
         raise StoppedError(
-            f"{issuer} is not what the issuer there calls itself", hint="write it exactly as its tokens say it"
+            f"{issuer} is not the name that this issuer gives itself", hint="write it exactly as in its tokens"
         )
     device, token, revoke = (
         answer.get(name) for name in ("device_authorization_endpoint", "token_endpoint", "revocation_endpoint")
     )
     if not isinstance(device, str) or not isinstance(token, str):
         raise StoppedError(
-            f"the issuer {issuer} offers no device flow", hint="sign in by a password, or with a token of its own"
+            f"the issuer {issuer} offers no device flow", hint="sign in with a password, or with a token of the issuer"
         )
     for url in (device, token):
         check_address(url)
@@ -81,8 +81,8 @@ def check_address(url: str) -> None:
     """Refuse an address without TLS, except on loopback. Raises StoppedError."""
     if not _is_safe(url):
         raise StoppedError(
-            f"{url} is not https://…: what is not on this machine has to prove who it is",
-            hint="ask who runs the issuer for its address with TLS",
+            f"{url} is not https://…: an issuer on another machine needs TLS",
+            hint="ask the issuer's operator for its https:// address",
         )
 
 
@@ -116,7 +116,7 @@ def sign_in(
             raise _refusal_error("sign you in", fields)
         if fields.get("error") == "slow_down":
             interval_s += INTERVAL_S
-    raise StoppedError("the code is over before it was entered", hint="'limnos login --device' gives another one")
+    raise StoppedError("the code expired before it was entered", hint="'limnos login --device' gives another one")
 
 
 pause = time.sleep
@@ -127,7 +127,7 @@ def refresh(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) 
     form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": outside.client_id}
     status, fields = _answer(outside.token_url, form, reach=reach)
     if status != 200:
-        raise _refusal_error("go on with your session", fields)
+        raise _refusal_error("continue your session", fields)
     return _parse_grant(fields)
 
 
@@ -141,7 +141,7 @@ def revoke(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -
 def _parse_grant(fields: Mapping[str, object]) -> TokenGrant:
     token, refresh_token = fields.get("access_token"), fields.get("refresh_token")
     if not isinstance(token, str):
-        raise StoppedError("the issuer signed you in and gave no token", hint="tell who runs it")
+        raise StoppedError("the issuer signed you in but gave no token", hint="tell its operator")
     return TokenGrant(
         token,
         _seconds(fields, "expires_in", otherwise=300.0),
@@ -158,11 +158,11 @@ def _seconds(fields: Mapping[str, object], name: str, *, otherwise: float) -> fl
 
 def _refusal_error(what: str, fields: Mapping[str, object]) -> StoppedError:
     words = {
-        "access_denied": "you, or somebody else, said no in the browser",
-        "expired_token": "the code was over before it was entered",
-        "invalid_grant": "the session is over",
+        "access_denied": "the sign-in was refused in the browser",
+        "expired_token": "the code expired before it was entered",
+        "invalid_grant": "the session has expired",
     }
-    error = str(fields.get("error") or "no word of why")
+    error = str(fields.get("error") or "no reason given")
     why = words.get(error) or str(fields.get("error_description") or error)
     return StoppedError(
         f"the issuer does not {what}: {why[:300]}", code="denied", hint="sign in again with 'limnos login --device'"
@@ -194,9 +194,9 @@ def _answer(
     except httpx2.TransportError as error:
         if patient:
             return 0, {"error": "authorization_pending"}
-        raise StoppedError(f"the issuer at {url} does not answer: {error}", code="unavailable") from None
+        raise StoppedError(f"the issuer at {url} does not respond: {error}", code="unavailable") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-        raise StoppedError(f"the issuer at {url} answers something else: {str(error)[:300]}") from None
+        raise StoppedError(f"the issuer at {url} sent an unexpected response: {str(error)[:300]}") from None
     if not isinstance(result, dict) or (form is None and status != 200):
-        raise StoppedError(f"{url} answers {status}: is it an issuer's address?")
+        raise StoppedError(f"{url} answers {status}: check that it is an issuer's address")
     return status, result

@@ -87,7 +87,7 @@ def read(environ: Mapping[str, str]) -> Profiles:
     if result.st_mode & (stat.S_IRWXG | stat.S_IRWXO) or result.st_uid != os.geteuid():
         raise StoppedError(
             f"the profiles in {file} can be read or written by others, and are not used",
-            hint=f"'chmod 600 {file}' if nobody else has looked at it; else remove it and sign in again",
+            hint=f"'chmod 600 {file}' if no other user has read it; else remove it and sign in again",
         )
     try:
         return msgspec.json.decode(text, type=Profiles)

@@ -133,7 +133,7 @@ class _ServerTarget:
         if token is not None and user is not None:
             raise ArgumentError("give a token or a user, not both")
         if user is not None and (not user or ":" in user):
-            raise ArgumentError(f"'{user}' is no user name: it must not be empty or hold ':'")
+            raise ArgumentError(f"'{user}' is not a user name: it must not be empty or contain ':'")
         self.uri = uri.rstrip("/")
         self.token = token
         self.metalake = metalake
@@ -162,9 +162,7 @@ def _tls_context(ca_file: str | Path) -> ssl.SSLContext:
     try:
         context.load_verify_locations(ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise ArgumentError(
-            f"'{ca_file}' is no PEM file of authorities' certificates that can be read: {error}"
-        ) from None
+        raise ArgumentError(f"'{ca_file}' is not a readable PEM file of CA certificates: {error}") from None
     return context
 
 

@@ -17,7 +17,7 @@ from limnos.config.values import Words, is_loopback
 
 def _user(name: str) -> str:
     if not name or ":" in name or any(ord(char) < 32 for char in name):
-        raise ValueError(f"'{name}' is no user name: it must not be empty or hold ':' or control characters")
+        raise ValueError(f"'{name}' is not a user name: it must not be empty or contain ':' or control characters")
     return name
 
 
@@ -43,7 +43,7 @@ def _issuer_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
         return url
-    raise ValueError(f"'{url}' is not https://…: what is not on this machine has to prove who it is")
+    raise ValueError(f"'{url}' is not https://…: an issuer on another machine needs TLS")
 
 
 class OidcSection(SettingsSection):
@@ -84,6 +84,6 @@ class OidcSection(SettingsSection):
     def _is_whole(self) -> OidcSection:
         if self.issuer is not None and not self.audiences:
             raise ValueError(
-                "oidc.issuer needs oidc.audiences: without them a token made for any other service of the issuer would count here"
+                "oidc.issuer needs oidc.audiences: without them the server would accept tokens for any other service of the issuer"
             )
         return self

@@ -18,7 +18,7 @@ from limnos.config.values import SPARK_CONFIGS, Words
 
 def _place(text: str) -> str:
     if not re.fullmatch("/[^,#]*", text):
-        raise ValueError(f"'{text}' is no absolute path without ',' and '#'; write for example /srv/jobs")
+        raise ValueError(f"'{text}' is not an absolute path without ',' and '#'; write for example /srv/jobs")
     return posixpath.normpath(text)
 
 

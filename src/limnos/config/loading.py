@@ -90,7 +90,7 @@ def _file_values(file: Path | None) -> Iterator[_SettingValue]:
     origin = f"file {file}"
     for section, body in _read_toml(file).items():
         if not isinstance(body, dict):
-            raise ConfigError(f"{origin}: '{section}' stands outside a section; {_advice(section)}")
+            raise ConfigError(f"{origin}: '{section}' is outside of a section; {_advice(section)}")
         named = {key: value for key, value in body.items() if section == "storage" and isinstance(value, dict)}
         if named:  # [storage.NAME] is a named storage, not a section
             yield _SettingValue("storage.named", named, origin)

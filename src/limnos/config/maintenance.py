@@ -70,12 +70,12 @@ class MaintenanceSection(SettingsSection):
     @classmethod
     def _is_a_day(cls, value: int) -> int:
         if value < DAY_S:
-            raise ValueError(f"orphan files are kept for a day ({DAY_S}) at least")
+            raise ValueError(f"orphan files are kept for at least a day ({DAY_S})")
         return value
 
     @field_validator("metadata_retention_s")
     @classmethod
     def _is_long_enough(cls, value: int) -> int:
         if 0 < value < DAY_S:
-            raise ValueError(f"metadata files are kept for a day ({DAY_S}) at least, or for ever (0)")
+            raise ValueError(f"metadata files are kept for at least a day ({DAY_S}), or forever (0)")
         return value

@@ -31,7 +31,7 @@ def _host_name(name: str) -> str:
     if name == "*" or HOST_NAME.fullmatch(name):
         return name
     raise ValueError(
-        f"'{name}' is no host name: write it without scheme, port and brackets, for example lake.example.com"
+        f"'{name}' is not a host name: write it without scheme, port and brackets, for example lake.example.com"
     )
 
 
@@ -39,7 +39,7 @@ def _origin(text: str) -> str:
     if ORIGIN.fullmatch(text):
         return text
     raise ValueError(
-        f"'{text}' is no origin: write scheme, host and port as browsers do, without a path and without *, for example "
+        f"'{text}' is not an origin: write scheme, host and port as browsers do, without a path and without *, for example "
         "https://console.example.com or http://127.0.0.1:3000"
     )
 
@@ -51,7 +51,7 @@ def _public_url(text: str) -> str:
         r"(?:[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*)?", path
     ):
         raise ValueError(
-            f"'{text}' is no public address: write scheme, host and, if a proxy adds one, the path, for example "
+            f"'{text}' is not a public address: write scheme, host and, if a proxy adds one, the path, for example "
             "https://data.example.com/lake"
         )
     return f"{scheme}://{authority.lower()}" + (f"/{path}" if path else "")

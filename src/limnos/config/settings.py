@@ -49,13 +49,15 @@ def _url(secret: Secret) -> Secret:
         url = f"postgresql://{url.removeprefix('postgres://')}"
     scheme, mark, _ = url.partition(":")
     if not mark or not url.startswith(tuple(f"{each}:" for each in SCHEMES)):
-        named = f"the scheme '{scheme}' is not supported" if url.startswith(f"{scheme}://") else "it is no database URL"
+        named = (
+            f"the scheme '{scheme}' is not supported" if url.startswith(f"{scheme}://") else "it is not a database URL"
+        )
         raise ValueError(f"{named}; write postgresql://user@host/name or sqlite:///file")
     try:
         urlsplit(url).port  # noqa: B018 - reading it checks it
     except ValueError:
         raise ValueError(
-            "it is no URL: write a password's : / ? # [ ] @ and % as %3A %2F %3F %23 %5B %5D %40 %25, and the port as a number"
+            "it is not a URL: write a password's : / ? # [ ] @ and % as %3A %2F %3F %23 %5B %5D %40 %25, and the port as a number"
         ) from None
     return Secret(url)
 
@@ -63,7 +65,7 @@ def _url(secret: Secret) -> Secret:
 def _view_bytes(count: int) -> int:
     if count < VIEW_BYTES_MIN:
         raise ValueError(
-            f"{count} bytes are too few: what one request needs would push out what the next one needs;"
+            f"{count} bytes are too few: each request would evict the entries of the next one;"
             f" give at least {VIEW_BYTES_MIN} (16 MiB)"
         )
     return count
@@ -196,7 +198,7 @@ def _event_url(text: str) -> str:
         or parts.fragment
     ):
         raise ValueError(
-            f"'{text}' is no address to send to; write http:// or https:// with a host and, if need be, a path"
+            f"'{text}' is not an address to send to; write http:// or https:// with a host and, if need be, a path"
         )
     return text
 
@@ -294,7 +296,7 @@ class Settings(BaseSettings):
     def _shows_no_password(self) -> Settings:
         if named := list(dict.fromkeys(open_passwords(self))):
             raise ValueError(
-                f"setting '{named[0]}' holds a password inside a URL, and its value is shown in logs and reports: leave user and password out"
+                f"setting '{named[0]}' contains a password inside a URL, and its value is shown in logs and reports: leave user and password out"
             )
         return self
 
@@ -306,8 +308,7 @@ class Settings(BaseSettings):
         proven = self.access.enabled and self.access.authentication == "token"
         if not proven and not is_loopback(host):
             raise ValueError(
-                f"server.listen {self.server.listen} can be reached from other machines, but callers need not prove "
-                "who they are; set access.authentication to token (and access on), listen on 127.0.0.1, "
+                f"server.listen {self.server.listen} can be reached from other machines, but clients are not authenticated; set access.authentication to token (and access on), listen on 127.0.0.1, "
                 "or add --insecure-listen"
             )
         return self

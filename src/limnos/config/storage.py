@@ -22,13 +22,13 @@ from limnos.model.secrets import Secret
 
 def _warehouse(text: str) -> str:
     if re.fullmatch("(file:)?/+", text):
-        raise _no_warehouse(text, "it is the root of the file system, where everything else lies, too")
+        raise _no_warehouse(text, "it is the root of the file system, which contains all other files")
     if re.fullmatch("[a-z0-9]+:/*", text):
         raise _no_warehouse(text, "it names no directory" if text.startswith("file:") else "it names no bucket")
     try:
         return check_root(text)
     except ValueError:
-        raise _no_warehouse(text, "it is no location") from None
+        raise _no_warehouse(text, "it is not a location") from None
 
 
 def _no_warehouse(text: str, why: str) -> ValueError:
@@ -44,7 +44,7 @@ def _no_warehouse(text: str, why: str) -> ValueError:
 def _endpoint(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
-        raise ValueError(f"'{text}' is no endpoint; write http:// or https:// with a host and, if need be, a port")
+        raise ValueError(f"'{text}' is not an endpoint; write http:// or https:// with a host and, if need be, a port")
     return text
 
 
@@ -59,20 +59,22 @@ def _parse_storages(value: object) -> object:
         try:
             value = json.loads(value)
         except ValueError:
-            raise ValueError("it is no JSON") from None
+            raise ValueError("it is not JSON") from None
     if not isinstance(value, dict):
-        raise ValueError("it is no table of storages: write [storage.NAME] with properties in it")
+        raise ValueError("it is not a table of storages: write [storage.NAME] with properties in it")
     return {name: _storage(str(name), result) for name, result in value.items()}
 
 
 def _storage(name: str, result: object) -> dict[str, str]:
     if not re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", name):
-        raise ValueError(f"'{name[:100]}' is no name of a storage: write letters, digits, _ and -")
+        raise ValueError(f"'{name[:100]}' is not a name of a storage: write letters, digits, _ and -")
     if not isinstance(result, dict) or not all(isinstance(text, str | bool | int) for text in result.values()):
-        raise ValueError(f"storage '{name}' is no table of properties with texts")
+        raise ValueError(f"storage '{name}' is not a table of properties with string values")
     results = {str(key): str(text).lower() if isinstance(text, bool) else str(text) for key, text in result.items()}
     if not results.get("locations", "").strip():
-        raise ValueError(f"storage '{name}' has no 'locations': say below which it may be used, as s3://bucket/path")
+        raise ValueError(
+            f"storage '{name}' has no 'locations': list the locations below which it may be used, as s3://bucket/path"
+        )
     return results
 
 

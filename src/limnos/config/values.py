@@ -48,7 +48,7 @@ def check_root(text: str) -> str:
     """Check a location that is configured as a root of files."""
     if not re.match("/|file:/|[a-z0-9]+://", text):
         raise ValueError(
-            f"'{text}' is no location; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
+            f"'{text}' is not a location; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
         )
     return text
 
@@ -71,5 +71,5 @@ _HOUR_S: Final = 3600
 def never_or_an_hour(seconds: int) -> int:
     """Check an age in the settings: 0 (never), or at least an hour."""
     if seconds != 0 and seconds < _HOUR_S:
-        raise ValueError(f"write 0, or {_HOUR_S} at least")
+        raise ValueError(f"write 0, or at least {_HOUR_S}")
     return seconds

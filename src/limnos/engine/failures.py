@@ -65,7 +65,7 @@ def failure_of(error: BaseException, job: str) -> JobFailure:
         logger.info("Job %s was refused: %s", job, text_of(error)[:2000])
     if sqlpp_error is None:
         logger.error("Job %s failed", job, exc_info=error)
-        sqlpp_error = EngineFailed(f"The engine could not carry the statement out; its log has the reason under {job}")
+        sqlpp_error = EngineFailed(f"The engine could not execute the statement; its log has the reason under {job}")
     place = sqlpp_error.place
     line, column = (None, None) if place is None else place
     return JobFailure(
@@ -84,7 +84,7 @@ def start_error(error: BaseException, start: EngineStart) -> SparkStartError:
     if isinstance(error, OSError):
         return SparkStartError(f"{error.filename or start.scratch}: {error.strerror or error}")
     return SparkStartError(
-        f"Java ended before it was ready (engine.memory is {start.memory}); the server's log has what it said"
+        f"Java ended before it was ready (engine.memory is {start.memory}); the server's log has its output"
     )
 
 
@@ -105,7 +105,7 @@ def sqlpp_error_of(error: BaseException) -> SqlppError | None:
         return EngineUnavailable(f"The engine could not be started: {error}. Nothing was changed: try again")
     if isinstance(error, WriteConflict):
         return EngineUnavailable(
-            "Other statements wrote to the dataset again and again; nothing was changed: try again", number=BROKEN
+            "Other statements wrote to the dataset repeatedly; nothing was changed: try again", number=BROKEN
         )
     if isinstance(error, RecursionError):
         return too_deep()
@@ -152,7 +152,7 @@ def duplicate_key_error_of(text: str) -> SqlppError:
 
 
 def _too_large_error() -> SqlppError:
-    return compilation("The statement needs more memory than the engine gives one; make it select less")
+    return compilation("The statement needs more memory than the engine grants a statement; make it select less")
 
 
 def _overflow_error() -> SqlppError:
@@ -184,7 +184,7 @@ def is_permanent(error: BaseException) -> bool:
 
 
 def _denied_error() -> SqlppError:
-    return SqlppError(BROKEN, "A right that the statement needs has been taken back")
+    return SqlppError(BROKEN, "A privilege that the statement needs has been revoked")
 
 
 def _gone_error() -> SqlppError:
@@ -197,14 +197,14 @@ def _unreachable_error() -> SqlppError:
 
 def _lock_lost_error() -> SqlppError:
     return EngineUnavailable(
-        "The statement took too long to say that it lives, and lost its lock; nothing was changed: try again",
+        "The statement did not renew its lock in time and lost it; nothing was changed: try again",
         number=BROKEN,
     )
 
 
 def _disk_full_error() -> SqlppError:
     return EngineUnavailable(
-        "No space is left on a disk that the engine writes to: try again when there is some",
+        "No space is left on a disk that the engine writes to: free space, then try again",
         number=BROKEN,
         retry_after_s=10,
     )

@@ -69,7 +69,9 @@ def _resolve_links(file: Path, source: ExternalSource) -> Path:
         return real
     inside = any(real.is_relative_to(_path(root).resolve()) for root in source.within)
     if not inside or any(real.is_relative_to(_path(root).resolve()) for root in source.outside):
-        raise SqlppError(NOT_FOUND, f"{file}: it is a link that leads out of the directories that statements may read")
+        raise SqlppError(
+            NOT_FOUND, f"{file}: it is a link to a file outside of the directories that statements may read"
+        )
     return real
 
 
@@ -105,7 +107,7 @@ def _lines(file: Path) -> Iterator[str]:
         with _open_text(file) as text:
             yield from text
     except UnicodeDecodeError:
-        raise _malformed_error(file, "it is no UTF-8") from None
+        raise _malformed_error(file, "it is not UTF-8") from None
 
 
 # JSON and ADM: objects one after the other, each on one or more lines. An array stands for its items.
@@ -115,7 +117,9 @@ def _documents(file: Path, read: Callable[[str], list[Value]]) -> Iterator[Value
     """Read the objects of a file."""
     for number, document, text in _texts(file, read):
         if document is None:
-            raise _malformed_error(file, f"what begins in line {number} is not of its format: {text.strip()[:80]}")
+            raise _malformed_error(
+                file, f"the record that begins in line {number} does not have the file's format: {text.strip()[:80]}"
+            )
         for value in document:
             yield from value if type(value) is tuple else (value,)
 
@@ -144,7 +148,7 @@ def _texts(file: Path, read: Callable[[str], list[Value]]) -> Iterator[tuple[int
             names, size = [], 0
         elif size > DOCUMENT_BYTES_MAX:
             raise _malformed_error(
-                file, f"what begins in line {first_line} is longer than {DOCUMENT_BYTES_MAX} characters"
+                file, f"the record that begins in line {first_line} is longer than {DOCUMENT_BYTES_MAX} characters"
             )
     if names:
         yield first_line, None, names[0]
@@ -244,7 +248,7 @@ def _read_parquet(file: Path, _: _ReadOptions) -> Iterator[Value]:
                 for row in batch.to_pylist():
                     yield {name: _plain(value) for name, value in row.items() if value is not None}
     except (pa.ArrowException, OSError) as reason:
-        raise _malformed_error(file, f"it is no Parquet: {str(reason)[:200]}") from None
+        raise _malformed_error(file, f"it is not Parquet: {str(reason)[:200]}") from None
 
 
 _FORMATS: Final[Mapping[str, Callable[[Path, _ReadOptions], Iterable[Value]]]] = {

@@ -59,7 +59,7 @@ def main() -> None:
         opened=filter(None, (*start.jars, start.java_home, start.java_runtime)),
     )
     if not confined:
-        logger.warning("This kernel has no Landlock: the engine has the rights of the server's user to files")
+        logger.warning("This kernel has no Landlock: the engine can access all files of the server's user")
     task: Future[StatementSessions] = Future()
     threading.Thread(target=_begin, args=(start, task), daemon=True).start()
     places = threading.Semaphore(start.statements_max)
@@ -123,13 +123,13 @@ class _JobConnection:
                 self._serve()
             except BaseException as error:
                 if self._is_over():
-                    logger.exception("The Java machine has ended, and the engine with it: its end tells whoever waits")
+                    logger.exception("The Java process has ended, so the engine ends; waiting statements get an error")
                     os.killpg(0, signal.SIGKILL)
                 with contextlib.suppress(OSError):
                     self._tell(error)
                 if is_permanent(error):
                     logger.warning(
-                        "The Java machine can't go on after this: the engine ends, and the next statement has another"
+                        "The Java process cannot continue after this error: the engine ends, and the next statement starts another"
                     )
                     _end_soon()
             finally:

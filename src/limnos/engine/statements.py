@@ -193,7 +193,7 @@ class _JobRun:
         try:
             query = translate_query(expression.query, self._type, fields=result_fields)
         except UntranslatableExpression as reason:
-            logger.debug("Job %s is not carried as a whole: %s", self._job.id, reason)
+            logger.debug("Job %s is not translated to Spark SQL as a whole: %s", self._job.id, reason)
             return None
         return self._by_spark(query)
 
@@ -204,7 +204,7 @@ class _JobRun:
         except Exception as error:
             if not (is_too_complex(error) or is_planner_bug(error)):
                 raise
-            logger.info("Spark cannot plan job %s: the evaluator works it out", self._job.id)
+            logger.info("Spark cannot plan job %s: the evaluator executes it", self._job.id)
             return None
 
     def _read(self, want: ScanRequirement, slots: int) -> Iterable[Value]:
@@ -229,7 +229,7 @@ class _JobRun:
         for ref in self._job.reads:
             if (ref.dataverse, ref.name) == (dataverse, name):
                 return ref
-        raise compilation(f"The statement reads a dataset {name} that it was not decided for")
+        raise compilation(f"The statement reads a dataset {name} that its access decision does not include")
 
     def _table(self, ref: DatasetRef) -> DatasetTable:
         """Return a dataset's table, at the same snapshot for the whole statement."""

@@ -83,7 +83,7 @@ def read_exactly(wire: socket.socket, size: int) -> bytes:
     while number < size:
         count = wire.recv_into(view[number:])
         if count == 0:
-            raise ConnectionResetError("The other side has gone")
+            raise ConnectionResetError("The peer has closed the connection")
         number += count
     return bytes(data)
 
@@ -95,5 +95,5 @@ def receive(wire: socket.socket) -> tuple[bytes, bytes]:
     """
     kind, size = HEAD.unpack(read_exactly(wire, HEAD.size))
     if size > FRAME_BYTES_MAX:
-        raise ValueError(f"A frame of {size} bytes is more than anybody sends")
+        raise ValueError(f"A frame of {size} bytes exceeds the limit")
     return kind, read_exactly(wire, size)

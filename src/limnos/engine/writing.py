@@ -183,7 +183,7 @@ class DatasetWriter:
     def _keyed(self, statement: str) -> None:
         if not self._table.form.keys:
             raise compilation(
-                f"{statement} needs a dataset with a primary key, and a table that SQL++ did not make has none"
+                f"{statement} needs a dataset with a primary key, and tables that SQL++ did not create have none"
             )
 
     def _columns(self) -> list[str]:

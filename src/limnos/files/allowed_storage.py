@@ -86,14 +86,13 @@ class AllowedStorage(NamedTuple):
         """Check that a location is allowed. Raises OutsideRoots, whose message names the flag that allows it."""
         if is_within(location, self.own_directories) and not self.covers(location):
             raise OutsideRoots(
-                f"Location {location} is in the server's own directory, where only its warehouse is open: choose another",
+                f"Location {location} is in the server's own directory, where only its warehouse may have tables: choose another",
                 location=location,
             )
         if not self.covers(location):
             normal = normalise(location)
             raise OutsideRoots(
-                f"Location {location} is not below a root that this server allows: choose another, or ask whoever runs "
-                f"the server to start it with --allow-root {normal} (setting storage.allowed_roots)",
+                f"Location {location} is not below a root that this server allows: choose another, or ask the server's operator to start it with --allow-root {normal} (setting storage.allowed_roots)",
                 location=location,
             )
 
@@ -108,15 +107,14 @@ class AllowedStorage(NamedTuple):
                 endpoint = f"https://{endpoint}"
             if endpoint and not self._allows(endpoint):
                 raise BadRequest(
-                    f"Property '{name}' is {endpoint[:200]!r}, an object store that this server does not talk to: use a public one, "
-                    f"or ask whoever runs the server to start it with --allow-endpoint {_origin(endpoint) or 'URL'} "
+                    f"Property '{name}' is {endpoint[:200]!r}, an object store that this server does not connect to: use a public one, or ask the server's operator to start it with --allow-endpoint {_origin(endpoint) or 'URL'} "
                     "(setting storage.allowed_endpoints)"
                 )
         for name in _REGIONS:
             region = properties.get(name)
             if region and not re.fullmatch("[A-Za-z0-9-]{1,63}", region):
                 raise BadRequest(
-                    f"Property '{name}' is {region[:200]!r}, which is no region: write one such as us-east-1"
+                    f"Property '{name}' is {region[:200]!r}, which is not a region: write one such as us-east-1"
                 )
 
     def check_use(self, properties: Mapping[str, str]) -> None:
@@ -152,13 +150,11 @@ def check_usable(properties: Mapping[str, str]) -> None:
         lacking = sorted(keys_of(value))
         if lacking:
             raise StorageMisconfigured(
-                f"Property '{name}' of the catalog is sealed under key {lacking[0]}, which this server does not have: whoever runs it puts that "
-                "key into its file of keys ('limnos server check' names the file), or the catalog's owner sets the property anew"
+                f"Property '{name}' of the catalog is sealed under key {lacking[0]}, which this server does not have: the operator adds that key to its key file ('limnos server check' names the file), or the catalog's owner sets the property again"
             )
     if STORAGE in properties:
         raise StorageMisconfigured(
-            f"The catalog names storage '{properties[STORAGE]}', which the settings of this server do not have: whoever runs it adds "
-            f"[storage.{properties[STORAGE]}], or the catalog's owner names another"
+            f"The catalog names storage '{properties[STORAGE]}', which the settings of this server do not define: the operator adds [storage.{properties[STORAGE]}], or the catalog's owner names another"
         )
 
 

@@ -46,17 +46,18 @@ def storage_error(verb: str, location: str, error: Exception, *, remote: bool = 
     """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return errors.BadRequest(
-            f"Location {location[:200]!r} has a part that is longer than its file system takes: shorten it"
+            f"Location {location[:200]!r} has a part that is longer than its file system allows: shorten it"
         )
-    reason = "the object store refused, or did not answer; the server's log has its words" if remote else _reason(error)
+    reason = (
+        "the object store refused, or did not answer; the server's log has its message" if remote else _reason(error)
+    )
     text = f"Could not {verb} file {location}: {reason}."
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         return errors.NoSpace(f"{text} Free space there, then try again.", location=location, cause=_reason(error))
     if _passes(error):
         return errors.ServiceUnavailable(f"{text} Try again.", location=location, cause=_reason(error))
     return errors.StorageFailed(
-        f"{text} Check that the location exists and that the server may use it: the rights of its user for local "
-        "paths, the catalog's storage properties or the environment's credentials for object stores.",
+        f"{text} Check that the location exists and that the server may use it: file permissions for local paths, the catalog's storage properties or the environment's credentials for object stores.",
         location=location,
         cause=_reason(error),
     )

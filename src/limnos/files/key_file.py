@@ -20,7 +20,7 @@ from limnos.model.errors import CannotStart
 from limnos.model.sealed_secrets import parse_key
 
 _HEAD: Final = (
-    "# Keys that seal secrets of catalogs, one a line; the last one seals, all open. Keep a copy apart from backups of the database:\n"
+    "# Keys that seal secrets of catalogs, one per line; the last one seals, all open. Keep a copy apart from backups of the database:\n"
     "# without its key a sealed secret is lost.\n"
 )
 
@@ -36,7 +36,7 @@ def keys_read(path: Path) -> tuple[bytes, ...]:
             if not stat.S_ISREG(mode) or mode & 0o077:
                 raise _cannot(
                     path,
-                    f"it is open to other users of this machine (mode {stat.S_IMODE(mode):o}), or no file",
+                    f"it is open to other users of this machine (mode {stat.S_IMODE(mode):o}), or not a file",
                     advice=f"chmod 600 {path}",
                 )
             lines = file.read(1 << 20).decode("ascii", "replace").splitlines()
@@ -48,7 +48,7 @@ def keys_read(path: Path) -> tuple[bytes, ...]:
         return tuple(parse_key(line) for line in lines if line.strip() and not line.startswith("#"))
     except ValueError as error:
         raise _cannot(
-            path, f"a line of it is none: {error}", advice="write one key a line, or take the line away"
+            path, f"one of its lines is not a key: {error}", advice="write one key per line, or remove the line"
         ) from error
 
 
@@ -73,7 +73,7 @@ def add_key(path: Path, key: bytes, *, only_first: bool = False) -> None:
 
 
 def _cannot(path: Path, why: str, *, advice: str) -> CannotStart:
-    return CannotStart(f"The file of keys {path} cannot be used", why=why, advice=advice)
+    return CannotStart(f"The key file {path} cannot be used", why=why, advice=advice)
 
 
 @contextmanager

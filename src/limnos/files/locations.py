@@ -71,7 +71,7 @@ def is_local(location: str) -> bool:
 def parse(location: str) -> ParsedLocation:
     """Parse a location. Raises BadRequest if it is not absolute, ambiguous, or of an unknown scheme."""
     if _UNSAFE.search(location):
-        raise _illegal_location(location, "it holds a control character or a lone surrogate")
+        raise _illegal_location(location, "it contains a control character or a lone surrogate")
     scheme, rest = _scheme_and_rest(location)
     if scheme == LOCAL:
         place = ParsedLocation(LOCAL, "", _local_segments(location, rest))
@@ -154,7 +154,7 @@ def check_size(location: str) -> None:
     place = parse(location)
     if len(place.segments) > SEGMENTS_MAX:
         raise _illegal_location(
-            location[:200], f"it has {len(place.segments)} levels, and at most {SEGMENTS_MAX} are taken"
+            location[:200], f"it has {len(place.segments)} levels, and at most {SEGMENTS_MAX} are allowed"
         )
     if len(location.encode()) > BYTES_MAX:
         raise _illegal_location(location[:200], f"it is longer than {BYTES_MAX} bytes")
@@ -178,7 +178,7 @@ def _scheme_and_rest(location: str) -> tuple[str, str]:
     if scheme == LOCAL:
         return LOCAL, match[2]
     if scheme not in OBJECT_STORES:
-        raise _illegal_location(location, f"its scheme is not known; use one of file, {', '.join(OBJECT_STORES)}")
+        raise _illegal_location(location, f"its scheme is unknown; use one of file, {', '.join(OBJECT_STORES)}")
     return OBJECT_STORES[scheme], match[2]
 
 

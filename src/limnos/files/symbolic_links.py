@@ -58,7 +58,7 @@ def refuse_alias(location: str, roots: Sequence[str]) -> None:
         ):
             return
     if is_within(led, _real(local)):
-        raise BadRequest(f"Location {location} leads to another place by a symbolic link: name that place itself")
+        raise BadRequest(f"Location {location} is a symbolic link to another location: name that location")
 
 
 def _is_open(result: str, roots: Sequence[str], allowed: AllowedStorage) -> bool:

@@ -123,7 +123,7 @@ class _ThreadShare:
 
 def _no_answer() -> ServiceUnavailable:
     return ServiceUnavailable(
-        "The catalog's files do not answer: nothing was changed. Try again, or have its storage looked at",
+        "The catalog's storage does not answer: nothing was changed. Try again, or have the storage checked",
         retry_after_s=5,
     )
 

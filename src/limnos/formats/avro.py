@@ -139,12 +139,12 @@ class _UncompressedFile:
         self._source.seek(-1, io.SEEK_CUR)
         count, packed = _read_long(self._source), _read_bytes(self._source)
         if self._source.read(_SYNC_SIZE) != self._sync:
-            raise BadAvro("a block does not end where it should")
+            raise BadAvro("a block does not end at its declared size")
         block = _unpacked(packed, self._codec)
         self._bytes += len(block)
         self._entries += count
         if not 0 <= count <= len(block) or self._entries > ENTRIES_MAX:
-            raise BadAvro(f"it claims more entries than are taken (at most {ENTRIES_MAX}, and one for each byte)")
+            raise BadAvro(f"it declares more entries than are allowed (at most {ENTRIES_MAX}, and one for each byte)")
         if self._bytes > FILE_BYTES_MAX:
             raise BadAvro(f"it unpacks to more than {FILE_BYTES_MAX} bytes")
         return b"".join((_encode_long(count), _encode_long(len(block)), block, self._sync))
@@ -161,7 +161,7 @@ def _unpacked(packed: bytes, codec: str) -> bytes:
     elif codec == "xz":
         block = lzma.LZMADecompressor(memlimit=_LZMA_BYTES_MAX).decompress(packed, most)
     else:
-        raise BadAvro(f"it is compressed with {codec[:40]!r}, and only null, deflate, bzip2 and xz are read")
+        raise BadAvro(f"it is compressed with {codec[:40]!r}, and only null, deflate, bzip2 and xz are supported")
     if len(block) >= most:
         raise BadAvro(f"one of its blocks unpacks to more than {BLOCK_BYTES_MAX} bytes")
     return block
@@ -173,7 +173,7 @@ def _unpacked(packed: bytes, codec: str) -> bytes:
 def _head(source: io.BytesIO) -> tuple[dict[str, bytes], bytes]:
     """Read the header: its metadata map, and the sync marker that ends each block."""
     if source.read(len(_MAGIC)) != _MAGIC:
-        raise BadAvro("it does not begin as one")
+        raise BadAvro("it has no Avro header")
     entries: dict[str, bytes] = {}
     while count := _read_long(source):
         if count < 0:
@@ -200,14 +200,14 @@ def _read_long(source: io.BytesIO) -> int:
         number |= (byte[0] & 0x7F) << shift
         if byte[0] < 0x80:
             return (number >> 1) ^ -(number & 1)
-    raise BadAvro("it ends in the middle, or a number is longer than numbers are")
+    raise BadAvro("it is truncated, or a number is too long")
 
 
 def _read_bytes(source: io.BytesIO) -> bytes:
     size = _read_long(source)
     data = source.read(max(size, 0))
     if len(data) != size:
-        raise BadAvro("it ends in the middle")
+        raise BadAvro("it is truncated")
     return data
 
 
@@ -256,7 +256,7 @@ class _SchemaBounds:
         if not takes:
             self._empty += 1
             if self._empty > EMPTY_MAX:
-                raise BadAvro(f"its schema has more than {EMPTY_MAX} parts that take no byte")
+                raise BadAvro(f"its schema has more than {EMPTY_MAX} parts without bytes")
         return takes
 
     def _of(self, schema: object, depth: int) -> bool:
@@ -265,7 +265,7 @@ class _SchemaBounds:
         kind, names = schema.get("type"), {schema.get("name"), f"{schema.get('namespace')}.{schema.get('name')}"}
         if kind in ("array", "map"):
             if not self.takes_bytes(schema.get("items" if kind == "array" else "values"), depth + 1):
-                raise BadAvro("its schema repeats what takes no byte")
+                raise BadAvro("its schema repeats parts without bytes")
             return True
         if kind == "record":
             self._known |= dict.fromkeys(names, False)  # a record may not refer to itself
@@ -284,7 +284,7 @@ class _SchemaBounds:
         if name in ("boolean", "int", "long", "float", "double", "bytes", "string"):
             return True
         if not self._known.get(name, False):
-            raise BadAvro(f"its schema names {str(name)[:40]!r}, which is not there, empty, or a part of itself")
+            raise BadAvro(f"its schema names {str(name)[:40]!r}, which is missing, empty, or recursive")
         return True
 
 

@@ -122,7 +122,7 @@ def object_id_of(levels: Levels) -> str:
     for part in check_levels(levels):
         if SEPARATOR in part:
             raise BadRequest(
-                f"{quote_for_message(part)} has a {SEPARATOR} in it, which joins names in this directory: choose a name without"
+                f"{quote_for_message(part)} has a {SEPARATOR} in it, which separates names in this directory: choose a name without it"
             )
     return SEPARATOR.join(levels)
 
@@ -153,8 +153,7 @@ def place_below(root: str, location: str) -> str:
     plain = posixpath.normpath(location)
     if location.startswith("/") or _SCHEME.match(location) or plain == ".." or plain.startswith("../") or plain == ".":
         raise InvalidTable(
-            f"The index of {root} says that a table lies at {quote_for_message(location)}, which is not in it: mend the index, or register the "
-            "table where it lies"
+            f"The index of {root} names a table at {quote_for_message(location)}, which is outside of it: correct the index, or register the table at its own location"
         )
     return f"{root}/{plain}"
 
@@ -165,7 +164,7 @@ def root_of(text: str, *, here: str) -> str:
     Raises BadRequest for an empty text.
     """
     if not text:
-        raise BadRequest("Say which directory: a path, or a URI such as s3://bucket/prefix")
+        raise BadRequest("Give the directory: a path, or a URI such as s3://bucket/prefix")
     if _FILE.match(text):
         return f"/{text[len('file:') :].strip('/')}"
     if _SCHEME.match(text):

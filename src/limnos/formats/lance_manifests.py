@@ -41,7 +41,7 @@ def check_branch(branch: str) -> str:
         return ""
     if len(branch) > _BRANCH_LENGTH_MAX or not _BRANCH.fullmatch(branch) or ".." in branch or branch.endswith(".lock"):
         raise BadRequest(
-            f"{branch[:80]!r} is no name of a branch: letters, digits, '.', '-' and '_', with '/' between parts"
+            f"{branch[:80]!r} is not a name of a branch: letters, digits, '.', '-' and '_', with '/' between parts"
         )
     return branch
 
@@ -95,7 +95,7 @@ def staged_name(path: str, *, table: tuple[str, ...], branch: str) -> str:
     name = segments[-1]
     if not _STAGED.fullmatch(name) or not _is_same(segments[:-1], expected):
         raise BadRequest(
-            f"manifest_path {path[:200]!r} is no staged manifest of this table: write it as VERSION.manifest-UUID below "
+            f"manifest_path {path[:200]!r} is not a staged manifest of this table: write it as VERSION.manifest-UUID below "
             f"{'/'.join(expected)}"
         )
     return name

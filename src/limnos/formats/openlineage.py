@@ -189,11 +189,11 @@ def events_read(body: bytes) -> list[EventLineage]:
     try:
         result = msgspec.json.decode(body, type=shape)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequest(f"This is no OpenLineage event: {error}") from None
+        raise BadRequest(f"This is not an OpenLineage event: {error}") from None
     events: list[_Event] = result if isinstance(result, list) else [result]
     if len(events) > EVENTS_MAX:
         raise BadRequest(
-            f"{len(events)} events in one request are more than the {EVENTS_MAX} that are taken: send fewer at once"
+            f"{len(events)} events in one request are more than the {EVENTS_MAX} that are allowed: send fewer at once"
         )
     lineages = [_lineage_of(event) for event in events]
     return [each for each in lineages if each is not None]
@@ -203,17 +203,17 @@ def _lineage_of(event: _Event) -> EventLineage | None:
     """Return the lineage of an event; None if it has none."""
     if event.job is None:
         if event.dataset is None:
-            raise BadRequest("This is no OpenLineage event: it names neither a job nor a dataset")
+            raise BadRequest("This is not an OpenLineage event: it has neither a job nor a dataset")
         return None
     if event.event_time.tzinfo is None:
         raise BadRequest(
-            "This is no OpenLineage event: its eventTime has no time zone, write it as 2026-01-31T12:00:00Z"
+            "This is not an OpenLineage event: its eventTime has no time zone, write it as 2026-01-31T12:00:00Z"
         )
     if not event.outputs or not _counts(event, event.job):
         return None
     outputs = tuple([EventOutput(_dataset(each), tuple(_links(each))) for each in event.outputs])
     if sum(len(output.links) for output in outputs) > LINKS_MAX:
-        raise BadRequest(f"The event links more than the {LINKS_MAX} pairs of columns that are taken")
+        raise BadRequest(f"The event links more than the {LINKS_MAX} pairs of columns that are allowed")
     sources = _sources(event, outputs)
     if not sources:
         return None
@@ -232,7 +232,7 @@ def _at(event: _Event) -> int:
     try:
         return int(event.event_time.astimezone(UTC).timestamp() * 1000)
     except OverflowError:
-        raise BadRequest("This is no OpenLineage event: its eventTime is no time of the years 1 to 9999") from None
+        raise BadRequest("This is not an OpenLineage event: its eventTime is not in the years 1 to 9999") from None
 
 
 def _counts(event: _Event, job: _Job) -> bool:
@@ -285,5 +285,5 @@ def _sources(event: _Event, outputs: tuple[EventOutput, ...]) -> tuple[EventData
             own = output.dataset if link.source == output.dataset.key else EventDataset(*link.source)
             datasets.setdefault(link.source, own)
     if len(datasets) > DATASETS_MAX:
-        raise BadRequest(f"The event names more than the {DATASETS_MAX} sources that are taken")
+        raise BadRequest(f"The event names more than the {DATASETS_MAX} sources that are allowed")
     return tuple(datasets.values())

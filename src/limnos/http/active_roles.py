@@ -29,7 +29,7 @@ def active_roles_of(sent: bytes) -> frozenset[str] | None:
     if "" in names:
         raise BadRequest(f"Header {_SHOWN} has an empty entry: send names of roles with one comma between them")
     if len(names) > 1 and not {_EVERY, _NONE}.isdisjoint(names):
-        raise BadRequest(f"Header {_SHOWN} has {_EVERY} or {_NONE} beside other entries: each of them stands alone")
+        raise BadRequest(f"Header {_SHOWN} has {_EVERY} or {_NONE} with other entries: each must be the only entry")
     if names == [_EVERY]:
         return None
     return frozenset() if names == [_NONE] else frozenset(names)

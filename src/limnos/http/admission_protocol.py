@@ -352,4 +352,4 @@ def _failure_of(error: httptools.HttpParserError) -> LimnosError:
         return cause
     if isinstance(error, httptools.HttpParserCallbackError) and not isinstance(cause, httptools.HttpParserError):
         log.error("unexpected failure in the parser's callback", exc_info=cause)
-    return BadRequest("These bytes are no HTTP/1.1 request that can be read")
+    return BadRequest("These bytes are not a valid HTTP/1.1 request")

@@ -338,7 +338,7 @@ class Application:
                 raise error
             return self._told(target, self._too_late(target, ctx), request.id)
         log.error("unexpected failure", operation=target.operation, request_id=request.id, exc_info=error)
-        hidden = LimnosError(f"Something unexpected happened; tell your administrator the request id {request.id}")
+        hidden = LimnosError(f"An unexpected error occurred; tell your administrator the request id {request.id}")
         hidden.__cause__ = error
         return refusal_response(target, hidden, request_id=request.id)
 
@@ -363,9 +363,9 @@ class Application:
 
     def _too_late(self, target: RouteTarget, ctx: Context | None) -> LimnosError:
         """Return the error for a missed deadline. If a change was submitted to the store, its outcome is unknown."""
-        late = f"Not done within {target.seconds or self.deadlines.seconds:g} s"
+        late = f"The request was not complete within {target.seconds or self.deadlines.seconds:g} s"
         if ctx is not None and ctx.submitted:
-            return StateUnknown(f"{late}, and the change may have been made: look before you repeat it")
+            return StateUnknown(f"{late}, and the change may have been made: check before you repeat it")
         return ServiceUnavailable(f"{late}, and nothing was changed: try again", retry_after_s=5)
 
     def _told(self, target: RouteTarget, error: LimnosError | InvalidName, request_id: str) -> Response:

@@ -103,7 +103,7 @@ class FreshnessCallback:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        log.error("unexpected failure in the lane", exc_info=error)
+        log.error("unexpected failure in the fast path", exc_info=error)
         self._lane.transport.close()
 
 
@@ -171,7 +171,7 @@ class FastPathProtocol(AdmissionProtocol):
         try:
             self._answer_kept(exchange, response, key=key, started=started)
         except Exception:
-            log.exception("unexpected failure in the lane")
+            log.exception("unexpected failure in the fast path")
             self.transport.close()
         return True
 
@@ -278,7 +278,7 @@ class FastPathProtocol(AdmissionProtocol):
         try:
             self._begin(exchange)
         except Exception:
-            log.exception("unexpected failure in the lane")
+            log.exception("unexpected failure in the fast path")
             self.transport.close()
 
     def _begin(self, exchange: FastPathExchange) -> None:
@@ -391,7 +391,7 @@ class FastPathProtocol(AdmissionProtocol):
         except StreamTruncated:
             exchange.keep_alive = False
         except Exception:
-            log.exception("unexpected failure in the lane")
+            log.exception("unexpected failure in the fast path")
         finally:
             self.tasks.discard(cast("asyncio.Task[None]", exchange.task))
             if not exchange.response_complete:
@@ -433,7 +433,7 @@ class FastPathProtocol(AdmissionProtocol):
         parts.append(b"\r\n" if exchange.keep_alive else b"connection: close\r\n\r\n")
         head = b"".join(parts)
         if head.count(b"\n") != len(headers) + (2 if exchange.keep_alive else 3):
-            raise RuntimeError("A header of an answer holds a line break")
+            raise RuntimeError("A header of a response contains a line break")
         return head
 
     def _complete(self, exchange: FastPathExchange) -> None:

@@ -106,7 +106,7 @@ class HeadAdmission:
         _require_single(fields)
         if host is None or not host:
             if version == "1.1":
-                raise BadRequest("The request has no Host header: HTTP/1.1 wants one, with the name it was sent to")
+                raise BadRequest("The request has no Host header: HTTP/1.1 requires one, with the server's name")
         else:
             self._check_host(host, local)
         if not url.startswith(b"/"):
@@ -123,8 +123,8 @@ class HeadAdmission:
         name = _name_of(host)
         if not self._answers_to(name, local):
             raise MisdirectedRequest(
-                f"This server does not answer to the name '{name}': if it should, list it in the setting server.hosts "
-                f"(start it with --host-name {name}); else use the address that it prints when it starts"
+                f"This server does not accept the host name '{name}': if it should, list it in the setting server.hosts "
+                f"(start it with --host-name {name}); otherwise use the address that it prints when it starts"
             )
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()
@@ -168,7 +168,7 @@ def _is_navigation(method: str, headers: Mapping[bytes, bytes]) -> bool:
 def _foreign_origin_error(origin: bytes = b"") -> PermissionDenied:
     text = f" ({_short_origin(origin)})" if origin else ""
     return PermissionDenied(
-        f"A page of another site{text} made this request, which is not taken: open the server by its own address, or list "
+        f"A page of another site{text} made this request, which is refused: open the server by its own address, or list "
         "the page's origin in the setting server.origins, as https://console.example.com"
     )
 
@@ -203,5 +203,5 @@ def _name_of(authority: bytes) -> str:
     """Return the host of `name:port`, in lower case, without brackets and final dot."""
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
-        raise BadRequest("The Host header is not NAME or NAME:PORT")
+        raise BadRequest("The Host header must be NAME or NAME:PORT")
     return match[1].decode().lower().strip("[]").removesuffix(".")

@@ -50,7 +50,7 @@ async def _store(ctx: Context) -> Check:
         return _check("store", fault="The store does not answer: see the server's log")
     ahead_ms = services.store.time.offset_ms
     if abs(ahead_ms) > OFF_MS:
-        return _check("store", note=f"This node's clock is {ahead_ms / 1000:+.0f} s from the store's: set it right")
+        return _check("store", note=f"This node's clock is {ahead_ms / 1000:+.0f} s from the store's: correct it")
     return _check("store")
 
 

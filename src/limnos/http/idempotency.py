@@ -53,7 +53,7 @@ _PASSING: Final = (ExternalCatalogError, PermissionDenied, NotInUse, TooManyAtte
 They are decided again at a repetition, and never stored.
 """
 REPEATS = Counter(
-    "limnos_repeats_total", "Requests that came again under their key, by operation and how they were answered.",
+    "limnos_repeats_total", "Requests repeated with the same idempotency key, by operation and kind of answer.",
     ("operation", "outcome"),
 )  # fmt: skip
 
@@ -102,7 +102,7 @@ def key_of(sent: bytes) -> str:
     if _KEY.fullmatch(text) is None:
         rendered = sent[:50].decode("latin-1")
         raise BadRequest(
-            f"Idempotency-Key is '{rendered}', which is no UUID of version 7: send one, in its form of 36 characters, or none"
+            f"Idempotency-Key is '{rendered}', which is not a UUID of version 7: send one, in its form of 36 characters, or none"
         )
     return text.decode()
 
@@ -184,8 +184,7 @@ class _IdempotentHandler:
         if outcome.fingerprint != once.fingerprint:
             REPEATS[self.route.operation, "reused"] += 1
             raise KeyReused(
-                f"Idempotency-Key {once.key.text} was used for another request ({outcome.operation}): nothing was done now. "
-                "Use a new key for each request, and the same one only to repeat it as it was"
+                f"Idempotency-Key {once.key.text} was used for another request ({outcome.operation}): nothing was done now. Use a new key for each request, and reuse a key only to repeat the same request"
             )
 
     async def _decide_again(self, request: Request, ctx: Context, outcome: RequestOutcome) -> None:
@@ -222,7 +221,6 @@ class _IdempotentHandler:
         """
         if self.keyed.has_files and outcome.status < 400:
             return StateUnknown(
-                "This change was made under its Idempotency-Key; what it led to can't be shown any more, so keep its files "
-                f"({error})"
+                f"This change was made under its Idempotency-Key; its result is no longer available, so keep its files ({error})"
             )
         return error

@@ -49,10 +49,12 @@ def check_parameters(
         name = unquote_form(pair.partition(b"=")[0])
         if name in known or name in ignored:
             if name in seen and name not in repeatable:
-                raise BadRequest(f"Query parameter {name} is there twice: send it once")
+                raise BadRequest(f"Query parameter {name} is repeated: send it once")
             seen.add(name)
         elif name in refused:
-            raise BadRequest(f"Query parameter {name} is not served here: the list comes whole. Leave it out")
+            raise BadRequest(
+                f"Query parameter {name} is not supported by this operation, which returns the whole list. Leave it out"
+            )
         elif changes:
             raise BadRequest(
                 f"Unknown query parameter {quote_for_message(name[:SHOWN_MAX])}, so nothing was done: {_known_words(known)}"
@@ -60,4 +62,4 @@ def check_parameters(
 
 
 def _known_words(known: Collection[str]) -> str:
-    return f"this operation knows {', '.join(known)}" if known else "this operation takes none"
+    return f"this operation has {', '.join(known)}" if known else "this operation has none"

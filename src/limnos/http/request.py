@@ -149,7 +149,7 @@ class Request:
         if text is None or text == "":
             return default
         if text.lower() not in ("true", "false"):
-            raise BadRequest(f"Query parameter {name} is true or false, not {text}")
+            raise BadRequest(f"Query parameter {name} must be true or false, not {text}")
         return text.lower() == "true"
 
     def require_type(self, takes: RouteBodyKind) -> None:
@@ -159,7 +159,7 @@ class Request:
             return
         text = sent[:100].decode("latin-1")
         expected = "application/json" if takes == "json" else _FORM.decode()
-        raise WrongMediaType(f"The body is of type {text}: send {expected}, and say so in the Content-Type header")
+        raise WrongMediaType(f"The body has type {text}: send {expected}, with that Content-Type header")
 
     def _has_body(self) -> bool:
         headers = self.headers
@@ -183,7 +183,7 @@ class Request:
         while more:
             message = await self._body()
             if message["type"] == "http.disconnect":
-                raise BadRequest("The client went away before its body was complete")
+                raise BadRequest("The client disconnected before its body was complete")
             chunk = cast("bytes", message.get("body", b""))
             size += len(chunk)
             if size > self.body_bytes_max:
@@ -212,7 +212,7 @@ class Request:
         while more:
             message = await self._body()
             if message["type"] == "http.disconnect":
-                raise BadRequest("The client went away before its body was complete; nothing was changed")
+                raise BadRequest("The client disconnected before its body was complete; nothing was changed")
             chunk = cast("bytes", message.get("body", b""))
             size += len(chunk)
             if bytes_max and size > bytes_max:

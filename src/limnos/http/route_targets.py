@@ -128,5 +128,5 @@ def refusal_response(target: RouteTarget, error: LimnosError | InvalidName, *, r
 def unknown_target(target: RouteTarget) -> LimnosError:
     """Return the error for a path without a route, or a route without this method."""
     if target.operation == UNKNOWN_METHOD:
-        return UnsupportedOperation("This address exists, but not for this method")
-    return NotFound("No such address", kind="route")
+        return UnsupportedOperation("This address does not support this method")
+    return NotFound("This address does not exist", kind="route")

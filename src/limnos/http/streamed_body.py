@@ -56,10 +56,12 @@ class StreamedBody:
         except asyncio.CancelledError:
             if not self._deadlines.was_late(task):
                 raise
-            log.warning("answer cut short", error=f"a piece took over {self._seconds:g} s", request_id=self._request_id)
+            log.warning(
+                "response truncated", error=f"a part took over {self._seconds:g} s", request_id=self._request_id
+            )
             raise StreamTruncated from None
         except Exception as error:
-            log.exception("answer cut short", request_id=self._request_id)
+            log.exception("response truncated", request_id=self._request_id)
             raise StreamTruncated from error
         finally:
             self._deadlines.release(task)

@@ -23,7 +23,7 @@ LOG_EVERY_S: Final = 1.0
 log = get_logger("limnos.http")
 WRONG = Counter(
     "limnos_wrong_credentials_total",
-    "Requests whose credential was wrong, by how they were answered: 401, or 429 for too many.",
+    "Requests with a wrong credential, by status of the response: 401, or 429 for too many.",
     ("status",),
 )
 
@@ -54,7 +54,7 @@ class CredentialThrottle:
         if not is_over:
             return wrong
         return TooManyAttempts(
-            f"Too many wrong credentials come from {address}: correct the one this client sends, then try again. The last one: "
+            f"Too many wrong credentials were sent from {address}: correct this client's credential, then try again. The last error: "
             f"{wrong.message}"
         )
 

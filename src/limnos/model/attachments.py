@@ -27,5 +27,5 @@ TAG_VALUE_MAX: Final = 256
 def check_tag_value(value: str) -> str:
     """Check a tag value. Raises BadRequest."""
     if not value.strip() or len(value) > TAG_VALUE_MAX:
-        raise BadRequest(f"A tag's value has 1 to {TAG_VALUE_MAX} characters, and not only blanks")
+        raise BadRequest(f"A tag's value has 1 to {TAG_VALUE_MAX} characters, and not only white space")
     return value

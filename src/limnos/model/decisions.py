@@ -200,14 +200,14 @@ def _holding_text(factor: DecisionFactor) -> str:
             return f"{factor.privilege} on {factor.object_name}{_through_text(factor)}"
         case "lent":
             return (
-                f"what view {factor.object_name} lends"
+                f"definer's rights of view {factor.object_name}"
                 if factor.object_id
-                else f"no right by views: {factor.object_name}"
+                else f"no definer's rights of views: {factor.object_name}"
             )
         case "restricted":
             return f"restriction {factor.privilege} of {factor.object_name}"
         case "one-table":
-            return "a token that is for maintenance operations alone"
+            return "a token for maintenance operations only"
         case "service-admin":
             return "the rights of a service admin"
         case "access-off":

@@ -45,7 +45,7 @@ def install_hint(*extras: str) -> str:
     checkout = checkout_of(Path(__file__))
     if checkout is None:
         return f"pip install 'limnos[{named}]'"
-    return f"in the checkout {checkout} run: pip install -e '.[{named}]' (or 'make setup', which brings everything)"
+    return f"in the checkout {checkout} run: pip install -e '.[{named}]' (or 'make setup', which installs everything)"
 
 
 def checkout_of(file: Path) -> Path | None:

@@ -105,17 +105,17 @@ CLI_PARTS: Final = ("path", "owner", "explain", "drop", "describe")
 _CONTAINER_VERBS = ("list", "create", "load", "alter", "drop")
 _LEAF_VERBS = ("list", "see", "create", "load", "alter", "drop")
 _DECLARED_VERBS = ("list", "see", "create", "load", "drop")
-_NO_TREE = no("it lies in no namespace")
+_NO_TREE = no("it is not in a namespace")
 _NO_FILES = no("it has no files of its own")
 _NO_SQLPP = no("SQL++ has no statement for it")
 _NOT_ATTACHED = no("only tags and policies are attached to other objects")
 _NOT_IN_TRANSACTIONS = no("transactions change tables, views, namespaces and runs only")
 _NOT_RESTRICTED = no("read restrictions are about rows and columns of tables")
-_NOT_MIRRORED = no("connectors show schemas, tables, views and topics only")
+_NOT_MIRRORED = no("connectors list schemas, tables, views and topics only")
 _NO_DATASET = no("lineage events name tables and views")
-_NO_PROTECTION = no("protection is for catalogs and what lies in them")
+_NO_PROTECTION = no("protection is for catalogs and the objects in them")
 _NO_TRASH = no("the trash belongs to a catalog")
-_NO_TAGS = no("tags and policies are for catalogs and what lies in them")
+_NO_TAGS = no("tags and policies are for catalogs and the objects in them")
 _ABOVE_ONLY = no("its privileges are granted on the metalake")
 _NO_DATA_ABOVE = no("privileges on containers are listed with the objects that they are about")
 
@@ -129,7 +129,7 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
     Kind.CATALOG: KindRow(
         gravitino="catalog", gravitino_error="Catalog", sqlpp=_NO_SQLPP, name_space="catalog", catalogs=_NO_TREE,
         verbs=_CONTAINER_VERBS, privileges=_NO_DATA_ABOVE, owned=True, attachable=True, attached_as=_NOT_ATTACHED,
-        protected=True, restricted=_NOT_RESTRICTED, trash=no("a catalog must be empty or is dropped with everything in it"),
+        protected=True, restricted=_NOT_RESTRICTED, trash=no("a catalog must be empty or is dropped with its content"),
         export="catalog", feed="told", transactions=_NOT_IN_TRANSACTIONS,
         locations=(LocationKind.LANCE_DIRECTORY, LocationKind.WAREHOUSE, LocationKind.ALLOWED_LOCATION, LocationKind.RESTRICTED_READS),
         placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain", "drop", "describe"),
@@ -185,11 +185,11 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
     ),
     Kind.COLUMN: KindRow(
         gravitino="column", gravitino_error=no("a missing column is a missing MetadataObject"), sqlpp=no("a column is part of a dataset"),
-        name_space="column", catalogs=no("a column lies in a table"), verbs=no("rights on a column are those on its table"),
-        privileges=no("privileges are granted on the table"), owned=no("the table's owner owns it"), attachable=True, attached_as=_NOT_ATTACHED,
+        name_space="column", catalogs=no("a column is in a table"), verbs=no("privileges on a column are those on its table"),
+        privileges=no("privileges are granted on the table"), owned=no("the table's owner owns its columns"), attachable=True, attached_as=_NOT_ATTACHED,
         protected=no("the table is protected"), restricted=no("restrictions of the table name columns"), trash=no("it has no row of its own"),
         export=no("columns are part of the table's record"), feed=no("a change of a column is a commit of its table"),
-        transactions=no("a commit of the table changes its columns"), locations=_NO_FILES, placeholder=no("the table's node stands for it"),
+        transactions=no("a commit of the table changes its columns"), locations=_NO_FILES, placeholder=no("the table's node represents it"),
         lineage=no("lineage of columns is a facet of the table's"), cli=no("`describe` shows columns with their table"),
     ),
     Kind.TAG: KindRow(
@@ -235,18 +235,18 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
         gravitino="external_dataset", gravitino_error=no("Gravitino has no such objects"), sqlpp="dataset", name_space="table",
         catalogs=(ICEBERG_PROVIDER,), verbs=_DECLARED_VERBS, privileges=no("SELECT_TABLE is granted on the namespace"), owned=True,
         attachable=True, attached_as=_NOT_ATTACHED, protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.declared", feed="told",
-        transactions=_NOT_IN_TRANSACTIONS, locations=no("its files belong to nobody here"), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        transactions=_NOT_IN_TRANSACTIONS, locations=no("no object of the server owns its files"), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
         cli=no("SQL++ statements manage it"),
     ),
     Kind.USER: KindRow(
         gravitino=no("a principal is not a MetadataObject"), gravitino_error="User", sqlpp=_NO_SQLPP, name_space="user", catalogs=_NO_TREE,
-        verbs=("list", "load"), privileges=_ABOVE_ONLY, owned=no("principals own and are not owned"), attachable=_NO_TAGS,
+        verbs=("list", "load"), privileges=_ABOVE_ONLY, owned=no("principals own objects and have no owners"), attachable=_NO_TAGS,
         attached_as=_NOT_ATTACHED, protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="principal", feed="told",
         transactions=_NOT_IN_TRANSACTIONS, locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("explain",),
     ),
     Kind.GROUP: KindRow(
         gravitino=no("a principal is not a MetadataObject"), gravitino_error="Group", sqlpp=_NO_SQLPP, name_space="group", catalogs=_NO_TREE,
-        verbs=("list", "load"), privileges=_ABOVE_ONLY, owned=no("principals own and are not owned"), attachable=_NO_TAGS,
+        verbs=("list", "load"), privileges=_ABOVE_ONLY, owned=no("principals own objects and have no owners"), attachable=_NO_TAGS,
         attached_as=_NOT_ATTACHED, protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="principal", feed="told",
         transactions=_NOT_IN_TRANSACTIONS, locations=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("explain",),
     ),

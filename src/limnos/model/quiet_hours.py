@@ -64,7 +64,7 @@ def parse_quiet_hours(text: str) -> QuietHours:
     try:
         ZoneInfo(hours.zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{hours.zone!r} is no time zone: write it as Europe/Berlin") from None
+        raise ValueError(f"{hours.zone!r} is not a time zone: write it as Europe/Berlin") from None
     return hours
 
 

@@ -351,7 +351,7 @@ def _encode(record: Record) -> bytes:
 def type_number(word: str) -> schema_pb2.Catalog.Type:
     """Return the stored number of a catalog type. Raises BadRequest for a word not in CATALOG_TYPES."""
     if word not in _TYPE_NUMBERS:
-        raise BadRequest(f"Catalog type {word!r} is not known. Use one of {', '.join(CATALOG_TYPES)}.")
+        raise BadRequest(f"Catalog type {word!r} is unknown. Use one of {', '.join(CATALOG_TYPES)}.")
     return _TYPE_NUMBERS[word]
 
 
@@ -387,14 +387,14 @@ def _check_version(message: _Message) -> None:
     result, kind = (version.major_version, version.minor_version), _kind_word(type(message))
     if result[0] == 0:
         raise UnreadableRecord(
-            f"The stored record of a {kind} carries no version, so it was not written by Limnos or is damaged. "
+            f"The stored record of a {kind} has no version, so it was not written by Limnos or is damaged. "
             "Restore it from a backup or an export.",
             kind=kind,
             version=None,
         )
     raise UnreadableRecord(
         f"The stored record of a {kind} has version {result[0]}.{result[1]}; this server reads version {MAJOR_VERSION}.x "
-        f"(it knows {MAJOR_VERSION}.{MINOR_VERSION}). Start a server that knows version {result[0]}.",
+        f"(at most {MAJOR_VERSION}.{MINOR_VERSION}). Start a server that supports version {result[0]}.",
         kind=kind,
         version=result,
     )

@@ -33,7 +33,7 @@ def parse_key(text: str) -> bytes:
     try:
         key = base64.b64decode(text.strip(), validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError("a key is 32 bytes in base64, and this is no base64") from None
+        raise ValueError("a key is 32 bytes in base64, and this is not base64") from None
     if len(key) != KEY_BYTES:
         raise ValueError(f"a key is 32 bytes in base64, and this has {len(key)}")
     return key

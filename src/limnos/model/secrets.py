@@ -71,7 +71,7 @@ class Secret:
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not pickled: call reveal() where its text must leave the process")
+        raise TypeError("a secret cannot be pickled: call reveal() if its text must leave the process")
 
 
 def passwords_of_url(url: str) -> tuple[str, ...]:

@@ -49,5 +49,5 @@ def _unescape(pair: str) -> str:
         return pair[1]
     where = f"before {quote_for_message(pair[1])}" if len(pair) == 2 else "at the end"
     raise InvalidName(
-        "bad-escape", f"The canonical name has '@' {where}: it may stand only before '@' or '.'. Write '@@' for '@'."
+        "bad-escape", f"The canonical name has '@' {where}: it is only allowed before '@' or '.'. Write '@@' for '@'."
     )

@@ -54,7 +54,7 @@ def render_flink(parts: Levels) -> str:
     """
     for part in check_some_levels(parts):
         if "\n" in part or "\r" in part:
-            raise _cannot("Flink", part, why="its quoted identifiers hold no line break")
+            raise _cannot("Flink", part, why="its quoted identifiers cannot contain line breaks")
     return ".".join(map(_back_quote, parts))
 
 
@@ -73,7 +73,7 @@ def render_trino(levels: Levels) -> str:
             raise _cannot("Trino", level, why="it joins the levels of a schema by dots", reason="separator-in-part")
         _check_folding(level)
     if levels == ("information_schema",):
-        raise InvalidName("reserved-name", "Trino keeps the schema name 'information_schema' for itself. Rename it.")
+        raise InvalidName("reserved-name", "Trino reserves the schema name 'information_schema'. Rename it.")
     return _double_quote(".".join(levels))
 
 
@@ -158,6 +158,5 @@ def _parse(text: str, pattern: re.Pattern[str], *, unquote: Callable[[str], str]
 def _bad_text(text: str, position: int) -> InvalidName:
     return InvalidName(
         "bad-quotes",
-        f"The identifier {quote_for_message(text)} cannot be read at character {position + 1}. Quote each part that holds more than "
-        "letters, digits and '_', double a quote inside it, and put one dot between parts.",
+        f"The identifier {quote_for_message(text)} cannot be read at character {position + 1}. Quote each part that has more than letters, digits and '_', double a quote inside it, and put one dot between parts.",
     )

@@ -111,7 +111,7 @@ def choose(text: str, live: Iterable[FullName], *, codec: LogicalCodec) -> FullN
     spellings = " or ".join(render_quoted(hit, codec=codec) for hit in hits)
     raise InvalidName(
         "ambiguous",
-        f"The full name {quote_for_message(text)} fits {len(hits)} objects. Write the one you mean: {spellings}.",
+        f"The full name {quote_for_message(text)} fits {len(hits)} objects. Write one of: {spellings}.",
     )
 
 

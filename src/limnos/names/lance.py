@@ -75,6 +75,5 @@ def same(path: Levels, body: Levels) -> bool:
 def _holds(text: str, delimiter: str) -> InvalidName:
     return InvalidName(
         "separator-in-part",
-        f"{quote_for_message(text)} cannot be told apart with the delimiter {quote_for_message(delimiter)}. Use a delimiter that no part holds, "
-        "or a list identifier.",
+        f"{quote_for_message(text)} is ambiguous with the delimiter {quote_for_message(delimiter)}. Use a delimiter that no part contains, or a list identifier.",
     )

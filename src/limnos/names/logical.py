@@ -184,7 +184,7 @@ def _why_refused(separator: str, policy: Policy) -> str | None:
     if why := _REFUSED.get(separator):
         return why
     if not separator.isprintable() or separator.isspace():
-        return "it cannot be seen"
+        return "it is invisible"
     if policy == "restricted" and separator not in SEPARATORS_ALLOWED:
         return "it is not in the allowed set of the policy 'restricted'"
     return None

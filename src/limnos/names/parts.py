@@ -50,7 +50,7 @@ def _check_unusual(part: str) -> str:
         raise InvalidName("empty-part", "A name part is empty. Give every part at least one character.")
     if part in (".", ".."):
         raise InvalidName(
-            "dot-part", f"The name part '{part}' is not allowed: paths would read it as a step. Rename it."
+            "dot-part", f"The name part '{part}' is not allowed: it is a relative step in paths. Rename it."
         )
     if _SURROGATE.search(part):
         raise InvalidName(
@@ -59,7 +59,7 @@ def _check_unusual(part: str) -> str:
     if match := _FORBIDDEN.search(part):
         raise InvalidName(
             "forbidden-character",
-            f"The name part {quote_for_message(part)} holds U+{ord(match[0]):04X}, which is kept for separating parts. Remove it.",
+            f"The name part {quote_for_message(part)} holds U+{ord(match[0]):04X}, which is reserved for separating parts. Remove it.",
         )
     if (size := len(part.encode())) > PART_BYTES_MAX:
         raise InvalidName(

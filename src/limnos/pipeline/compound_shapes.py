@@ -26,13 +26,13 @@ class ListOf(Shape):
 
     @property
     def word(self) -> str:  # type: ignore[override]
-        return f"{self.item.word}, or a list of such" if self.single else f"a list of {self.item.word}"
+        return f"{self.item.word}, or a list of them" if self.single else f"a list of {self.item.word}"
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> tuple[Any, ...]:
         if self.single and isinstance(node, ScalarNode) and node.value is not None:
             return (self.item.read(node, notes),)
         if not isinstance(node, ListNode):
-            raise notes.bad(f"{self.word} belongs here, not {describe_node(node)}", node.at)
+            raise notes.bad(f"{self.word} is expected, not {describe_node(node)}", node.at)
         if len(node.items) < self.least:
             raise notes.bad("the list is empty: leave the key out", node.at)
         values = []
@@ -42,7 +42,7 @@ class ListOf(Shape):
             except InvalidNode:
                 continue
             if value in values:
-                notes.add(f"{describe_node(item)} stands twice in this list", item.at)
+                notes.add(f"{describe_node(item)} is repeated in this list", item.at)
             values.append(value)
         if len(values) < len(node.items):
             raise InvalidNode
@@ -69,10 +69,10 @@ class MapOf(Shape):
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> tuple[tuple[Any, Any, SourcePosition], ...]:
         if not isinstance(node, MapNode):
-            raise notes.bad(f"{self.word} belongs here, not {describe_node(node)}", node.at)
+            raise notes.bad(f"{self.word} is expected, not {describe_node(node)}", node.at)
         if not self.least <= len(node.entries) <= self.most:
             text = "it is empty" if not node.entries else f"it has {len(node.entries):,} keys, more than {self.most:,}"
-            raise notes.bad(f"{text}: {self.word} belongs here", node.at)
+            raise notes.bad(f"{text}: {self.word} is expected", node.at)
         pairs = []
         for key, value in node.entries:
             try:
@@ -128,7 +128,7 @@ class Record(Shape):
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if not isinstance(node, MapNode):
-            raise notes.bad(f"{self.name}: {self.word} belongs here, not {describe_node(node)}", node.at)
+            raise notes.bad(f"{self.name}: {self.word} is expected, not {describe_node(node)}", node.at)
         before = len(notes.problems)
         self._require(node, notes)
         values: dict[str, Any] = {}
@@ -147,10 +147,12 @@ class Record(Shape):
 
     def _unknown(self, key: ScalarNode, value: YamlNode, *, notes: ProblemNotes) -> None:
         if key.text == "<<":
-            notes.add("keys are not merged ('<<'): write them out, or use an alias for a whole value", key.at)
+            notes.add(
+                "merge keys ('<<') are not supported: write the keys out, or use an alias for a whole value", key.at
+            )
             return
         if isinstance(value, ScalarNode) and not value.text:
-            notes.add(f"'{key.text}' has no value; a comma within {{…}} ends a text, unless it is in quotes", key.at)
+            notes.add(f"'{key.text}' has no value; a comma within {{…}} ends a string, unless it is in quotes", key.at)
             return
         known = tuple(self.keys)
         text = nearest_word(key.text, known) or f"; {self.name} takes {', '.join(known)}"
@@ -170,7 +172,7 @@ class Record(Shape):
             notes.add(f"{self.name} needs {' or '.join(self.some_of)}", node.at)
         for name, other in self.together.items():
             if name in written and other not in written:
-                notes.add(f"'{name}' means something only beside '{other}'", written[name])
+                notes.add(f"'{name}' is only valid together with '{other}'", written[name])
 
     def schema(self) -> Schema:
         properties = {name: {**key.shape.schema(), "description": key.description} for name, key in self.keys.items()}
@@ -210,7 +212,7 @@ class Cases(Shape):
         if self.short is not None and self.from_short is not None and isinstance(node, ScalarNode):
             return self.from_short(self.short.read(node, notes), NodeSite(node, notes))
         if not isinstance(node, MapNode):
-            raise notes.bad(f"{self.name}: {self.word} belongs here, not {describe_node(node)}", node.at)
+            raise notes.bad(f"{self.name}: {self.word} is expected, not {describe_node(node)}", node.at)
         return self.cases[self._case(node, notes)].read(node, notes)
 
     def _case(self, node: MapNode, notes: ProblemNotes) -> str:

@@ -53,7 +53,7 @@ class PipelineDirectory:
             raise ValueError(f"'{written}' is not inside the pipeline's directory: write a path relative to its file")
         result = (self.directory / path).resolve()
         if not result.is_relative_to(self.directory.resolve()):
-            raise ValueError(f"'{written}' leads out of the pipeline's directory; keep it beside the file or below")
+            raise ValueError(f"'{written}' is outside of the pipeline's directory; move it to that directory or below")
         if not result.exists():
             raise ValueError(f"there is no '{written}' in {self.directory}")
         return result

@@ -30,7 +30,7 @@ def load(path: str | Path) -> Pipeline:
     if path.suffix == ".py":
         _text(path)
         return python.load(path)
-    raise InvalidPipeline([Problem(f"'{path}' is no pipeline: name a file that ends in .yaml or .py")])
+    raise InvalidPipeline([Problem(f"'{path}' is not a pipeline: name a file that ends in .yaml or .py")])
 
 
 def read(text: str, *, file: str, directory: Path) -> Pipeline:
@@ -49,7 +49,7 @@ def schema() -> Schema:
     return {
         "$schema": SCHEMA_URL,
         "title": "A pipeline of Limnos",
-        "description": "Steps that make tables, run on branches and published by one commit.",
+        "description": "Steps that write tables, run on branches and published by one commit.",
         **FILE.schema(),
     }
 

@@ -48,7 +48,10 @@ def _duplicate_tables(pipeline: Pipeline) -> list[Problem]:
             text = f" (the other one: {other.at})" if other.at else ""
             name = display.render(step.table)
             problems.append(
-                Problem(f"two steps make {name}{text}; a table has one step: join them, e.g. by UNION ALL", step.at)
+                Problem(
+                    f"two steps write {name}{text}; a table must have one step: merge them, e.g. with UNION ALL",
+                    step.at,
+                )
             )
     return problems
 
@@ -61,8 +64,7 @@ def _foreign_tables(pipeline: Pipeline) -> list[Problem]:
         if step.table[0] != pipeline.catalog:
             problems.append(
                 Problem(
-                    f"{name} lies in catalog '{step.table[0]}', and this pipeline publishes in '{pipeline.catalog}' by "
-                    "one commit: make it in a pipeline of its own, or read it from there",
+                    f"{name} is in catalog '{step.table[0]}', and this pipeline publishes in '{pipeline.catalog}' by one commit: write it in another pipeline, or read it from there",
                     step.at,
                 )
             )
@@ -75,7 +77,7 @@ def _unknown_after(pipeline: Pipeline) -> list[Problem]:
     results = {step.table: step.name for step in pipeline.steps}
     return [
         Problem(
-            f"'after' of {step.name} names {display.render(table[1:])}, which no step makes"
+            f"'after' of {step.name} names {display.render(table[1:])}, which no step writes"
             f"{nearest_word('.'.join(table[1:]), list(results.values()))}",
             step.at,
         )
@@ -120,8 +122,7 @@ def _cycle_problem(steps: Sequence[StepDeclaration], before: Needs, *, level: Ma
     circle = [*path[walked[table] :], table]
     if len(circle) == 2:
         return Problem(
-            f"{by_table[table].name} reads the table that it makes itself; write rows into what is there by "
-            "'write: merge', or read an older state by VERSION AS OF",
+            f"{by_table[table].name} reads the table that it writes; update existing rows with 'write: merge', or read an older state with VERSION AS OF",
             by_table[table].at,
         )
     text = " reads ".join(by_table[one].name for one in circle)

@@ -105,7 +105,7 @@ def decode_lineage(record: Mapping[str, Any]) -> QueryLineage | None:
     try:
         return _read(record)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        logger.warning("the lineage in a run's record is not as a runner writes it")
+        logger.warning("the lineage in a run's record has another form than runners write")
         return None
 
 
@@ -195,5 +195,5 @@ def report_lineage(
             )
         )
     except (ClientError, InvalidName) as error:
-        logger.warning("the lineage of %s was not kept: %s", display.render(targets[0]), error)
+        logger.warning("the lineage of %s was not stored: %s", display.render(targets[0]), error)
         return None

@@ -99,7 +99,7 @@ def check(
     *,
     spark: Session | None = None,
     client: Client | None = None,
-    unasked: str = "no server was asked",
+    unasked: str = "without a server",
 ) -> CheckResult:
     """Check names and the order of steps; with a client also tables and rights. Nothing is changed.
 
@@ -127,7 +127,7 @@ def check(
             pipeline=pipeline,
             problems=(*problems, Problem(message.message, pipeline.at)) if isinstance(message, Problem) else problems,
             missing=() if isinstance(message, Problem) else (message,),
-            unchecked=(*unchecked, "tables and rights: they lie in that catalog"),
+            unchecked=(*unchecked, "tables and rights: they are in that catalog"),
             reads=reads,
             levels=levels,
         )
@@ -181,8 +181,7 @@ def _foreign(pipeline: Pipeline, catalogs: frozenset[str]) -> tuple[Problem, ...
     """Find steps whose name begins with another catalog. A query with that name would read the other catalog."""
     return tuple(
         Problem(
-            f"{step.name} begins with the name of catalog '{step.table[1]}', and this pipeline makes tables in "
-            f"'{pipeline.catalog}': make it in a pipeline of that catalog, or choose another namespace",
+            f"{step.name} begins with the name of catalog '{step.table[1]}', and this pipeline writes tables in '{pipeline.catalog}': write it in a pipeline of that catalog, or choose another namespace",
             step.at,
         )
         for step in pipeline.steps
@@ -197,7 +196,7 @@ def _table_reads(checked: CheckResult, step: StepDeclaration, *, steps: Mapping[
         return []
     entries = [_table_read(checked, step, table=table, steps=steps) for table in sorted(one.tables)]
     past = [
-        PlannedRead(name=display.render(table), kind="table", why="as of when the query says")
+        PlannedRead(name=display.render(table), kind="table", why="as of the time in the query")
         for table in sorted(one.past)
     ]
     return [*entries, *past]
@@ -208,7 +207,7 @@ def _table_read(
 ) -> PlannedRead:
     name = display.render(table)
     if table in steps:
-        return PlannedRead(name=name, kind="step", why=f"what step {steps[table]} makes in this run")
+        return PlannedRead(name=name, kind="step", why=f"the result of step {steps[table]} in this run")
     state = None if checked.table_lookups is None else checked.table_lookups[table]
     if state is None or state.kind in {"outside", "hidden", "absent"}:
         return PlannedRead(name=name, kind="unknown", why="as it is when the run starts")
@@ -230,7 +229,7 @@ def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot:
         return "the whole: this step has published nothing from it yet"
     if since == snapshot:
         return f"nothing: it was read up to snapshot {since}"
-    return f"what came after snapshot {since}, if that can be had and the query is the same, else the whole"
+    return f"the rows after snapshot {since}, if those can be read and the query is the same, else the whole"
 
 
 def _published_snapshots(checked: CheckResult, step: StepDeclaration) -> Mapping[str, int]:
@@ -261,4 +260,4 @@ def _of_source(source: DeclaredSource) -> str:
         return f"{kind.url}, {kind.table or 'a query'}"
     if isinstance(kind, PythonSource):
         return f"function {kind.function}"
-    return "what is new in the stream since the last run"
+    return "the new rows of the stream since the last run"

@@ -60,7 +60,7 @@ def _drops(branch: StepBranch, metadata: Json | None) -> list[Json]:
         return []
     name = ".".join(branch.table)
     if metadata is None:
-        raise ValueError(f"{name} loses columns: its metadata is needed to say what stays.")
+        raise ValueError(f"{name} loses columns: its metadata is needed to determine the remaining ones.")
     if metadata["current-schema-id"] != branch.schema_id:
         raise ValueError(f"The schema of {name} has changed since the step ran: run the step again.")
     schema = next(each for each in metadata["schemas"] if each["schema-id"] == branch.schema_id)

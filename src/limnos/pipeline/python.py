@@ -98,7 +98,7 @@ def pipeline(
     values = _read_keys({key: value for key, value in entries.items() if value}, at, notes=notes)
     values["steps"] = tuple(position for one in steps if (position := _step_of(one, at, notes=notes)) is not None)
     if not steps:
-        notes.add("a pipeline has at least one step: give them as 'steps'", at)
+        notes.add("a pipeline needs at least one step: give them as 'steps'", at)
     if notes.problems:
         raise InvalidPipeline(notes.problems)
     result = build_pipeline(values, NodeSite(MapNode(at=at), notes))
@@ -134,7 +134,9 @@ def load(path: Path) -> Pipeline:
     pipelines = {id(value): value for value in vars(module).values() if isinstance(value, Pipeline)}
     if len(pipelines) != 1:
         text = "declares no pipeline: end it with 'p = pipeline(…)'" if not pipelines else "declares several pipelines"
-        raise InvalidPipeline([Problem(f"the file {text}; a file is one pipeline", SourcePosition(str(path), 1, 1))])
+        raise InvalidPipeline(
+            [Problem(f"the file {text}; a file must declare one pipeline", SourcePosition(str(path), 1, 1))]
+        )
     return next(iter(pipelines.values()))
 
 
@@ -179,7 +181,7 @@ def _step_of(
 ) -> tuple[object, StepDraft, SourcePosition] | None:
     declared = one if isinstance(one, DeclaredStep) else getattr(one, _DECLARED, None)
     if not isinstance(declared, DeclaredStep):
-        notes.add(f"{getattr(one, '__name__', one)} is no step: decorate it with @step('namespace.table')", at)
+        notes.add(f"{getattr(one, '__name__', one)} is not a step: decorate it with @step('namespace.table')", at)
         return None
     try:
         parts = TableName().read(_node(declared.table, declared.at), notes)

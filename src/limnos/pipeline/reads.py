@@ -210,8 +210,7 @@ def _refuse_table_states(scope: _NameScope, table: Parts, *, at: SourcePosition 
         return []
     return [
         Problem(
-            f"{display.render(table)} is a state of a table that this pipeline makes: a run reads its own branch of it; "
-            f"name {display.render(owner)}, or an older state by VERSION AS OF",
+            f"{display.render(table)} is a state of a table that this pipeline writes: a run reads its own branch of it; name {display.render(owner)}, or an older state with VERSION AS OF",
             at,
         )
     ]

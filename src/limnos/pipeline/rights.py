@@ -66,7 +66,7 @@ def absent_tables(
             if lookups[table].kind == "absent":
                 name = display.render(table)
                 message = (
-                    f"{step.name} reads {name}, which is not there, or you may not see it{nearest_word(name, known)}"
+                    f"{step.name} reads {name}, which does not exist, or you may not see it{nearest_word(name, known)}"
                 )
                 yield Problem(message, step.at)
 
@@ -140,9 +140,9 @@ def _rights_to_create(client: Client, table: Parts, *, kind: str) -> Iterator[Mi
         return
     parent = _nearest_parent(client, table)
     if len(parent) < len(table) - 1:  # the creator of a namespace owns it and may create tables in it
-        yield from _lacking(client, parent, action="namespace_create", needed_for="make namespaces in")
+        yield from _lacking(client, parent, action="namespace_create", needed_for="create namespaces in")
     else:
-        yield from _lacking(client, parent, action="table_create", needed_for="make tables in")
+        yield from _lacking(client, parent, action="table_create", needed_for="create tables in")
 
 
 def _nearest_parent(client: Client, table: Parts) -> Parts:
@@ -162,8 +162,8 @@ def unseen_catalog_problem(client: Client, catalog: str) -> Problem | MissingRig
     """Describe the problem of a pipeline's catalog that is not visible to the caller."""
     explanation = client.access.explain("catalog_load", (catalog,))
     if not explanation.decision.allowed:
-        return MissingRight(table=(catalog,), needed_for="see, if it is there,", grants=_lines(explanation))
-    return Problem(f"there is no catalog '{catalog}' in this metalake: make it, or name another one")
+        return MissingRight(table=(catalog,), needed_for="see, if it exists,", grants=_lines(explanation))
+    return Problem(f"there is no catalog '{catalog}' in this metalake: create it, or name another one")
 
 
 def unwritable_catalogs(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
@@ -179,7 +179,7 @@ def unwritable_catalogs(client: Client, pipeline: Pipeline) -> Iterator[Problem]
             else ""
         )
         yield Problem(
-            f"catalog '{pipeline.catalog}' has provider {provider}, and pipelines write Iceberg tables alone: name a catalog of "
+            f"catalog '{pipeline.catalog}' has provider {provider}, and pipelines write only Iceberg tables: name a catalog of "
             f"provider {ICEBERG_PROVIDER}.{lance}",
             pipeline.at,
         )
@@ -212,7 +212,7 @@ def _lacking(
     except ClientError as error:
         if error.kind == "unavailable":
             raise
-        yield MissingRight(table=path, needed_for=needed_for, grants=(f"the server can't tell: {error.message}",))
+        yield MissingRight(table=path, needed_for=needed_for, grants=(f"the server can't decide: {error.message}",))
         return
     if not explanation.decision.allowed:
         yield MissingRight(table=path, needed_for=needed_for, grants=_lines(explanation))

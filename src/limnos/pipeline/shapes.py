@@ -114,16 +114,16 @@ class Text(Shape):
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
-            raise notes.bad(f"{self.word} belongs here, not {describe_node(node)}{self._hint(node)}", node.at)
+            raise notes.bad(f"{self.word} is expected, not {describe_node(node)}{self._hint(node)}", node.at)
         if not node.value.strip():
-            raise notes.bad(f"{self.word} belongs here, not an empty one", node.at)
+            raise notes.bad(f"{self.word} is expected, not an empty string", node.at)
         if self.pattern is not None and not re.fullmatch(self.pattern, node.value):
-            raise notes.bad(f"'{node.value[:80]}' can't stand here: {self.rule}", node.at)
+            raise notes.bad(f"'{node.value[:80]}' is not allowed here: {self.rule}", node.at)
         if not self.sql:
             return node.value
         if node.joined and "--" in node.value:
             raise notes.bad(
-                "a comment (--) in lines that YAML joins swallows the rest: begin the text with '|'", node.at
+                "a comment (--) in lines that YAML joins hides the lines after it: begin the string with '|'", node.at
             )
         return node
 
@@ -138,7 +138,7 @@ class Text(Shape):
         if node.value is not None:
             return "; put it in quotes"
         # `{total: Sum, in grams}` has two keys, and the second one has no value.
-        return "; one with a comma within {…} stands in quotes" if self.word == "text" else ""
+        return "; a string with a comma within {…} needs quotes" if self.word == "text" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +150,9 @@ class Boolean(Shape):
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> bool:
         if not isinstance(node, ScalarNode) or not isinstance(node.value, bool):
-            raise notes.bad(f"true or false belongs here, not {describe_node(node)}", node.at)
+            raise notes.bad(f"true or false is expected, not {describe_node(node)}", node.at)
         if self.only is not None and node.value is not self.only:
-            raise notes.bad(f"only '{str(self.only).lower()}' means something here; leave the key out instead", node.at)
+            raise notes.bad(f"only '{str(self.only).lower()}' is allowed here; leave the key out instead", node.at)
         return node.value
 
     def schema(self) -> Schema:
@@ -170,7 +170,7 @@ class WholeNumber(Shape):
     def read(self, node: YamlNode, notes: ProblemNotes) -> int:
         value = node.value if isinstance(node, ScalarNode) else None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise notes.bad(f"a whole number belongs here, not {describe_node(node)}", node.at)
+            raise notes.bad(f"a whole number is expected, not {describe_node(node)}", node.at)
         if not self.least <= value <= self.most:
             raise notes.bad(f"{value} is not from {self.least} to {self.most}", node.at)
         return value
@@ -191,7 +191,7 @@ class RowShare(Shape):
         if match is not None:
             value = float(match[1]) / 100
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise notes.bad(f"a share from 0% to 100% belongs here (1%, 0.01), not {describe_node(node)}", node.at)
+            raise notes.bad(f"a share from 0% to 100% is expected (1%, 0.01), not {describe_node(node)}", node.at)
         return float(value)
 
     def schema(self) -> Schema:
@@ -203,15 +203,13 @@ class RowShare(Shape):
 class Duration(Shape):
     """A length of time: `2 days`, `36h`, `90 minutes`, `1 week`."""
 
-    word: str = "a length of time like '2 days' or 36h"
+    word: str = "a duration like '2 days' or 36h"
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> int:
         value = node.value if isinstance(node, ScalarNode) else None
         match = _DURATION.fullmatch(value) if isinstance(value, str) else None
         if match is None:
-            raise notes.bad(
-                f"a length of time belongs here ('2 days', 36h, '90 minutes'), not {describe_node(node)}", node.at
-            )
+            raise notes.bad(f"a duration is expected ('2 days', 36h, '90 minutes'), not {describe_node(node)}", node.at)
         return int(float(match[1]) * _SECONDS[match[2][0]])
 
     def schema(self) -> Schema:
@@ -232,7 +230,7 @@ class Choice(Shape):
         value = node.value if isinstance(node, ScalarNode) else None
         if not isinstance(value, str) or value not in self.words:
             text = nearest_word(value, self.words) if isinstance(value, str) else ""
-            raise notes.bad(f"{describe_node(node)} is none of {', '.join(self.words)}{text}", node.at)
+            raise notes.bad(f"{describe_node(node)} is not one of {', '.join(self.words)}{text}", node.at)
         return value
 
     def schema(self) -> Schema:
@@ -248,7 +246,7 @@ class AnyScalar(Shape):
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Scalar:
         if not isinstance(node, ScalarNode) or node.value is None:
-            raise notes.bad(f"text or a number belongs here, not {describe_node(node)}", node.at)
+            raise notes.bad(f"text or a number is expected, not {describe_node(node)}", node.at)
         if not self.as_text:
             return node.value
         return node.text if not isinstance(node.value, bool) else str(node.value).lower()

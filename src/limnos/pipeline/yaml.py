@@ -164,12 +164,12 @@ class _TreeBuilder:
         if key is None:
             self._keys[-1] = node if isinstance(node, ScalarNode) else None
             if not isinstance(node, ScalarNode):
-                raise InvalidPipeline([Problem("a key is a word, not a list or mapping", node.at)])
+                raise InvalidPipeline([Problem("a key must be a string, not a list or mapping", node.at)])
             return
         self._keys[-1] = None
         if key.text in self._seen[-1]:
             first = next(one for one, _ in parent.entries if one.text == key.text)
-            self.problems.append(Problem(f"'{key.text}' stands here twice; first in line {first.at.line}", key.at))
+            self.problems.append(Problem(f"'{key.text}' is repeated here; first in line {first.at.line}", key.at))
             return
         self._seen[-1].add(key.text)
         parent.entries.append((key, node))
@@ -178,13 +178,13 @@ class _TreeBuilder:
         at = self._place(event)
         node = self._anchors.get(event.anchor or "")
         if node is None:
-            raise InvalidPipeline([Problem(f"'*{event.anchor}' stands for nothing that is complete before it", at)])
+            raise InvalidPipeline([Problem(f"'*{event.anchor}' refers to no anchor that is complete before it", at)])
         self._counted(self._sizes.get(id(node), 1), at)
         self._put(node, anchor=None)
 
     def _require_value(self, at: SourcePosition) -> None:
         if self._open and isinstance(self._open[-1][0], MapNode) and self._keys[-1] is None:
-            raise InvalidPipeline([Problem("a key is a word, not a list or mapping", at)])
+            raise InvalidPipeline([Problem("a key must be a string, not a list or mapping", at)])
 
     def _counted(self, size: int, at: SourcePosition) -> None:
         self._count += size
@@ -195,7 +195,7 @@ class _TreeBuilder:
         tag = getattr(event, "tag", None)
         if tag is not None:
             at = self._place(event)
-            self.problems.append(Problem(f"the tag '{tag}' has no place in a pipeline; leave it out", at))
+            self.problems.append(Problem(f"the tag '{tag}' is not supported in a pipeline; leave it out", at))
 
     def _place(self, event: yaml.Event) -> SourcePosition:
         mark = event.start_mark
@@ -222,7 +222,7 @@ class _TreeBuilder:
         if text in _BOOLEANS:
             return _BOOLEANS[text]
         if _NO_NUMBER.fullmatch(text):
-            self.problems.append(Problem(f"{text} is no number that can be used here", at))
+            self.problems.append(Problem(f"{text} is not a number that can be used here", at))
         elif _INT.fullmatch(text) and len(text) <= DIGITS_MAX:
             return int(text)
         elif _FLOAT.fullmatch(text) and len(text) <= DIGITS_MAX * 2:

@@ -136,7 +136,7 @@ def account_of(properties: Mapping[str, str]) -> AdlsAccount | None:
         raise BadRequest(f"Properties '{TENANT[0]}', '{CLIENT[0]}' and '{SECRET[0]}' go together: set all, or none")
     if key is None and program is None and host is not None:
         raise BadRequest(
-            f"Property '{HOST[0]}' goes with '{KEY[0]}' or '{CLIENT[0]}': the environment's program is told to Azure alone"
+            f"Property '{HOST[0]}' goes with '{KEY[0]}' or '{CLIENT[0]}': the identity of the environment is only sent to Azure"
         )
     return AdlsAccount(key, program, host)
 
@@ -146,7 +146,7 @@ def check_account(properties: Mapping[str, str]) -> None:
     account_of({**properties, VENDED[0]: "true"})
     key = find_property(properties, KEY)
     if key is not None and not keys_of(key) and not re.fullmatch(r"[A-Za-z0-9+/]{20,}={0,2}", key):
-        raise BadRequest(f"Property '{KEY[0]}' is no key of an account: give the one that Azure shows, in base64")
+        raise BadRequest(f"Property '{KEY[0]}' is not an account key: give the key that Azure shows, in base64")
 
 
 def sign_directory(account: AdlsAccount, policy: Mapping[str, str]) -> AdlsSignature:
@@ -165,7 +165,7 @@ def sign_directory(account: AdlsAccount, policy: Mapping[str, str]) -> AdlsSigna
         from azure.core.exceptions import AzureError  # noqa: PLC0415 - of the extra `adls`
         from azure.storage.filedatalake import generate_directory_sas  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise UnsupportedOperation(missing_part("To give out signatures for tables needs", ("adls",))) from error
+        raise UnsupportedOperation(missing_part("Vending signatures for tables needs", ("adls",))) from error
     now_s = int(time.time())
     starts, ends = (datetime.fromtimestamp(at, UTC) for at in (now_s - _EARLIER_S, now_s + LIFE_S))
     try:
@@ -215,8 +215,7 @@ def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
     if any(map(_is_away, _with_causes(error))):
         return unavailable_error(error)
     return StorageFailed(
-        f"The catalog's signatures for tables are refused by Azure: its owner checks {CLIENT[0]}, {SECRET[0]}, {KEY[0]} and what they may do; the server's log has "
-        "Azure's words",
+        f"The catalog's signatures for tables are refused by Azure: its owner checks {CLIENT[0]}, {SECRET[0]}, {KEY[0]} and their permissions; the server's log has Azure's message",
         cause=str(error),
     )
 

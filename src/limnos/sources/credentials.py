@@ -135,7 +135,7 @@ def role_of(properties: Mapping[str, str]) -> AwsRole | None:
         raise BadRequest(f"Property '{ROLE[1]}' is {arn[:100]!r}: write a role as arn:aws:iam::123456789012:role/NAME")
     external_id = find_property(properties, EXTERNAL_ID)
     if external_id is not None and not _EXTERNAL_ID.fullmatch(external_id):
-        raise BadRequest(f"Property '{EXTERNAL_ID[1]}' has 2 to 1224 letters, digits or signs of _+=,.@:/-")
+        raise BadRequest(f"Property '{EXTERNAL_ID[1]}' must have 2 to 1224 letters, digits or signs of _+=,.@:/-")
     keys = find_property(properties, KEY_ID), find_property(properties, SECRET), find_property(properties, TOKEN)
     return AwsRole(
         arn, external_id, _duration_of(properties), _endpoint_of(properties), find_property(properties, REGION), keys
@@ -223,7 +223,7 @@ def _client(role: AwsRole) -> _Sts:
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
         from botocore.session import Session  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise UnsupportedOperation(missing_part("To give out credentials for tables needs", ("s3",))) from error
+        raise UnsupportedOperation(missing_part("Vending credentials for tables needs", ("s3",))) from error
     config = Config(
         connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=_READ_TIMEOUT_S, retries={"mode": "standard", "total_max_attempts": 2},
     )  # fmt: skip
@@ -247,7 +247,7 @@ def _sts_refused_error(code: str, error: Exception) -> StorageFailed | ServiceUn
         return unavailable_error(error)
     return StorageFailed(
         f"The catalog's credentials for tables are refused by its token service ({code or 'without a reason'}): its owner checks {ROLE[1]}, "
-        f"{EXTERNAL_ID[1]}, {DURATION[1]} and the keys that take the role on; the server's log has the service's words",
+        f"{EXTERNAL_ID[1]}, {DURATION[1]} and the keys that assume the role; the server's log has the service's message",
         cause=str(error),
     )
 
@@ -266,7 +266,6 @@ def _sts_error(error: Exception) -> StorageFailed | ServiceUnavailable:
 def unavailable_error(error: Exception) -> ServiceUnavailable:
     """Return the error for a token service that does not respond. The cause is only logged."""
     return ServiceUnavailable(
-        "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or ask "
-        "for the table without credentials",
+        "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or request the table without credentials",
         retry_after_s=5, cause=str(error),
     )  # fmt: skip

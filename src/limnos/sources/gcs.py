@@ -105,7 +105,7 @@ def account_of(properties: Mapping[str, str]) -> GcsAccount | None:
     key, endpoint = find_property(properties, KEY), find_property(properties, TOKEN_SERVICE)
     if key is None and endpoint is not None:
         raise BadRequest(
-            f"Property '{TOKEN_SERVICE[0]}' goes with '{KEY[0]}': the environment's account is told to Google alone"
+            f"Property '{TOKEN_SERVICE[0]}' goes with '{KEY[0]}': the account of the environment is only sent to Google"
         )
     return GcsAccount(key, endpoint)
 
@@ -127,7 +127,7 @@ def _check_key(key: str) -> None:
         isinstance(result.get(each), str) for each in ("client_email", "private_key")
     ):
         raise BadRequest(
-            f"Property '{KEY[0]}' is no key of a service account: give the JSON that Google made, with client_email and private_key"
+            f"Property '{KEY[0]}' is not a key of a service account: give the JSON from Google, with client_email and private_key"
         )
 
 
@@ -174,7 +174,7 @@ def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
         from google.auth.transport.requests import Request  # noqa: PLC0415 - as above
         from google.oauth2 import sts  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise UnsupportedOperation(missing_part("To give out tokens for tables needs", ("gcs",))) from error
+        raise UnsupportedOperation(missing_part("Vending tokens for tables needs", ("gcs",))) from error
     request = partial(Request(), timeout=_TIMEOUT_S)
     exchange = _EXCHANGE if account.endpoint is None else f"{account.endpoint.rstrip('/')}/v1/token"
     try:
@@ -227,7 +227,6 @@ def _token_error(error: Exception) -> StorageFailed | ServiceUnavailable:
     if isinstance(error, TransportError) or getattr(error, "retryable", False):
         return unavailable_error(error)
     return StorageFailed(
-        f"The catalog's tokens for tables are refused by its token service: its owner checks {KEY[0]} and what its account may do; the server's log has "
-        "the service's words",
+        f"The catalog's tokens for tables are refused by its token service: its owner checks {KEY[0]} and its account's permissions; the server's log has the service's message",
         cause=str(error),
     )

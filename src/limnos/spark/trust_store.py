@@ -42,7 +42,7 @@ def authorities(ca_file: Path) -> list[bytes]:
     try:
         context.load_verify_locations(ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise BadRequest(f"{ca_file} is no PEM file of authorities' certificates that can be read: {error}") from None
+        raise BadRequest(f"{ca_file} is not a readable PEM file of CA certificates: {error}") from None
     return sorted(context.get_ca_certs(binary_form=True))
 
 

@@ -19,7 +19,7 @@ from limnos.sqlpp.stored import RecordType, StorageForm
 
 WHOLE = "the whole query"
 VALUES = "values of SELECT, from each row of the result"
-ROWS = "conditions and values, from each row that comes"
+ROWS = "conditions and values, from each input row"
 
 
 def explain_plan(
@@ -74,7 +74,7 @@ def _looked_up(
 
 
 def _runs(expression: plan.Expression, types: DatasetTypes) -> dict[str, object]:
-    reason = "it is an expression and no query"
+    reason = "it is an expression, not a query"
     if isinstance(expression, plan.Subquery):
         try:
             query = translate_query(expression.query, types)
@@ -83,13 +83,13 @@ def _runs(expression: plan.Expression, types: DatasetTypes) -> dict[str, object]
         else:
             if not query.layout.finished:
                 return {"spark": [WHOLE]}
-            because = f"Spark does not carry: {'; '.join(query.layout.finished)}"
+            because = f"not executed by Spark: {'; '.join(query.layout.finished)}"
             return {"spark": [WHOLE], "evaluator": VALUES if query.layout.keep is None else ROWS, "because": because}
     _, requirements = prepare_scans(expression, types=types)
     return {
         "spark": [_scan_text(one) for one in requirements],
         "evaluator": WHOLE,
-        "because": f"Spark does not carry: {reason}",
+        "because": f"not executed by Spark: {reason}",
     }
 
 
@@ -102,7 +102,7 @@ def _scan_text(requirement: ScanRequirement) -> str:
     if requirement.grouped is not None:
         what = "groups"
     limited = f", the first {requirement.limit}" if requirement.limit is not None else ""
-    where = f", those that meet {len(requirement.conditions)} conditions" if requirement.conditions else ""
+    where = f", filtered by {len(requirement.conditions)} conditions" if requirement.conditions else ""
     return f"{name}: {what}{where}{limited}"
 
 

@@ -95,7 +95,7 @@ def export_format(options: Iterable[Option], dates: Iterable[Option], *, has_typ
         raise compilation(f"TYPE/AS Expression is required for {name} format")
     level = _integer(values, "gzipcompressionlevel", otherwise=6)
     if not 1 <= level <= 9:
-        raise compilation(f"gzipCompressionLevel is between 1 and 9, and not {level}")
+        raise compilation(f"gzipCompressionLevel must be between 1 and 9, not {level}")
     objects_max = _integer(values, "max-objects-per-file", otherwise=OBJECTS_USUAL)
     if objects_max < OBJECTS_LEAST:
         raise SqlppError(
@@ -118,7 +118,7 @@ def export_format(options: Iterable[Option], dates: Iterable[Option], *, has_typ
 def check_type(name: str, type_: TypeExpression) -> None:
     """Check that a format has a record type without names. Raises SqlppError."""
     if not isinstance(type_, RecordType):
-        raise compilation("TYPE and AS name an object type", type_.at)
+        raise compilation("TYPE and AS must name an object type", type_.at)
     for field in type_.fields:
         _check_field(name, field.type)
 
@@ -151,7 +151,8 @@ def _check_delimited(values: Mapping[str, str]) -> None:
     for name in ("header", "force-quote", "empty-string-as-null"):
         if values.get(name, "false").lower() not in ("true", "false"):
             raise SqlppError(
-                1218 if name == "force-quote" else 1079, f"'{values[name]}' is not a valid {name}: it is true or false"
+                1218 if name == "force-quote" else 1079,
+                f"'{values[name]}' is not a valid {name}: it must be true or false",
             )
 
 

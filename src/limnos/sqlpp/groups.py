@@ -146,7 +146,7 @@ class _MeasureCollector:
         if isinstance(content, plan.Aggregate):
             key = self._key(content)
             if key is None:
-                raise TypeError("an aggregate that was not taken")
+                raise TypeError("an aggregate that was not collected")
             return _measure_field(content, self._slot, name=self.found[key].name)
         if isinstance(content, plan.PlanNode) and not isinstance(content, plan.Block):
             changes = {name: self._put(getattr(content, name)) for name in content.__struct_fields__[1:]}

@@ -64,7 +64,7 @@ class ResultText:
 
     def _csv(self, value: Value) -> list[str]:
         if not isinstance(value, dict):
-            raise SqlppError(NO_ROW, f"CSV has a line for each object, and a result is of type {type_name(value)}")
+            raise SqlppError(NO_ROW, f"CSV has a line per object, and a result is of type {type_name(value)}")
         lines: list[str] = []
         if self._columns is None:
             self._columns = tuple(value)
@@ -72,7 +72,7 @@ class ResultText:
                 lines.append(_quoted(",".join(map(_csv_string, self._columns))))
         extra = next((name for name in value if name not in self._columns), None)
         if extra is not None:
-            raise SqlppError(NO_ROW, f"CSV has the fields of the first object, and another one has a field {extra}")
+            raise SqlppError(NO_ROW, f"CSV has the fields of the first object, and another object has a field {extra}")
         lines.append(_quoted(",".join(csv_text(value.get(name, MISSING)) for name in self._columns)))
         return lines
 

@@ -31,7 +31,8 @@ def private_directory(path: Path, *, marks: tuple[str, ...]) -> None:
         _tighten(path, DIRECTORY)
     elif _is_open(path):
         log.warning(
-            "directory is open to other users of this machine, and holds more than the server's", path=str(path)
+            "directory is open to other users of this machine, and contains other files than the server's",
+            path=str(path),
         )
 
 
@@ -61,6 +62,6 @@ def _tighten(path: Path, mode: int) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        log.warning("other users of this machine may get at it", path=str(path), error=str(error))
+        log.warning("other users of this machine can access it", path=str(path), error=str(error))
         return
     log.warning("closed to other users of this machine", path=str(path), before=f"{stat.S_IMODE(result.st_mode):o}")

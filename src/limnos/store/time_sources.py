@@ -13,7 +13,7 @@ from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Gauge
 
 log = get_logger("limnos.store")
-OFFSET = Gauge("limnos_clock_offset_seconds", "How far this node's clock is ahead of the store's.", ())
+OFFSET = Gauge("limnos_clock_offset_seconds", "Difference of this node's clock to the store's clock.", ())
 OLD_S = 30.0
 """The time in seconds after which the store's time is read again."""
 JUMP_S = 1.0
@@ -67,5 +67,6 @@ class StoreTime:
         OFFSET[()] = offset / 1000
         if abs(offset) > OFF_MS and abs(offset - before) > OFF_MS:
             log.warning(
-                "this node's clock is off: times that it writes are the store's", ahead_s=round(offset / 1000, 1)
+                "this node's clock differs from the store's clock, which its writes use",
+                ahead_s=round(offset / 1000, 1),
             )

@@ -191,9 +191,11 @@ def _by_text(item: tuple[LabelValues, object]) -> list[str]:
 
 requests: Final = Counter(
     "limnos_requests_total",
-    "Requests answered, by protocol, operation and HTTP status.",
+    "Completed requests, by protocol, operation and HTTP status.",
     ("protocol", "operation", "status"),
 )
 request_seconds: Final = Histogram(
-    "limnos_request_seconds", "Time from a request's head to its answer's end, in seconds.", ("protocol", "operation")
+    "limnos_request_seconds",
+    "Time from a request's head to the end of its response, in seconds.",
+    ("protocol", "operation"),
 )

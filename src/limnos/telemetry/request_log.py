@@ -32,7 +32,7 @@ PIECE_BYTES: Final = 4_096
 """The maximum number of bytes that a writable pipe takes at once without blocking."""
 TEXT_MAX: Final = 300
 """The maximum number of characters of a path or reason that are logged."""
-LINES_LOST = Counter("limnos_request_lines_lost_total", "Lines of the request log that nobody could be given.", ())
+LINES_LOST = Counter("limnos_request_lines_lost_total", "Lines of the request log that could not be written.", ())
 
 
 class RequestLogEntry(NamedTuple):

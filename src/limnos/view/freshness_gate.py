@@ -23,15 +23,17 @@ from limnos.view.facts import Value, read_facts
 from limnos.view.keys import Key
 from limnos.view.view import StoreView
 
-GATE_READS = Counter("limnos_gate_reads_total", "Gate statements sent to the store.", ("reason",))
-GATE_SHARED = Counter("limnos_gate_shared_total", "Requests that shared a gate statement with others.", ())
+GATE_READS = Counter("limnos_gate_reads_total", "Freshness checks sent to the store.", ("reason",))
+GATE_SHARED = Counter("limnos_gate_shared_total", "Requests that shared a freshness check with others.", ())
 COLD_READS = Counter("limnos_cold_reads_total", "Read transactions for facts that the view lacked.", ())
 COLD_REFUSED = Counter(
-    "limnos_cold_reads_refused_total", "Requests refused because too many cold reads were waiting.", ()
+    "limnos_cold_reads_refused_total", "Requests refused because too many reads after cache misses were waiting.", ()
 )
 
 T = TypeVar("T")
-GATE_QUIET = Counter("limnos_gate_quiet_total", "Requests that needed no gate statement: nothing was committed.", ())
+GATE_QUIET = Counter(
+    "limnos_gate_quiet_total", "Requests that needed no freshness check, because nothing was committed.", ()
+)
 QUIET_MAX = 10_000
 TURNS_MAX = 8
 """The maximum number of event loop turns that a read waits while each turn brings more requests that can share it."""
@@ -278,7 +280,7 @@ class SharedFreshnessGate:
             return
         if len(self._cold) >= self.cold_reads_max:
             COLD_REFUSED[()] += 1
-            raise ServiceUnavailable("The server is busy reading: try again", retry_after_s=1)
+            raise ServiceUnavailable("The server has too many reads in progress: try again", retry_after_s=1)
         self._cold[keys] = future = asyncio.ensure_future(self._load_shared(keys, zones, requested))
         await asyncio.shield(future)
 

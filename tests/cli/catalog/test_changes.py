@@ -14,7 +14,7 @@ CHANGE = {
     "actor": "ana", "request_id": "r", "at": "2026-01-01T00:00:00Z",
 }  # fmt: skip
 AWAY = {"error": {"code": "unavailable", "message": "stopping"}}
-END = {"error": {"code": "pruned", "message": "not kept any longer"}}
+END = {"error": {"code": "pruned", "message": "no longer kept"}}
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def test_who_follows_outlives_a_restart(fake: FakeServer, limnos: Run) -> None:
 
     assert done.code == 1
     assert done.out == "2026-01-01T00:00:00Z  ana  create table main.t\n"
-    assert "go on with --after y" in done.err
+    assert "continue with --after y" in done.err
     assert "--after oldest" in done.err.partition("next:")[2]
     assert fake.calls.count(f"GET {waiting}") == 2
 
@@ -50,4 +50,4 @@ def test_a_server_that_was_never_there_is_told(fake: FakeServer, limnos: Run, fl
     done = limnos("changes", "--after", "x", *flags, "--output", "table")
 
     assert done.code == 6
-    assert "go on with" not in done.err
+    assert "continue with" not in done.err

@@ -37,4 +37,4 @@ def test_what_holds_nothing_is_not_listed(fake: FakeServer, limnos: Run, kind: s
     done = limnos("ls", "main.raw", "--kind", kind)
 
     assert (done.code, fake.calls) == (2, [])
-    assert f"a {kind} has nothing in it" in str(done.error["message"])
+    assert f"a {kind} has no content to list" in str(done.error["message"])

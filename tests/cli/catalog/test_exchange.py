@@ -50,7 +50,10 @@ def test_import_feeds_a_file_in_parts(fake: FakeServer, limnos: Run, file: Path)
     assert fake.asked[0].body == {"name": "copy", "format": "proto", "ids": "keep"}
     assert b"".join(asked.body for asked in fake.asked[1:-1]) == file.read_bytes()  # type: ignore[misc]
     assert {asked.headers["Content-Type"] for asked in fake.asked[1:-1]} == {"application/x-protobuf"}
-    assert "imported 450 records as metalake copy; set anew what the file left out as secrets: main: key0" in done.out
+    assert (
+        "imported 450 records as metalake copy; set the secrets again that the file does not contain: main: key0"
+        in done.out
+    )
     assert "…" in done.out
 
 
@@ -67,7 +70,7 @@ def test_an_import_that_was_cut_goes_on(fake: FakeServer, limnos: Run, file: Pat
     done = limnos("import", str(file), "--resume", "7")
 
     assert cut.code == 6
-    assert f"go on with 'limnos import {file} --resume 7'" in cut.err
+    assert f"continue with 'limnos import {file} --resume 7'" in cut.err
     assert done.code == 0, done.err
     assert fake.calls == [f"GET {IMPORTS}/7", f"POST {IMPORTS}/7/records?after=400", f"POST {IMPORTS}/7/finish"]
 

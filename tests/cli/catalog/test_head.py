@@ -28,5 +28,5 @@ def test_people_read_what_was_left_out(fake: FakeServer, run: Run) -> None:
     )
 
     assert (done.code, "xxxx1234" in done.out, "null" in done.out) == (0, True, True)
-    for words in ("more rows", "3 more columns", "restriction binds you"):
+    for words in ("more rows", "3 more columns", "restriction applies to you"):
         assert words in done.err

@@ -25,7 +25,7 @@ def test_check_tells_names_and_exits_for_scripts(fake: FakeServer, limnos: Run) 
 
     assert (clean.code, held.code) == (0, 1)
     assert held.result == [{"name": "a:b"}]
-    assert "no name holds $" in held.err
+    assert "no name contains $" in held.err
     assert "limnos names plan main" in held.err
 
 
@@ -66,5 +66,5 @@ def test_an_undo_of_no_names_says_so(fake: FakeServer, limnos: Run) -> None:
 
     done = limnos("names", "undo", "--yes", "--output", "table")
 
-    assert "there was nothing to give back" in done.out
+    assert "there was nothing to restore" in done.out
     assert "former names" not in done.out

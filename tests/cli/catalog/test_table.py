@@ -10,7 +10,7 @@ GONE = {
     "kind": "file", "problem": "missing", "file": "s3://b/t/data/1.parquet", "snapshot_id": 7, "size_told": 5, "size_found": None,
     "told": "restore it",
 }  # fmt: skip
-OUTSIDE = {**GONE, "problem": "outside", "told": "check it by the storage's own means"}
+OUTSIDE = {**GONE, "problem": "outside", "told": "check it with the storage's own tools"}
 
 
 def test_slices_are_put_together(fake: FakeServer, limnos: Run) -> None:
@@ -30,7 +30,7 @@ def test_nothing_is_wrong(fake: FakeServer, run: Run) -> None:
     """It says how many files it looked at; files where the server does not look are no failure."""
     fake.on("GET", f"{CHECK}all", {"files": 12, "findings": [], "after": None})
     done = run("table", "check", "main.raw.trips", "--all", "--uri", fake.uri, "--output", "table")
-    assert (done.code, "12 files were looked at: nothing is missing" in done.out + done.err) == (0, True)
+    assert (done.code, "12 files were checked: nothing is missing" in done.out + done.err) == (0, True)
 
     fake.on("GET", f"{CHECK}current", {"files": 12, "findings": [OUTSIDE], "after": None})
     assert run("table", "check", "main.raw.trips", "--uri", fake.uri, "--output", "table").code == 0

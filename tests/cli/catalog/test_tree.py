@@ -31,7 +31,7 @@ def test_views_are_told_dropped_and_moved(fake: FakeServer, limnos: Run) -> None
     assert (told["version"], told["versions"]) == (2, 2)
     assert (moved.code, dropped.code) == (0, 0)
     assert purged.code != 0
-    assert "--purge is for tables" in purged.err
+    assert "--purge is only for tables" in purged.err
 
 
 SHOP = "/api/metalakes/lake/catalogs/shop"
@@ -110,7 +110,7 @@ def test_a_topic_is_not_dropped_and_its_catalog_neither(fake: FakeServer, limnos
         done = limnos("drop", *words)
 
         assert done.code != 0
-        assert "is not dropped here" in done.err
+        assert "does not drop a" in done.err
     assert [each for each in fake.asked if each.method != "GET"] == []
 
 

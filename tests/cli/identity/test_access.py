@@ -54,7 +54,7 @@ def test_a_chain_of_views_is_of_one_catalog(fake: FakeServer, limnos: Run) -> No
     for other in ("raw.w", "lab.raw.w", "main.w"):
         done = limnos(*words, other)
         assert done.code == 2, other
-        assert f"give its whole path, as main.{other}" in str(done.error["message"])
+        assert f"give its full path, as main.{other}" in str(done.error["message"])
     assert len(fake.asked) == 1
 
 

@@ -64,7 +64,7 @@ def test_an_operation(fake: FakeServer, limnos: Run) -> None:
     fake.on("GET", f"{BASE}/operations", status)
     done = limnos("maintenance", "status", "main")
     assert done.result == [OPERATION]
-    assert "metadata files that left a log are kept for ever" in done.err
+    assert "metadata files outside of the metadata log are kept forever" in done.err
 
 
 def test_waiting_for_an_operation(fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def test_a_tree_is_shown(fake: FakeServer, run: Run) -> None:
         "├─ main.a.s  (identity) by load",
         "│  ├─ s3://b x.csv  (identity, indirect) by load",
         "│  └─ main.a.t  (identity) by load (above)",
-        "└─ something that you may not see",
+        "└─ an object that you may not see",
     ]
 
 
@@ -62,7 +62,7 @@ def test_the_last_part_may_be_a_column(fake: FakeServer, run: Run) -> None:
     told = run("lineage", "up", "main.a.t.c", "--uri", fake.uri, "--output", "table")
     refused = run("lineage", "up", "main.a.u.c", "--uri", fake.uri, "--output", "json")
 
-    assert told.out.splitlines() == ["main.a.t.c", "  nothing is known that it comes from"]
+    assert told.out.splitlines() == ["main.a.t.c", "  no object is recorded that it comes from"]
     assert refused.error["message"] == "Table does not exist: a.t.c"
 
 
@@ -84,5 +84,5 @@ def test_what_is_missing_is_told(fake: FakeServer, run: Run) -> None:
     table = run("lineage", "down", "main.a.b.u", "--uri", fake.uri, "--output", "json")
 
     assert "main.a.t has no column c: it has x" in column.err
-    assert f"'limnos describe main.a.t --uri {fake.uri}' shows what it has" in column.err
+    assert f"'limnos describe main.a.t --uri {fake.uri}' shows its columns" in column.err
     assert table.error["message"] == "Table does not exist: a.b.u"

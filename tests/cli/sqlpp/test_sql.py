@@ -255,7 +255,7 @@ def test_history_is_its_owners(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "history").stat().st_mode) == 0o700
     assert "select 1;" in path.read_text()
-    assert "history is not kept" in capsys.readouterr().err
+    assert "history is not saved" in capsys.readouterr().err
 
 
 def test_names_come_from_canonical_forms() -> None:

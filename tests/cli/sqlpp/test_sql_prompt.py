@@ -46,7 +46,7 @@ def shell(service: FakeQueryService, tmp_path: Path) -> Iterator[Shell]:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background are deaf to it
         )  # fmt: skip
         running.append(child)
-        child.expect_exact("Ctrl-D leaves")
+        child.expect_exact("Ctrl-D exits")
         child.expect(">")
         return child
 
@@ -188,6 +188,6 @@ def test_words_with_a_backslash(shell: Shell) -> None:
     child.send("select value {'a': 1};\r")
     child.expect_exact('"a": 1')
     child.send("\\nope\r")
-    child.expect_exact("nothing the shell knows")
+    child.expect_exact("not a command of the shell")
     child.send("\\quit\r")
     child.expect(pexpect.EOF)

@@ -50,7 +50,7 @@ def test_a_file_that_is_no_export_is_not_read_to_its_end(monkeypatch: pytest.Mon
     monkeypatch.setattr(exchange, "RECORD_BYTES_MAX", 1000)
     endless = (b"x" * 100 for _ in range(10**9))
 
-    with pytest.raises(ArgumentError, match="no export"):
+    with pytest.raises(ArgumentError, match="not an export"):
         list(cut_into_parts(endless, "json"))
 
 

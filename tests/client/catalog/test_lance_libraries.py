@@ -38,7 +38,7 @@ def test_a_refusal_is_the_clients_own(fake: FakeServer) -> None:
     with Client(fake.uri, metalake="sea") as client:
         with pytest.raises(DeniedError):
             client.lance.dataset(DOCS)
-        with pytest.raises(NotFoundError, match=r"lance\.ml\.docs was declared, and nothing was written"):
+        with pytest.raises(NotFoundError, match=r"lance\.ml\.docs was declared, but has no data"):
             client.lance.dataset(DOCS)
 
 
@@ -80,7 +80,7 @@ def test_a_description_is_asked_for_again_when_the_server_says_so(fake: FakeServ
     """A server whose processes are all busy asks to come again: to describe a table is to read, so the client
     does; to drop one is not.
     """
-    busy = {"error": "Not done within 30 s, and nothing was changed: try again", "code": 17}
+    busy = {"error": "The request was not complete within 30 s, and nothing was changed: try again", "code": 17}
     fake.on("POST", DESCRIBE, busy, status=503, headers=(("Retry-After", "0"),))
     fake.on("POST", DESCRIBE, {"location": "/w/docs", "version": 3})
     fake.on("POST", DESCRIBE.replace("describe", "drop"), busy, status=503, headers=(("Retry-After", "0"),))

@@ -251,7 +251,7 @@ def test_metadata_from_the_future_is_not_registrable() -> None:
     ahead = {"timestamp-ms": NOW + 1, "snapshot-id": 100, "metadata-file": FILE}
 
     for change in ({"last-updated-ms": NOW + 1}, {"snapshot-log": [ahead]}, {"metadata-log": [ahead]}):
-        with pytest.raises(BadRequest, match="register the table when that time has passed"):
+        with pytest.raises(BadRequest, match="register the table after that time"):
             metadata.check_registrable({**base, **change}, latest_ms=NOW)  # type: ignore[dict-item]
 
 
@@ -274,7 +274,7 @@ UNREGISTRABLE: dict[str, tuple[Json, str]] = {
     "no partition id": ({"last-partition-id": None}, "'last-partition-id' is required"),
     "unknown order": ({"default-sort-order-id": 5}, "'default-sort-order-id' is 5"),
     "properties not text": ({"properties": {"a": 1}}, "key 'a' must be a string"),
-    "unknown snapshot": ({"current-snapshot-id": 5}, "current snapshot 5 is none"),
+    "unknown snapshot": ({"current-snapshot-id": 5}, "current snapshot 5 is not one"),
     "main elsewhere": ({"current-snapshot-id": 100}, "not that of branch main (200)"),
     "dangling ref": ({"refs": {"b": {"type": "branch", "snapshot-id": 9}}}, "reference 'b' points to"),
     "main is a tag": ({"refs": {"main": {"type": "tag", "snapshot-id": 200}}}, "must be a branch"),

@@ -68,7 +68,7 @@ def test_a_version_from_the_future_is_refused() -> None:
     taken = view_updates.apply(fresh(), added(version("select 2", at=LATER + 30_000)), now_ms=LATER)
     with pytest.raises(BadRequest, match=f"Invalid view version timestamp {LATER + 30_001}: 1 s later"):
         view_updates.apply(fresh(), added(version("select 2", at=LATER + 30_001)), now_ms=LATER)
-    with pytest.raises(BadRequest, match="register the view when that time has passed"):
+    with pytest.raises(BadRequest, match="register the view after that time"):
         view_metadata.check_registrable(fresh(), latest_ms=999)
 
     assert taken["current-version-id"] == 2

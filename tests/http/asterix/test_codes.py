@@ -69,7 +69,7 @@ MORE = {
         ("drop dataverse Default", "Compilation error: Invalid operation - Cannot drop dataverse: Default (in line 1, at column 16)"),
         ("create type Metadata.t as {}", "Compilation error: Invalid operation - Cannot create a type belonging to the dataverse: Metadata (in line 1, at column 13)"),
         ("insert into Metadata.`Dataset` ({'a': 1})", "Compilation error: Invalid operation - Insert operation is not permitted in dataverse Metadata (in line 1, at column 13)"),
-        ("select * from loop.a", "Compilation error: Synonym loop.a leads back to itself (in line 1, at column 15)"),
+        ("select * from loop.a", "Compilation error: Synonym loop.a refers to itself (in line 1, at column 15)"),
     ],
     "ASX1081": [("drop function x.y.f@3", "Cannot find function with name `f(3)` in dataverse x.y (in line 1, at column 15)")],
     "ASX1082": [("create dataset x.y.e(x.y.gone) primary key id", "Cannot find datatype with name x.y.gone (in line 1, at column 22)")],

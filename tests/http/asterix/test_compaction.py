@@ -183,7 +183,7 @@ def test_a_long_compaction_holds_nothing_up(lake: DriverNode) -> None:
     engine.run = slowly  # type: ignore[method-assign]
 
     assert lake.runner.run(story()) == [True, False, True, True, False]
-    assert sql(lake, "SELECT error FROM task WHERE kind = ?", OTHER) == [("not known here",)]
+    assert sql(lake, "SELECT error FROM task WHERE kind = ?", OTHER) == [("unknown kind",)]
     sql(lake, "DELETE FROM task WHERE kind = ?", OTHER)
 
 
@@ -193,7 +193,7 @@ def test_what_stays_many_is_not_tried_again_and_again(lake: DriverNode) -> None:
     rows(lake, INSERT)
     worked(lake)
 
-    assert [result for _, result, _ in tasks(lake)] == [f"{MANY} files are left"]
+    assert [result for _, result, _ in tasks(lake)] == [f"{MANY} files remain"]
     rows(lake, INSERT)
     worked(lake)
     assert [job.kind for job in engine.jobs].count("compact") == 1
@@ -216,7 +216,7 @@ def test_who_lost_the_right_compacts_nothing(lake: DriverNode) -> None:
     worked(lake)
 
     assert [job.kind for job in engine.jobs] == ["insert"]
-    assert [str(result)[:17] for _, result, _ in tasks(lake)] == ["left as it is: Us"]
+    assert [str(result)[:17] for _, result, _ in tasks(lake)] == ["not compacted: Us"]
 
 
 def test_a_dataset_that_has_gone(lake: DriverNode) -> None:

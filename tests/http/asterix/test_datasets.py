@@ -109,7 +109,7 @@ def test_types_are_needed_by_datasets(node: DriverNode) -> None:
         ("create dataset d(no_such) primary key id", "ASX1082: Cannot find datatype with name no_such (in line 1, at column 18)"),
         ("create dataset no.d(t) primary key id", "ASX1063: "),
         ("create dataset d0(t) primary key id", "ASX1072: A dataset with name d0 already exists in dataverse Default"),
-        ("create dataset d(t) primary key id with {'open-part': 'xml'}", "ASX1079: Compilation error: Invalid operation - open-part is json, as it is where nothing is said, or variant"),
+        ("create dataset d(t) primary key id with {'open-part': 'xml'}", "ASX1079: Compilation error: Invalid operation - open-part is json, the default, or variant"),
         ("create dataset Metadata.d(t) primary key id", "ASX1079: "),
         ("create index i on d0(name)", "ASX1084: An index with this name i already exists"),
         ("create index i on no_such(name)", "ASX1050: Cannot find dataset with name no_such in dataverse Default"),

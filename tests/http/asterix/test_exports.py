@@ -223,7 +223,7 @@ def test_a_computed_directory_that_is_none(node: DriverNode, exports: Path, name
         (_copy("'x'", to="s3"), '"fileset": "catalog.schema.name"'),
         (_copy("'x'", to="ftp"), "Unknown adapter: ftp"),
         (_copy("'x'", to="fileset"), 'needs the option "fileset"'),
-        (_copy("oid"), "begins with the text of a directory"),
+        (_copy("oid"), "must begin with the string of a directory"),
         (_copy("'x'", settings="'format': 'avro'"), "Supported formats"),
         (_copy("'x'", more="as (id wrongType)"), "ASX1082: Cannot find datatype with name wrongType"),
     ],

@@ -79,9 +79,9 @@ def test_rows_come_from_sqlpp_alone(lake: DriverNode) -> None:
     }  # fmt: skip
 
     with nothing_done(lake):
-        refused(appended(lake), "Default.items takes rows from SQL++ alone", "sqlpp.outside-writers", "/query/service")
+        refused(appended(lake), "Default.items accepts rows only from SQL++", "sqlpp.outside-writers", "/query/service")
         refused(
-            lake.ask("POST", "/iceberg/v1/lake.main/transactions/commit", {"table-changes": [change]}), "takes rows from SQL++"
+            lake.ask("POST", "/iceberg/v1/lake.main/transactions/commit", {"table-changes": [change]}), "accepts rows only from SQL++"
         )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def test_what_leaves_the_rows_alone_is_taken(lake: DriverNode) -> None:
     assert branch.status == 200, branch.body
     assert commit(lake, *ITEMS, updates=[set_properties(mine="1", write_merge_mode="copy-on-write")]).status == 200
     assert commit(lake, *ITEMS, updates=with_schema(lake, lambda fields: [*fields, column])).status == 200
-    refused(commit(lake, *ITEMS, updates=[point(1)]), "takes rows from SQL++ alone")
+    refused(commit(lake, *ITEMS, updates=[point(1)]), "accepts rows only from SQL++")
 
 
 def with_schema(node: DriverNode, change: Callable[[list[Document]], list[Document]], **more: object) -> list[Document]:
@@ -124,8 +124,8 @@ def changed(name: str, **more: object) -> Callable[[list[Document]], list[Docume
 @pytest.mark.parametrize(
     "change, more, words",
     [
-        (renamed("name", "label"), {}, "its column name, which would be gone"),
-        (without("_open"), {}, "its column _open, which would be gone"),
+        (renamed("name", "label"), {}, "its column name, which would be dropped"),
+        (without("_open"), {}, "its column _open, which would be dropped"),
         (changed("n", type="long"), {}, "its column n"),
         (changed("id", required=False), {"identifier-field-ids": []}, "its column id"),
         (lambda fields: fields, {"identifier-field-ids": []}, "its identifier fields"),
@@ -170,10 +170,10 @@ def test_what_is_large_is_fenced_as_well(lake: DriverNode) -> None:
     """A request and a document that other processes work on are looked at by what they leave, too."""
     large = set_properties(large="x" * 300_000)
 
-    refused(commit(lake, *ITEMS, updates=[large, snapshot(1), point(1)]), "takes rows from SQL++ alone")
+    refused(commit(lake, *ITEMS, updates=[large, snapshot(1), point(1)]), "accepts rows only from SQL++")
     assert commit(lake, *ITEMS, updates=[large]).status == 200
-    refused(appended(lake), "takes rows from SQL++ alone")
-    refused(commit(lake, *ITEMS, updates=with_schema(lake, without("name"))), "its column name, which would be gone")
+    refused(appended(lake), "accepts rows only from SQL++")
+    refused(commit(lake, *ITEMS, updates=with_schema(lake, without("name"))), "its column name, which would be dropped")
     assert commit(lake, *ITEMS, updates=[set_properties(mine="1")]).status == 200
 
 
@@ -184,13 +184,13 @@ def test_its_owner_may_let_others_write(lake: DriverNode) -> None:
     grant(lake, "ana", "use_catalog use_schema modify_table select_table", kind="CATALOG", on="main")
 
     assert error_of(commit(lake, *ITEMS, updates=[ALLOW], user="ana"))[0] == 403
-    refused(commit(lake, *ITEMS, updates=[ALLOW, snapshot(1), point(1)]), "takes rows from SQL++ alone")
+    refused(commit(lake, *ITEMS, updates=[ALLOW, snapshot(1), point(1)]), "accepts rows only from SQL++")
     assert commit(lake, *ITEMS, updates=[ALLOW]).status == 200
     assert appended(lake, user="ana").status == 200
     removal = {"action": "remove-properties", "removals": ["sqlpp.outside-writers"]}
     assert error_of(commit(lake, *ITEMS, updates=[removal], user="ana"))[0] == 403
     assert commit(lake, *ITEMS, updates=[removal]).status == 200
-    refused(appended(lake, 2, parent=1, user="ana"), "takes rows from SQL++ alone")
+    refused(appended(lake, 2, parent=1, user="ana"), "accepts rows only from SQL++")
 
 
 def test_outside_writers_are_said_with_the_dataset(lake: DriverNode) -> None:
@@ -213,7 +213,7 @@ def test_a_dataset_is_not_pointed_at_other_metadata(lake: DriverNode) -> None:
     assert appended(lake).status == 200
     assert commit(lake, *ITEMS, updates=[{"action": "remove-properties", "removals": ["sqlpp.outside-writers"]}]).status == 200  # fmt: skip
 
-    refused(lake.post(f"{space_path('Default')}/register", body), "takes rows from SQL++ alone")
+    refused(lake.post(f"{space_path('Default')}/register", body), "accepts rows only from SQL++")
     mine = lake.done("GET", table_path(*ITEMS))["metadata-location"]
     assert lake.post(f"{space_path('Default')}/register", body | {"metadata-location": mine}).status == 200
 
@@ -225,7 +225,7 @@ def test_rename_and_drop_are_the_trees(lake: DriverNode) -> None:
     }  # fmt: skip
 
     assert lake.post("/iceberg/v1/lake.main/tables/rename", body).status == 204
-    refused(appended(lake, path=("Default", "things")), "Default.things takes rows")
+    refused(appended(lake, path=("Default", "things")), "Default.things accepts rows")
     assert lake.delete(table_path("Default", "things")).status == 204
     assert appended(lake, path=("Default", "things")).status == 404
 
@@ -345,9 +345,9 @@ LATE = SqlppError(30, "Request timed out and will be cancelled")
         (True, LOST, "", (200, None)),
         (True, LATE, "", (200, None)),
         (True, AWAY, "", (200, None)),
-        (True, LOST, " returning items", (500, "ASX3102: The statement was carried out, but not all that it returns could be given")),
-        (True, AWAY, " returning items", (500, "ASX3102: The statement was carried out, but not all that it returns could be given")),
-        (True, LATE, " returning items", (400, "ASX0030: The statement was carried out, but not all that it returns could be given")),
+        (True, LOST, " returning items", (500, "ASX3102: The statement was executed, but its result is incomplete")),
+        (True, AWAY, " returning items", (500, "ASX3102: The statement was executed, but its result is incomplete")),
+        (True, LATE, " returning items", (400, "ASX0030: The statement was executed, but its result is incomplete")),
         (False, LOST, "", (503, "ASX3102: The engine ended in the middle of the statement; nothing was changed: try again")),
         (False, AWAY, "", (503, "ASX3109: The engine could not be started: no Java")),
         (False, BROKEN, "", (500, "ASX3102: Its log has the reason")),
@@ -382,7 +382,7 @@ def test_a_statement_that_is_ended_tells_what_it_left(lake: DriverNode, commits:
 
     _, message = refusal(lake, "insert into items ({'id': 1})", timeout="1s")
 
-    assert message.endswith("the statement was carried out before that" if commits else "nothing was changed"), message
+    assert message.endswith("the statement was executed before that" if commits else "nothing was changed"), message
 
 
 def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
@@ -422,4 +422,4 @@ def test_an_outcome_that_cannot_be_looked_up_stays_unknown(lake: DriverNode, mon
         lake.runner.run(each.release())
 
     assert len(kept) == 1
-    assert "carried out as a whole or not at all" in message
+    assert "executed completely or not at all" in message

@@ -59,7 +59,7 @@ def test_accept_counts_without_a_parameter(shared: DriverNode, accept: str, kind
 def test_a_result_that_csv_cannot_have_is_an_error(shared: DriverNode) -> None:
     """CSV has a line for each object."""
     assert refusal(shared, "select value x from [1] x", format="csv") == (
-        400, "ASX4000: CSV has a line for each object, and a result is of type bigint",
+        400, "ASX4000: CSV has a line per object, and a result is of type bigint",
     )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def test_parameters_that_are_not_obeyed_are_refused(shared: DriverNode, name: st
 
 @pytest.mark.parametrize(
     "name,reason",
-    [("compiler.joinmem", ""), ("output-record-type", ""), ("wait-for-completion-feed", ": there are no feeds")],
+    [("compiler.joinmem", ""), ("output-record-type", ""), ("wait-for-completion-feed", ": feeds are not supported")],
 )
 def test_unknown_options_are_refused(shared: DriverNode, name: str, reason: str) -> None:
     """Those that change no result are taken."""

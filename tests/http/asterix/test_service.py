@@ -276,7 +276,7 @@ def test_a_request_ends_at_its_deadline(shared: DriverNode) -> None:
         shared, "select value count(*) from range(1, 3000) a, range(1, 3000) b, range(1, 3000) c", timeout="200ms"
     )
 
-    assert (status, message) == (200, "The request took longer than its time of 0.2 s, and was ended")
+    assert (status, message) == (200, "The request took longer than its limit of 0.2 s, and was ended")
 
 
 def test_a_long_statement_is_read(shared: DriverNode) -> None:
@@ -352,7 +352,7 @@ LATER = EngineUnavailable("The engine ended in the middle of the statement: try 
     [
         (LATER, "ASX3102: The engine ended in the middle of the statement: try again"),
         (ServiceUnavailable("The store is busy"), "The store is busy"),
-        (RuntimeError("nobody foresaw it"), "Something unexpected happened; tell your administrator the request id "),
+        (RuntimeError("nobody foresaw it"), "An unexpected error occurred; tell your administrator the request id "),
     ],
 )
 def test_a_result_that_fails_on_the_way_says_so(node: DriverNode, failure: Exception, message: str) -> None:

@@ -23,7 +23,7 @@ from tests.issuer import AUDIENCE, BROWSER, WEB, Issuer, issuing
 
 TRIP: Final = "limnos-sign-in-8090"
 BACK: Final = "/console/from-issuer"
-NOT_BEGUN: Final = "was not begun in this browser"
+NOT_BEGUN: Final = "was not started in this browser"
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -209,11 +209,11 @@ def test_no_redirect_leaves_the_console(organization: Organization, target: str)
     [
         ({"nonce": "another"}, "belongs to another sign-in"),
         ({"aud": "other"}, "is not meant for this server"),
-        ({"aud": [BROWSER, "other"]}, "was made for another client"),
-        ({"azp": "other"}, "was made for another client"),
+        ({"aud": [BROWSER, "other"]}, "was issued to another client"),
+        ({"azp": "other"}, "was issued to another client"),
         ({"iss": "https://evil.example.com"}, "comes from"),
         ({"exp": 1}, "expired"),
-        ({"sub": "a\nb"}, "names no user"),
+        ({"sub": "a\nb"}, "no user name"),
     ],
     ids=str,
 )
@@ -232,7 +232,7 @@ def test_token_of_another_key_opens_nothing(organization: Organization) -> None:
     organization.issuer.rotate("hidden")
     organization.issuer.published = published
     try:
-        refused(visitor, visitor.get(organization.way_back(visitor)), "signed by no key")
+        refused(visitor, visitor.get(organization.way_back(visitor)), "not signed by a key")
     finally:
         organization.issuer.key = published[0]
 
@@ -256,12 +256,12 @@ def test_issuer_away(organization: Organization) -> None:
     organization.issuer.away = True
     answer = visitor.get("/console/to-issuer")
     assert answer.headers["retry-after"]
-    refused(visitor, answer, "does not answer as it should", status=503)
+    refused(visitor, answer, "does not answer correctly", status=503)
     organization.issuer.away = False
     path = organization.way_back(visitor)
 
     organization.issuer.away = True
-    refused(visitor, visitor.get(path), "does not answer as it should", status=503)
+    refused(visitor, visitor.get(path), "does not answer correctly", status=503)
     organization.issuer.away = False
     assert visitor.get(path).status == 303
     assert is_in(visitor)

@@ -22,7 +22,7 @@ def test_nothing_is_found_that_one_may_not_load(lake: DriverNode) -> None:
 
     hidden, missing = (ana.read(f"/console/search?q={name}").text for name in ("flights", "nothing"))
 
-    assert "Nothing that you may see" in hidden
+    assert "No object that you may see" in hidden
     assert hidden.replace("flights", "nothing") == missing
 
 
@@ -58,6 +58,6 @@ def test_palette_finds_nothing_hidden(lake: DriverNode) -> None:
 
     answer = ana.get("/console/search?metalake=lake&q=flights", x_limnos_part="1")
 
-    assert "Nothing that you may see" in text_of(answer)
+    assert "No object that you may see" in text_of(answer)
     assert "flights" not in text_of(answer)
     assert stranger.get("/console/search?metalake=lake&q=flights", x_limnos_part="1").status in {403, 404}

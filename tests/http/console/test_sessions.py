@@ -162,7 +162,7 @@ def test_code_of_a_terminal_counts_once(lake: DriverNode) -> None:
 
     page = text_of(visitor.get(f"/console/enter?code={made['code']}"))
 
-    assert "Go on as admin" in page
+    assert "Continue as admin" in page
     assert visitor.post("/console/enter", {"code": made["code"]}).status == 303
     assert is_in(visitor)
     assert ConsoleVisitor(lake).post("/console/enter", {"code": made["code"]}).status == 401
@@ -185,7 +185,7 @@ def test_no_sign_in_over_http_from_another_machine(lake: DriverNode) -> None:
     """Without TLS the sign-in page takes nothing, beyond this machine."""
     visitor = ConsoleVisitor(lake, host="lake.example.com")
 
-    assert "takes no sign-in over http" in text_of(visitor.get("/console/sign-in"))
+    assert "refuses sign-in over http" in text_of(visitor.get("/console/sign-in"))
     assert visitor.post("/console/sign-in", {"user": "admin"}).status == 403
     assert visitor.cookies == {}
 

@@ -46,7 +46,7 @@ def test_results_as_json_and_plan(admin: ConsoleVisitor) -> None:
     plan = run(admin, "SELECT VALUE 12345 + 1;", view="plan")
     assert "12346" not in plan.text
     assert "Results" in plan.text
-    assert "a plan of queries alone" in run(admin, "CREATE DATAVERSE x;", view="plan", mode="change", status=400).text
+    assert "Only queries have a plan" in run(admin, "CREATE DATAVERSE x;", view="plan", mode="change", status=400).text
 
 
 def test_only_reads_unless_asked(admin: ConsoleVisitor) -> None:

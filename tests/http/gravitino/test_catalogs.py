@@ -43,9 +43,9 @@ FOREIGN = [
     ({"catalog-backend": "hive", "uri": "thrift://h:9083"}, "provider hive, with the property metastore.uris"),
     ({"catalog-backend": "rest", "uri": "http://h:8181/iceberg"}, "provider iceberg-rest, with the same uri"),
     ({"catalog-backend": "REST"}, "provider iceberg-rest"),
-    ({"catalog-backend": "jdbc", "uri": "jdbc:postgresql://h/d"}, "not kept there, but by this server"),
-    ({"catalog-backend": "memory", "uri": "http://h"}, "not kept there, but by this server"),
-    ({"catalog-backend": "nonsense"}, "catalog-backend=nonsense is not known"),
+    ({"catalog-backend": "jdbc", "uri": "jdbc:postgresql://h/d"}, "not stored there, but by this server"),
+    ({"catalog-backend": "memory", "uri": "http://h"}, "not stored there, but by this server"),
+    ({"catalog-backend": "nonsense"}, "catalog-backend=nonsense is unknown"),
 ]
 
 

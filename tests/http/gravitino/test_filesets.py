@@ -239,7 +239,7 @@ def test_files_stay_where_others_lie(files: DriverNode) -> None:
 
     (told,) = kept(files)
     assert (directory / "b.csv").exists()
-    assert f"another fileset or a table lies at file://{directory}/day=1" in told
+    assert f"another fileset or a table is at file://{directory}/day=1" in told
 
 
 def test_filesets_share_no_files(files: DriverNode) -> None:

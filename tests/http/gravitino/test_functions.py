@@ -99,7 +99,7 @@ def test_calls_that_could_mean_two_definitions(made: DriverNode) -> None:
 
     for answer in refused:
         assert answer.status == 400
-        assert "can both be meant by a call with (integer)" in answer.json()["message"]
+        assert "are both possible for a call with (integer)" in answer.json()["message"]
     assert len(made.done("GET", f"{FUNCTIONS}/f")["function"]["definitions"]) == 1
     assert made.ask("GET", f"{FUNCTIONS}/g").json()["type"] == "NoSuchFunctionException"
 
@@ -110,10 +110,10 @@ def test_calls_that_could_mean_two_definitions(made: DriverNode) -> None:
         ({"functionType": "window"}, "scalar, aggregate or table"),
         ({"definitions": []}, "1 to 200 definitions"),
         ({"functionType": "table"}, "returnColumns"),
-        ({"definitions": [{**DEFINITION, "returnType": None}]}, "says returnType"),
-        ({"definitions": [{**DEFINITION, "parameters": [X, X]}]}, "a name of its own"),
-        ({"definitions": [{**DEFINITION, "parameters": [{**Y, "name": "a"}, X]}]}, "stands after one that has"),
-        ({"definitions": [{**DEFINITION, "impls": [SPARK, SPARK]}]}, "one implementation for a runtime"),
+        ({"definitions": [{**DEFINITION, "returnType": None}]}, "must have returnType"),
+        ({"definitions": [{**DEFINITION, "parameters": [X, X]}]}, "a unique name"),
+        ({"definitions": [{**DEFINITION, "parameters": [{**Y, "name": "a"}, X]}]}, "follows a parameter that has one"),
+        ({"definitions": [{**DEFINITION, "impls": [SPARK, SPARK]}]}, "one implementation per runtime"),
         ({"definitions": [{**DEFINITION, "impls": [{**SPARK, "runtime": "perl"}]}]}, "SPARK, TRINO"),
         ({"definitions": [{**DEFINITION, "impls": [{**SPARK, "sql": " "}]}]}, "needs a value for sql"),
         ({"definitions": [{**DEFINITION, "returnType": {"type": "tree"}}]}, "no type tree"),

@@ -141,7 +141,7 @@ def test_a_template_is_altered(node: DriverNode) -> None:
     [
         ({"jobType": "perl"}, "shell or spark"), ({"jobType": None}, "jobType"), ({"name": ""}, "name"), ({"name": None}, "name"),
         ({"executable": " "}, "executable"), ({"executable": None}, "executable"), ({"arguments": "a"}, "arguments"), ({"jars": ["/a"]}, "jars"),
-        ({"surprise": 1}, "surprise"), ({"arguments": ["{{x:-a}} {{x:-b}}"]}, "two things"), ({"arguments": ["{{x:-a"]}, "does not end"),
+        ({"surprise": 1}, "surprise"), ({"arguments": ["{{x:-a}} {{x:-b}}"]}, "two default values"), ({"arguments": ["{{x:-a"]}, "is not closed"),
         ({"arguments": ["x" * 40_000]}, "32768"), ({"comment": 3}, "comment"),
     ],
 )  # fmt: skip

@@ -162,7 +162,7 @@ def test_catalogs_hold_what_they_are_for(ml: DriverNode) -> None:
     table = ml.post("/iceberg/v1/lake.ml/namespaces/churn/tables", {"name": "t", "schema": SCHEMA})
 
     assert (model.status, model["code"]) == (405, 1006)
-    assert "holds no models" in str(model["message"])
+    assert "cannot contain models" in str(model["message"])
     assert nested.status == 406
     assert table.status == 400
     assert ml.done("GET", "/iceberg/v1/lake.ml/namespaces/churn/tables")["identifiers"] == []

@@ -85,18 +85,18 @@ def test_policies_come_down_to_what_lies_below(made: DriverNode) -> None:
     "method, path, body, says",
     [
         ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "wish", "content": {}}, "custom, system_iceberg_compaction"),
-        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": []}}, "names one or more"),
-        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": ["ROLE"]}}, "ROLE is none"),
+        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": []}}, "must name one or more"),
+        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": ["ROLE"]}}, ", not ROLE"),
         ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"days": 7}}, "does not fit the policy's type"),
         ("POST", f"{LAKE}/policies", {"name": "n", **COMPACTION, "content": {"minDataFileMse": -1}}, "is negative"),
         ("PUT", KEEP, {"updates": [{"@type": "updateContent", "newContent": {}, "policyType": COMPACTION["policyType"]}]}, "cannot become one of"),
         (
             "PUT", KEEP, {"updates": [{"@type": "updateContent", "policyType": "custom", "newContent": {"supportedObjectTypes": ["TABLE"]}}]},
-            "does not change",
+            "cannot change",
         ),
         ("POST", TABLE, {}, "policiesToAdd, policiesToRemove or both"),
         ("POST", TABLE, {"policiesToAdd": [" "]}, "is empty"),
-        ("POST", f"{LAKE}/objects/metalake/lake/policies", {"policiesToAdd": ["keep"]}, "takes no policies"),
+        ("POST", f"{LAKE}/objects/metalake/lake/policies", {"policiesToAdd": ["keep"]}, "cannot have policies"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told(made: DriverNode, method: str, path: str, body: object, says: str) -> None:

@@ -414,4 +414,6 @@ def test_what_the_user_may_not_is_told(store: Store) -> None:
         store.node.delete(f"{tables}/t"), store.node.post(tables, {"name": "u", "columns": COLUMNS}),
         store.node.put(f"{tables}/t", updates(change("updateComment", newComment="x"))),
     ):  # fmt: skip
-        assert (answer.status, "does not let this server's user" in str(answer["message"])) == (502, True), answer.body
+        assert (answer.status, "refuses this operation of its user" in str(answer["message"])) == (502, True), (
+            answer.body
+        )

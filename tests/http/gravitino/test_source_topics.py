@@ -155,7 +155,7 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
     (set_to("partition-count", "1"), "would not be an increase"),
     (set_to("partition-count", "many"), "whole number"),
     (set_to("partition-count", "0"), "whole number"),
-    (set_to("replication-factor", "1"), "when a topic is made"),
+    (set_to("replication-factor", "1"), "when a topic is created"),
     (removed("partition-count"), "cannot be removed"),
     (removed("replication-factor"), "cannot be removed"),
     (set_to("in-use", "true"), "reserved"),
@@ -325,7 +325,7 @@ def test_users_and_passwords_are_taken_as_java_clients_have_them(bus: Bus) -> No
     wrong = {key: value.replace(PASSWORD, "guess") for key, value in LOGIN.items()}
     refused = node.done("POST", new, _catalog(port, "other", **wrong))
     assert (refused["code"], refused["type"]) == (1007, "ConnectionFailedException")
-    assert "does not let this server in" in refused["message"]
+    assert "refuses the sign-in of this server" in refused["message"]
     assert node.done("POST", f"{API}/lake/catalogs/safe/testConnection")["code"] == 0
     assert PASSWORD not in str(node.done("GET", f"{API}/lake/catalogs/safe"))
 

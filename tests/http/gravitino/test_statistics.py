@@ -92,14 +92,14 @@ def test_they_go_with_their_table_and_come_back_with_it(made: DriverNode) -> Non
     "request_of, code, says",
     [
         (("PUT", TABLE, {"updates": {"rows": 1}}), 1001, "must begin with custom-"),
-        (("PUT", TABLE, {"updates": {"custom-": 1}}), 1001, "something after custom-"),
+        (("PUT", TABLE, {"updates": {"custom-": 1}}), 1001, "characters after custom-"),
         (("PUT", TABLE, {"updates": {"custom-n": None}}), 1001, "has no value"),
-        (("PUT", TABLE, {"updates": {"custom-n": "x" * 20_000}}), 1001, "16384 are taken"),
+        (("PUT", TABLE, {"updates": {"custom-n": "x" * 20_000}}), 1001, "at most 16384 are allowed"),
         (("PUT", TABLE, {"updates": {}}), 1001, "1 to 10000"),
         (("POST", TABLE, {"names": ["rows"]}), 1001, "must begin with custom-"),
         (("GET", PARTS, None), 1001, "give from, to or both"),
         (("PUT", PARTS, {"updates": [{"partitionName": "", "statistics": {"custom-n": 1}}]}), 1001, "name is empty"),
-        (("GET", f"{LAKE}/objects/schema/main.a/statistics", None), 1006, "kept of tables"),
+        (("GET", f"{LAKE}/objects/schema/main.a/statistics", None), 1006, "for tables and columns"),
         (("GET", f"{LAKE}/objects/table/main.a.gone/statistics", None), 1003, "does not exist"),
     ],
 )

@@ -211,7 +211,7 @@ def test_a_format_is_refused_by_what_the_catalog_holds(lake: DriverNode) -> None
     of_lance, of_iceberg = lake.post(f"{LANCE}/a/tables", body), lake.post(f"{MAIN}/a/tables", body)
 
     assert (of_lance.status, of_iceberg.status) == (400, 400)
-    assert "Catalog lance holds Lance tables, which are made over Lance REST" in str(of_lance["message"])
+    assert "Catalog lance contains Lance tables, which are created over Lance REST" in str(of_lance["message"])
     assert "This catalog holds Iceberg tables: leave format lance out" in str(of_iceberg["message"])
 
 

@@ -74,7 +74,10 @@ def test_changes_come_together(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "change, word",
     [
-        ([{"@type": "rename", "newName": "w"}, {"@type": "removeProperty", "property": "k"}], "stands alone"),
+        (
+            [{"@type": "rename", "newName": "w"}, {"@type": "removeProperty", "property": "k"}],
+            "must be the only change",
+        ),
         ([{"@type": "rename", "newName": "not*good"}], "not*good"),
         (
             [{"@type": "replaceView", "columns": [{"name": "x", "type": "byte"}], "representations": TEXTS}],

@@ -559,7 +559,7 @@ def test_deadline_in_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch
     answer = commit(node, "a", "t", updates=[set_properties(k="v")])
 
     assert error_of(answer)[:2] == (500, "CommitStateUnknownException")
-    assert "look before you repeat" in error_of(answer)[2]
+    assert "check before you repeat" in error_of(answer)[2]
     assert len(files_of(node)) == 2
     assert metadata_of(node, "a", "t")["properties"]["k"] == "v"
 

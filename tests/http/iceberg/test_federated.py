@@ -395,7 +395,7 @@ def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: FarCatalog
 
     for answer in (far.node.put(at, {"updates": [to]}), far.node.post(f"{at}/testConnection", {"updates": [to]})):
         assert answer["code"] == 1001, answer.body
-        assert "saying the secret again" in str(answer["message"])
+        assert "send the secret again" in str(answer["message"])
     again = {"@type": "setProperty", "property": "token", "value": "other"}
     assert far.node.put(at, {"updates": [to, again]}).status == 200
 

@@ -344,4 +344,4 @@ def test_location_around_the_warehouse(node: DriverNode) -> None:
     ]  # fmt: skip
 
     assert [error_of(answer)[0] for answer in answers] == [400, 400]
-    assert "holds the catalog's warehouse" in error_of(answers[0])[2]
+    assert "contains the catalog's warehouse" in error_of(answers[0])[2]

@@ -105,7 +105,7 @@ def test_writer_without_the_right_lends_nothing(world: DriverNode) -> None:
     make_view(world, "open", "mine", user="eve", version=READS)
 
     for user in ("eve", "ana"):
-        refused(load(world, ("open", "mine"), user=user), "who wrote view open.mine may not load hidden.t")
+        refused(load(world, ("open", "mine"), user=user), "the author of view open.mine may not load hidden.t")
 
 
 def test_another_ones_right_cannot_be_borrowed(world: DriverNode) -> None:
@@ -120,8 +120,8 @@ def test_another_ones_right_cannot_be_borrowed(world: DriverNode) -> None:
     own(world, "VIEW", "main.open.trap", "bob")
 
     assert rewritten.status == 200
-    refused(load(world, ("open", "v")), "who wrote view open.v does not own it")
-    refused(load(world, ("open", "trap"), user="eve"), "who wrote view open.trap does not own it")
+    refused(load(world, ("open", "v")), "the author of view open.v does not own it")
+    refused(load(world, ("open", "trap"), user="eve"), "the author of view open.trap does not own it")
 
 
 def test_owner_takes_over_by_writing_it_again(world: DriverNode) -> None:
@@ -133,7 +133,7 @@ def test_owner_takes_over_by_writing_it_again(world: DriverNode) -> None:
 
     again = world.ask("POST", view_path("open", "v"), replaced_by(READS), user="bob")
 
-    refused(before, "who wrote view open.v does not own it")
+    refused(before, "the author of view open.v does not own it")
     assert again.status == 200
     assert len(again.json()["metadata"]["versions"]) == 1
     assert load(world, ("open", "v")).status == 200
@@ -170,7 +170,7 @@ def test_view_of_a_group(world: DriverNode) -> None:
 
     world.done("POST", "/api/limnos/v1/metalakes/lake/groups/crew/members", {"users": ["bob"]})
 
-    refused(outside, "who wrote view open.v does not own it")
+    refused(outside, "the author of view open.v does not own it")
     assert load(world, ("open", "v")).status == 200
 
 
@@ -224,7 +224,7 @@ def test_missing_table_is_told_to_whom_it_would_be_lent(world: DriverNode) -> No
 @pytest.mark.parametrize(
     "chain, word",
     [
-        ("open%1Fv,open%1Fv", "stands twice"),
+        ("open%1Fv,open%1Fv", "occurs twice"),
         ("v", "named with its namespace"),
         (",".join(f"open%1Fv{n}" for n in range(11)), "at most 10 links"),
         ("open%1F%ZZ", "%"),
@@ -303,7 +303,7 @@ def test_explain_tells_what_is_lent(world: DriverNode) -> None:
 
     assert [each["allowed"] for each in (plain, lent, broken)] == [False, True, False]
     assert [(factor["kind"], factor["object"]["name"]) for factor in lent["factors"]] == [("lent", "main.open.v")]
-    assert "what view main.open.v lends" in lent["message"]
+    assert "definer's rights of view main.open.v" in lent["message"]
     assert "view open.gone does not exist" in broken["message"]
     assert other.status == 400
 

@@ -83,7 +83,7 @@ def test_a_client_that_leaves_ends_the_work(
 
     answer, flights = table.node.runner.run(story())
 
-    assert (answer.status, "went away" in words(answer), flights) == (400, True, 0)
+    assert (answer.status, "disconnected" in words(answer), flights) == (400, True, 0)
     assert (offloader.began, offloader.ended) == (at_once, at_once)
 
 

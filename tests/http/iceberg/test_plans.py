@@ -288,7 +288,7 @@ BAD: dict[str, dict[str, object]] = {
     "no filter": {"filter": {"type": "sort", "term": "id"}}, "a list": {"filter": []}, "a text": {"filter": "id > 1"}, "half a filter": {"filter": {"type": "and", "left": True}},
     "a nameless column": {"filter": {"type": "is-null", "child": {"type": "reference"}}}, "unknown id": {"filter": {"type": "is-null", "child": {"type": "reference", "id": 77}}},
     "a case": {"filter": {"type": "is-null", "term": "ID"}}, "too deep": {"filter": deep(400)}, "both": {"snapshot_id": 1, "start_snapshot_id": 1, "end_snapshot_id": 1},
-    "no end": {"start_snapshot_id": 1}, "no start": {"end_snapshot_id": 1}, "no ancestor": {"start_snapshot_id": 100, "end_snapshot_id": 99}, "fewer than no rows": {"min_rows_requested": -1},
+    "no end": {"start_snapshot_id": 1}, "no start": {"end_snapshot_id": 1}, "not an ancestor": {"start_snapshot_id": 100, "end_snapshot_id": 99}, "fewer than no rows": {"min_rows_requested": -1},
     "a number of more bits": {"snapshot_id": 1 << 64}, "values that are none": {"filter": {"type": "in", "term": "id", "values": 1}},
 }  # fmt: skip
 

@@ -104,7 +104,7 @@ def test_overwrite(lake: DriverNode) -> None:
     assert answer["metadata-location"] == lake.get(table_path("a", "t"))["metadata-location"] == location
     assert lake.get(table_path("a", "t"), if_none_match=old).status == 200
     assert error_of(fresh)[:2] == (400, "IllegalArgumentException")
-    assert "Another table lies at location" in error_of(fresh)[2]
+    assert "Another table is at location" in error_of(fresh)[2]
 
 
 def test_overwrite_of_nothing(node: DriverNode) -> None:

@@ -112,7 +112,7 @@ def test_rows_that_are_left(table: Shown, monkeypatch: pytest.MonkeyPatch, docum
     ],
 )  # fmt: skip
 def test_filters_of_a_bound_reader(table: Shown, asked: object, residual: object) -> None:
-    """A filter on a masked column, or on a field within another, is for the reader to apply: it leaves no file out."""
+    """A filter on a masked column, or on a field nested fields, is for the reader to apply: it leaves no file out."""
     answer = table.seen(filter=asked)
 
     assert len(table.rows(answer)) == 20
@@ -129,7 +129,7 @@ def test_a_filter_that_nothing_passes(table: Shown) -> None:
 
 BAD: dict[str, dict[str, object]] = {
     "unknown": {"filter": {"type": "eq", "term": "nowhere", "value": 1}}, "another case": {"filter": {"type": "is-null", "term": "CITY"}},
-    "within another": {"filter": {"type": "is-null", "term": "home.number"}}, "within what has nothing": {"filter": {"type": "is-null", "term": "card.last"}},
+    "nested fields": {"filter": {"type": "is-null", "term": "home.number"}}, "within what has nothing": {"filter": {"type": "is-null", "term": "card.last"}},
     "an unknown number": {"filter": {"type": "is-null", "child": {"type": "reference", "id": 77}}}, "a whole struct": {"filter": {"type": "eq", "term": "home", "value": 1}},
     "another type": {"filter": {"type": "eq", "term": "id", "value": "x"}}, "hidden in a not": {"filter": {"type": "not", "child": {"type": "is-null", "term": "nowhere"}}},
     "beside what is there": {"filter": {"type": "or", "left": {"type": "is-null", "term": "id"}, "right": {"type": "is-null", "term": "nowhere"}}},
@@ -199,7 +199,7 @@ def test_refusals_name_no_file(lake: DriverNode) -> None:
         assert answer.status in (406, 500, 503), answer.body
         for told in (table.location, "Rome", ".avro", ".parquet", "file:"):
             assert told not in words(answer), words(answer)
-        assert "Have whoever owns" in words(answer) or "have whoever owns" in words(answer)
+        assert "The table's owner" in words(answer) or "the table's owner" in words(answer)
 
 
 def test_a_place_that_is_allowed_no_more(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:

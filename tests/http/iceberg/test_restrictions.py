@@ -248,7 +248,7 @@ def test_what_is_set_aside_is_nobodys(shop: DriverNode) -> None:
     answer = shop.post(f"{space_path('a')}/tables", body)
 
     assert answer.status == 400
-    assert "set aside" in words(answer)
+    assert "reserved for rewritten files" in words(answer)
 
 
 def test_planning_that_knows_no_restrictions_is_refused() -> None:
@@ -282,7 +282,7 @@ def test_views_lift_no_restriction(shop: DriverNode) -> None:
 
     refused = shop.get(through, user="eve")
     assert refused.status == 403
-    assert "restriction binds eve" in words(refused)
+    assert "eve is restricted" in words(refused)
     bound = shop.get(through, user="bob")
     assert "read-restrictions" in bound.json()
     shop.done("POST", view_path("v", "mine"), replaced_by(version))
@@ -393,27 +393,27 @@ def _schema(fields: list[dict]) -> list[dict]:
 @pytest.mark.parametrize(
     "terms,why",
     [
-        ({}, "restricts nothing"),
+        ({}, "needs a filter, a mask or both"),
         ({"filter": "nosuch = 1"}, "has no column nosuch"),
         ({"filter": "city > 5"}, "is string"),
         ({"filter": "id = 'x'"}, "is long"),
         ({"filter": "born < 'yesterday'"}, "is date"),
-        ({"filter": "city ="}, "no condition"),
+        ({"filter": "city ="}, "not a condition"),
         ({"filter": reduce(lambda inner, _: {"type": "not", "child": inner}, range(150), {"type": "is-null", "term": "id"})}, "levels"),
         ({"filter": "id = 1 or " * 300 + "id = 2"}, ""),
         ({"filter": "x" * 5000}, "4096 characters"),
-        ({"filter": {"type": "eq", "left": {"type": "transform", "transform": "year", "term": "born"}, "right": 1}}, "about a column"),
+        ({"filter": {"type": "eq", "left": {"type": "transform", "transform": "year", "term": "born"}, "right": 1}}, "must be a column"),
         ({"filter": {"type": "like", "term": "city", "value": "x"}}, "there is no condition"),
         ({"filter": {"type": "in", "term": "id", "values": []}}, "1 to 1000 values"),
         ({"filter": {"type": "in", "term": "id", "values": list(range(1001))}}, "1 to 1000 values"),
-        ({"filter": {"type": "is-nan", "term": "city"}}, "cannot be asked"),
-        ({"filter": {"type": "eq", "term": "id", "value": None}}, "a value is"),
+        ({"filter": {"type": "is-nan", "term": "city"}}, "does not apply"),
+        ({"filter": {"type": "eq", "term": "id", "value": None}}, "a value must be"),
         ({"filter": {"type": "eq", "term": {"type": "reference", "id": 9}, "value": 1}}, "no field 9"),
         ({"filter": 5}, "object"),
         ({"masks": {"ssn": "hide"}}, "There is no mask"),
         ({"masks": {"id": "show-last-4"}}, "does not fit"),
         ({"masks": {"nosuch": "replace-with-null"}}, "has no column"),
-        ({"masks": {"a.b": "replace-with-null"}}, "within another"),
+        ({"masks": {"a.b": "replace-with-null"}}, "nested fields"),
         ({"masks": {"ssn": "show-last-4"}, "to": {"users": ["nobody-here"]}}, "does not exist"),
         ({"masks": {"ssn": "show-last-4"}, "to": {"roles": [f"r{i}" for i in range(101)]}}, "at most 100"),
         ({"masks": {"ssn": "show-last-4"}, "who": {}}, "unknown field"),

@@ -202,7 +202,7 @@ def test_a_catalog_that_signs_nothing_says_so(node: DriverNode, store: ObjectSto
 
     assert node.get(table("silent"), **ASKED).json()["config"] == {}
     refused = sign(node, store, "silent", user="admin")
-    assert (refused.status, "signs no requests" in refused.body.decode()) == (400, True)
+    assert (refused.status, "does not sign requests" in refused.body.decode()) == (400, True)
 
 
 def test_other_providers_are_not_signed_for(node: DriverNode, store: ObjectStoreServer) -> None:

@@ -121,7 +121,7 @@ def test_snapshots_of_a_plan_told_whole(table: History, monkeypatch: pytest.Monk
     monkeypatch.setattr(time, "now_ms", lambda: at[0])
     one, two = table.plan(snapshot_id=100), table.plan(snapshot_id=100)
     assert one.status == two.status == 200
-    refused(table.remove(1), "snapshot 100", "a scan that was planned")
+    refused(table.remove(1), "snapshot 100", "a planned scan")
 
     cancelled = [table.node.delete(f"{table.path}/plan/{each.json()['plan-id']}") for each in (one, two)]
 
@@ -146,7 +146,7 @@ def test_snapshots_of_a_plan_in_parts(table: History) -> None:
     steer(table.node, scan_files_max=1)
     planned = table.plan(snapshot_id=200)
     assert "plan-tasks" in planned.json()
-    refused(table.remove(2), "a scan that was planned")
+    refused(table.remove(2), "a planned scan")
 
     assert table.node.delete(f"{table.path}/plan/{planned.json()['plan-id']}").status == 204
     assert table.remove(2).status == 200

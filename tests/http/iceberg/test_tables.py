@@ -225,7 +225,7 @@ def test_unknown_snapshots_mode(node: DriverNode) -> None:
 
     answer = node.get(f"{table_path('a', 't')}?snapshots=some")
 
-    assert error_of(answer) == (400, "IllegalArgumentException", "snapshots is all or refs, not some")
+    assert error_of(answer) == (400, "IllegalArgumentException", "snapshots must be all or refs, not some")
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_chosen_location_is_taken_once(lake: DriverNode, spelling: str) -> None:
 
     status, kind, message = error_of(answer)
     assert (status, kind) == (400, "IllegalArgumentException")
-    assert "Another table lies at location" in message
+    assert "Another table is at location" in message
     assert lake.ask("HEAD", table_path("a", "u")).status == 404
     assert files_of(lake) == files
 
@@ -417,7 +417,7 @@ def test_new_name_that_begins_with_the_catalog(node: DriverNode) -> None:
 
     assert told[:2] == plain[:2] == two[:2] == (404, "NoSuchNamespaceException")
     assert told[2].startswith(
-        "Namespace does not exist: main.a. The new name of a table is relative to its catalog: write a.u"
+        "Namespace does not exist: main.a. The new name of a table must be relative to its catalog: write a.u"
     )
     assert plain[2] == "Namespace does not exist: gone.a"
     assert two[2] == "Namespace does not exist: main"

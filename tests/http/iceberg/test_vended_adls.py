@@ -228,7 +228,7 @@ def test_keys_go_nowhere_else(store: AdlsServer, node: DriverNode) -> None:
         ({**store.by_key, "adls.account-host": f"{store.host}/@evil.example"}, "allow-endpoint"),
         ({**on, "adls.account-host": store.host}, "environment"),
         ({**on, "adls.client-id": "x"}, "go together"),
-        ({"adls.account-key": "no key"}, "no key of an account"),
+        ({"adls.account-key": "no key"}, "not an account key"),
     ):
         body = {
             "name": "bad",

@@ -336,11 +336,11 @@ def test_places_outside_the_roots_get_none(store: ObjectStoreServer, node: Drive
         ("s3-token-expire-in-secs", "60", "from 900 to 43200"),
         ("s3-token-expire-in-secs", "1h", "from 900 to 43200"),
         ("s3-external-id", "a b", "2 to 1224"),
-        ("s3-token-service-endpoint", "http://169.254.169.254", "does not talk to"),
+        ("s3-token-service-endpoint", "http://169.254.169.254", "does not connect to"),
     ],
 )
 def test_properties_of_a_role_are_checked(node: DriverNode, name: str, value: str, words: str) -> None:
-    """What can be no role, and an address that the server does not talk to, is refused when it is set."""
+    """What can be no role, and an address that the server does not connect to, is refused when it is set."""
     edit = {"@type": "setProperty", "property": name, "value": value}
     answer = node.put(f"{API}/lake/catalogs/cloud", {"updates": [edit]})
 

@@ -86,7 +86,7 @@ def test_modes_are_checked(node: DriverNode) -> None:
     for action, body in (("create", {"mode": "sometimes"}), ("drop", {"mode": "x"}), ("drop", {"behavior": "x"})):
         answer = node.post(f"{space('lance', 'a')}/{action}", body)
         assert told(answer) == (400, 13)
-        assert "is one of" in answer.json()["error"]
+        assert "must be one of" in answer.json()["error"]
 
 
 def test_drop_is_restricted_unless_told(node: DriverNode) -> None:

@@ -147,7 +147,7 @@ def test_branches_are_listed_and_dropped(spark: SparkSession, table: Parts) -> N
     assert listed == (BRANCH,)
     assert head(spark, branch) is None
     assert leftover_branches(spark, (*table[:2], "gone")) == ()
-    with pytest.raises(BadRequest, match="everybody reads"):
+    with pytest.raises(BadRequest, match="the published branch"):
         drop(spark, table, name="main")
 
 

@@ -93,7 +93,7 @@ def test_only_new_rows_are_read_and_the_table_is_as_if_made_whole(
     spark.sql(f"UPDATE {name} SET v = 'x' WHERE id = 2")
     fourth = run(spark, admin, step, source)
 
-    assert first.whole_because == "nothing was published yet, or by another query"
+    assert first.whole_because == "nothing was published yet, or with another query"
     assert (second.whole_because, second.increments) == (None, {source})
     assert second.pinned_reads[source].pin.since == first.pinned_reads[source].pin.snapshot
     assert third.nothing_new
@@ -101,7 +101,7 @@ def test_only_new_rows_are_read_and_the_table_is_as_if_made_whole(
     assert on_main(spark, step.table) == [(2, "X"), (3, "C")]
 
 
-NONE, NOT_READ = "nothing was published yet, or by another query", "was not read before"
+NONE, NOT_READ = "nothing was published yet, or with another query", "was not read before"
 FORGED = [
     ("{", NONE), ("[1]", NONE), ("17", NONE), ('{"T": 17}', "has expired, or the table was replaced"), ('{"T": "x"}', NOT_READ), ('{"T": [1]}', NOT_READ),
     ('{"T": true}', NOT_READ), ("{}", NOT_READ),
@@ -205,7 +205,7 @@ def test_queries_over_several_rows_take_the_whole(
 @pytest.mark.parametrize(
     "how, word",
     [
-        (WriteDeclaration(), "`replace` makes"),
+        (WriteDeclaration(), "`replace` rewrites"),
         (WriteDeclaration(mode=WriteMode.PARTITIONS), "`partitions` replaces"),
         (WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_missing=True), "`delete_missing`"),
     ],
@@ -234,7 +234,7 @@ def test_other_query_the_callers_wish_and_a_restored_table(spark: SparkSession, 
     again = run(spark, admin, step, source)
 
     assert "another query" in (other.whole_because or "")
-    assert full.whole_because == "the whole was asked for"
+    assert full.whole_because == "a full run was requested"
     assert again.whole_because is None
     assert on_main(spark, step.table) == [(1, "a"), (2, "b"), (3, "c")]
 
@@ -257,4 +257,4 @@ def test_views_are_read_by_increments_of_their_tables(spark: SparkSession, admin
     assert rows == [(3,)]
     assert second.whole_because is None
     assert on_main(spark, step.table) == [(1,), (2,), (3,)]
-    assert "was defined otherwise" in (third.whole_because or "")
+    assert "had another definition" in (third.whole_because or "")

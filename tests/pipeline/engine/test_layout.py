@@ -43,7 +43,7 @@ def test_a_term_is_read_and_written(text: str, term: PartitionTerm, sql: str) ->
 
 @pytest.mark.parametrize(
     "text,words",
-    [("weeks(at)", "no transform 'weeks'"), ("bucket(id)", "needs a number and a column"), ("bucket(x, id)", "needs a number"), ("days()", "is no column"), ("", "is no column")],
+    [("weeks(at)", "no transform 'weeks'"), ("bucket(id)", "needs a number and a column"), ("bucket(x, id)", "needs a number"), ("days()", "is not a column"), ("", "is not a column")],
 )  # fmt: skip
 def test_a_wrong_term_is_told(text: str, words: str) -> None:
     """What may be written is said."""

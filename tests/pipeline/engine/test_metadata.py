@@ -65,5 +65,5 @@ def test_a_table_is_asked_as_it_is_now(here: SparkSession, corner: tuple[str, ..
     assert [each.transform for each in after.spec.fields] == ["bucket[4]"]
     assert [each.operation for each in after.ancestors(after.head())] == ["append"]
     assert metadata_of(here, (*corner, "none")) is None
-    with pytest.raises(NotFound, match="is not there"):
+    with pytest.raises(NotFound, match="does not exist"):
         metadata_there(here, (*corner, "none"))

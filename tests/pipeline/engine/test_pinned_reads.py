@@ -143,7 +143,7 @@ def test_what_cannot_be_pinned_is_told(
     pins = pin_tables(spark, [table])
     head = pins[table].snapshot
 
-    with pytest.raises(NotFound, match="nothing is not there"):
+    with pytest.raises(NotFound, match="nothing does not exist"):
         pin_tables(spark, [(*table[:2], "nothing")])
     with pytest.raises(UnsupportedOperation, match="declare a source"):
         pin_tables(spark, [("spark_catalog", "default", "plain")])
@@ -152,7 +152,7 @@ def test_what_cannot_be_pinned_is_told(
     with pytest.raises(NotFound, match="has expired"):
         reads(spark, pins)
     spark.sql(f"DROP TABLE {engine.render_spark(table)}")
-    with pytest.raises(NotFound, match="is gone"):
+    with pytest.raises(NotFound, match="was dropped or renamed"):
         reads(spark, pins)
     spark.sql("DROP TABLE spark_catalog.default.plain")
 

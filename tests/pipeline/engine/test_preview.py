@@ -63,10 +63,10 @@ def test_a_plan_tells_the_statements_that_tables_need(spark: SparkSession, admin
     assert "the table has b" in str(told["fallen"].refused)
     assert told["allowed"].drops == ("b",)
     assert "nope" in str(told["wrong"].refused)
-    assert told["after_wrong"].unknown == f"it reads what is not known: {name}.wrong is refused"
-    assert told["unknown"].unknown == "it reads what is not known: the columns of source untyped, which has no 'schema'"
+    assert told["after_wrong"].unknown == f"its inputs are not known: {name}.wrong is refused"
+    assert told["unknown"].unknown == "its inputs are not known: the columns of source untyped, which has no 'schema'"
     assert isinstance(told["after_unknown"], StepPreview)
-    assert str(told["after_unknown"].unknown).startswith(f"it reads what is not known: {name}.unknown:")
+    assert str(told["after_unknown"].unknown).startswith(f"its inputs are not known: {name}.unknown:")
     assert not spark.catalog.tableExists(f"main.{name}.grown")
     assert spark.table(f"main.{name}.old").columns == ["id"]
     assert {view.name for view in spark.catalog.listTables() if view.isTemporary} == views

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
         "Could not write file file:///w/t/metadata/1.json: No space left on device. Free space there, then try again.",
         "Could not write file file:///w/t/metadata/1.json: Disk quota exceeded. Free space there, then try again.",
         "The database has no room left (could not extend file); nothing was changed",
-        "The disk of the database has no room left, or can't be written. Nothing was changed; try again",
+        "The disk of the database is full, or read-only. Nothing was changed; try again",
     ],
 )
 def test_a_server_without_space_is_not_away(said: str) -> None:

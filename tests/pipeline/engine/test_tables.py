@@ -244,13 +244,13 @@ def test_partitions_after_a_change_of_partitioning_is_refused(spark: SparkSessio
         ),
         (
             {"write": WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",), valid_to="s")},
-            "a column 's', which its history makes",
+            "a column 's', which its history creates",
         ),
         ({"write": WriteDeclaration(mode=WriteMode.PARTITIONS)}, "Write `partition:`"),
         ({"columns": (DeclaredColumn(name="nope", comment="x"),)}, "`columns` names 'nope'"),
         ({"partition": ("weeks(at)",)}, "no transform 'weeks'"),
         ({"partition": ("bucket(id)",)}, "needs a number"),
-        ({"partition": ("a b",)}, "is no column"),
+        ({"partition": ("a b",)}, "is not a column"),
         ({"sort": ("",)}, "sort"),
     ],
 )

@@ -47,8 +47,8 @@ def test_values_between_two_ends(text: str, values: tuple[Scalar, ...]) -> None:
         ("int=1..2/-1", "'-1' is no step"),
         ("int=1..2/²", "'²' is no step"),
         ("int=1..10001", "more than 10,000 runs"),
-        ("string=a..b", "only those of type date and int"),
-        ("timestamp=2026-01-01T00:00..2026-01-02T00:00", "only those of type date and int"),
+        ("string=a..b", "only parameters of type date and int"),
+        ("timestamp=2026-01-01T00:00..2026-01-02T00:00", "only parameters of type date and int"),
     ],
 )
 def test_what_is_no_range_is_told(text: str, words: str) -> None:

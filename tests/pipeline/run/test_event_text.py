@@ -31,7 +31,7 @@ def test_each_event_is_one_line_of_json() -> None:
 def test_a_broken_rule_is_told_once() -> None:
     """The message of a step that its rules end has each of them; a warning stands below it."""
     lines: list[str] = []
-    told = ["price > 0: 1 of 561 rows (0.2%) break it", "id: 2 of 561 rows (0.4%) break it", "name: 3 of 561 rows"]
+    told = ["price > 0: 1 of 561 rows (0.2%) violate it", "id: 2 of 561 rows (0.4%) violate it", "name: 3 of 561 rows"]
     findings = tuple({"held": False, "message": each} for each in told)
 
     plain_lines(lines.append)(

@@ -65,7 +65,7 @@ def test_a_full_disk_publishes_nothing_and_a_resume_goes_on(spark: SparkSession,
     assert "full.large" in failed.message
     assert "File too large" in failed.message
     assert "\tat " not in failed.message
-    assert f"nothing was published; mend it, then `limnos pipeline resume {failed.run}`" in failed.message
+    assert f"nothing was published; correct the cause, then `limnos pipeline resume {failed.run}`" in failed.message
     assert not any("main" in refs for refs in there.values())  # type: ignore[operator]
     assert resumed.state == "published", resumed.message
     assert [event.step for event in seen if event.state == "running" and event.tasks is None].count("full.small") == 1

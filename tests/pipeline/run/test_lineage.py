@@ -77,5 +77,5 @@ def test_nobody_lends_their_rights_to_what_a_record_says(scene: PipelineRig, ser
         own = publish_held(ana, theirs.run(scene.pipeline(a="", b="a"), hold=True).run)
 
     assert (published.state, own.state) == ("published", "published")
-    assert f"only {user} can say what the run read" in published.message
+    assert f"only {user} can report the run's inputs" in published.message
     assert (after_admin, sources(scene, "b")) == (set(), {"a"})

@@ -55,7 +55,7 @@ def test_a_value_is_typed(kind: ParameterType, text: object, value: Scalar, nati
 )
 def test_a_value_of_another_type_is_refused(kind: ParameterType, text: object) -> None:
     """The refusal names the parameter, its type, and what to write."""
-    with pytest.raises(BadRequest, match=f"parameter p: .* is no {kind.value}; write for example --param p="):
+    with pytest.raises(BadRequest, match=f"parameter p: .* is not a valid {kind.value}; write for example --param p="):
         parameter_values(declared(kind), {"p": text})
 
 

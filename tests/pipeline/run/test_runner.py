@@ -187,7 +187,9 @@ def test_a_server_without_space_ends_the_run_with_what_it_said(
     seen = scene.client.runs.load(ended.run)
     assert (ended.state, ended.why, len(asked)) == ("failed", EndReason.CODE, 1)
     assert (seen.state, seen.message) == ("failed", ended.message)
-    assert ended.message.endswith(f"{said} nothing was published; mend it, then `limnos pipeline resume {ended.run}`")
+    assert ended.message.endswith(
+        f"{said} nothing was published; correct the cause, then `limnos pipeline resume {ended.run}`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -508,9 +510,9 @@ def test_a_table_that_another_pipeline_declares_is_refused_before_anything_is_wr
     scene.client.pipelines.put(other, {"steps": [{"table": list(scene.table("c"))}, {"table": list(scene.table("b"))}]})
     again = scene.renewed()
 
-    with pytest.raises(InvalidPipeline, match=f"{scene.space}.b is a table of pipeline '{other}', too"):
+    with pytest.raises(InvalidPipeline, match=f"{scene.space}.b is also a table of pipeline '{other}'"):
         resumed(again, failed, a="", b="a")
-    with pytest.raises(InvalidPipeline, match=f"{scene.space}.c is a table of pipeline '{other}', too"):
+    with pytest.raises(InvalidPipeline, match=f"{scene.space}.c is also a table of pipeline '{other}'"):
         again.run(replace(again.pipeline(c=""), name=f"new_{scene.space}"))
 
     assert again.engine.carried == []
@@ -524,7 +526,7 @@ def test_a_catalog_without_iceberg_tables_is_refused_before_anything_is_written(
     pipeline = replace(scene.pipeline(), catalog="lance", steps=(step,))
 
     with pytest.raises(
-        InvalidPipeline, match="catalog 'lance' has provider lakehouse-generic, and pipelines write Iceberg"
+        InvalidPipeline, match="catalog 'lance' has provider lakehouse-generic, and pipelines write only Iceberg"
     ):
         scene.run(pipeline)
 

@@ -120,14 +120,14 @@ def test_names_that_hold_the_separator_keep_namespaces_from_nesting(flat: Servic
 def test_a_flat_catalog_takes_one_level(flat: ServiceDesk) -> None:
     """By create, move and from the trash; one that has more cannot be made flat."""
     flat.namespace("a:b", scope=FLAT)
-    with pytest.raises(UnsupportedOperation, match="do not nest, as its property"):
+    with pytest.raises(UnsupportedOperation, match="do not nest, because its property"):
         flat.namespace("a", "b", scope=FLAT)
-    with pytest.raises(UnsupportedOperation, match="do not nest, as its property"):
+    with pytest.raises(UnsupportedOperation, match="do not nest, because its property"):
         flat.run(namespace_move(flat.ctx(), FLAT, source=("a:b",), target=("a", "b")))
     flat.run(namespace_move(flat.ctx(), FLAT, source=("a:b",), target=("c",)))
     switch(flat, "true")
     flat.namespace("c", "d", scope=FLAT)
-    with pytest.raises(BadRequest, match=r"c\.d lies in another one"):
+    with pytest.raises(BadRequest, match=r"c\.d is in another one"):
         switch(flat, "false")
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("c", "d")))
     switch(flat, "false")
@@ -220,7 +220,7 @@ def test_what_others_do_meanwhile_is_left(flat: ServiceDesk, monkeypatch: pytest
         ["mine", "c_1", "c", "c.1", "e", "e.1", "late", "late.1", "others", "others.d"]
     )
     assert (done.total, done.left) == (6, 3)
-    with pytest.raises(BadRequest, match=r"others\.d lies in another one"):
+    with pytest.raises(BadRequest, match=r"others\.d is in another one"):
         until(flat, "undone")
     flat.run(namespace_move(flat.ctx(), FLAT, source=("others", "d"), target=("d",)))
     until(flat, "undone")
@@ -258,7 +258,7 @@ def test_renaming_alone(flat: ServiceDesk) -> None:
     assert listed(flat, "k", "l_m", scope=MAIN) == ["n"]
     defaults = flat.node.services.defaults
     flat.node.services.defaults = defaults._replace(separator=";")
-    with pytest.raises(BadRequest, match="separates names now"):
+    with pytest.raises(BadRequest, match="the present separator"):
         flat.run(nesting_continue(flat.ctx(), MAIN, to="undone"))
 
 

@@ -336,7 +336,9 @@ def test_ids_can_be_kept(source: ServiceDesk, target: ServiceDesk) -> None:
     assert told(exported(target), renumbered=False) == told(data, renumbered=False)
     target.namespace("new")
     target.table("new", "t")
-    with pytest.raises(BadRequest, match=r"^Record 2: id \d+ is or was something else's in this store.*--ids map"):
+    with pytest.raises(
+        BadRequest, match=r"^Record 2: id \d+ is or was used for another object in this store.*--ids map"
+    ):
         imported(target, data, ids="keep", name="other")
 
 
@@ -519,30 +521,30 @@ def _look_alike(records: list[ExportRecord]) -> None:
 
 
 WRONG: dict[str, tuple[Callable[[list[ExportRecord]], None], str]] = {
-    "dangling": (_dangling, r"it names 77, which no record before it defines"),
+    "dangling": (_dangling, r"it names 77, which no earlier record defines"),
     "cycle": (
         _cycle,
-        r"no record before it defines: that is missing in the file, comes later, or the two lie in each other",
+        r"no earlier record defines: it is missing in the file, follows later, or the two contain each other",
     ),
-    "doubled name": (_doubled, r"something before it has the same name in the same place"),
-    "doubled id": (_same_id, r"there was an object with id \d+ before"),
+    "doubled name": (_doubled, r"an earlier object has the same name in the same place"),
+    "doubled id": (_same_id, r"an earlier object has id \d+"),
     "newer": (_newer, r"schema version 2\.0; this server reads version 1\.x"),
-    "no owner": (_no_owner, r"it names 4, which no record"),
+    "no owner": (_no_owner, r"it names 4, which no earlier record"),
     "owner of no kind": (_tag_as_owner, r"as a user or group, which is a metalake"),
     "outside": (_elsewhere, r"elsewhere"),
     "lost file": (_lost, r"there is no such file"),
-    "another table's": (_another, r"another table took its place"),
+    "another table's": (_another, r"another table has replaced it"),
     "bad name": (_bad_name, r"\.\."),
-    "separator": (_separator, r"holds ':', by which this server separates names"),
-    "wrong catalog": (_wrong_catalog, r"which lies in another catalog"),
-    "kind": (_wrong_kind, r"'job' is no kind of object"),
+    "separator": (_separator, r"contains ':', the separator of this server"),
+    "wrong catalog": (_wrong_catalog, r"which is in another catalog"),
+    "kind": (_wrong_kind, r"'job' is not a kind of object"),
     "privilege": (_privilege, r"Unknown privilege 'use_everything'"),
     "binding": (_binding, r"cannot be granted on a"),
-    "fewer": (_counted, r"the file says that it has \d+ records"),
-    "second header": (_second_header, r"an export has one header"),
-    "version twice": (_version_twice, r"version 0 of the model stands in a record before it"),
-    "statistic": (_statistic, r"is no JSON"),
-    "file elsewhere": (_elsewhere_staged, r"is the name of no staged manifest"),
+    "fewer": (_counted, r"the file declares another number of records"),
+    "second header": (_second_header, r"an export must have one header"),
+    "version twice": (_version_twice, r"version 0 of the model is in an earlier record"),
+    "statistic": (_statistic, r"is not JSON"),
+    "file elsewhere": (_elsewhere_staged, r"is not the name of a staged manifest"),
     "user's double": (_double, r"U\+200B is not allowed"),
     "look-alike": (_look_alike, r"looks like scope"),
     "provider": (_provider, r"Provider quantum of catalog"),
@@ -620,16 +622,16 @@ def test_a_file_that_was_cut_is_not_shown(source: ServiceDesk, other: ServiceDes
     records = records_of(data)
     found = fed(other, begun(other), records[:9], at_once=4)
 
-    with pytest.raises(BadRequest, match=r"Record 10 is cut: the file ends in the middle of it"):
+    with pytest.raises(BadRequest, match=r"Record 10 is truncated: the file ends in the middle of it"):
         other.run(feed(other.ctx(), found.id, after=9, data=encode_records(records[9:10], "proto")[:-3]))
-    with pytest.raises(BadRequest, match=r"has 9 records and not the file's last one.*cut: export again"):
+    with pytest.raises(BadRequest, match=r"has 9 records, but not the file's last one.*truncated: export again"):
         other.run(import_finish(other.ctx(), found.id))
-    with pytest.raises(CommitConflict, match="has 9 records: send those that follow"):
+    with pytest.raises(CommitConflict, match="has 9 records: send the following ones"):
         other.run(feed(other.ctx(), found.id, after=4, data=encode_records(records[4:6], "proto")))
     found = other.run(import_load(other.ctx(), found.id))
     fed(other, found, records)
     assert other.run(import_finish(other.ctx(), found.id)).records == len(records)
-    with pytest.raises(NotFound, match="does not exist, is done or was given up"):
+    with pytest.raises(NotFound, match="does not exist, is complete or was abandoned"):
         other.run(import_finish(other.ctx(), found.id))
 
 

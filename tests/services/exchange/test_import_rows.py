@@ -97,7 +97,7 @@ def test_imported_objects_claim_their_locations(located: ServiceDesk, target: Se
         LocationKind.TABLE, LocationKind.DATA_PATH, LocationKind.VIEW, LocationKind.FILESET, LocationKind.EXTERNAL_FILESET
     ]  # fmt: skip
     assert registered(target) == registered(located)
-    with pytest.raises(BadRequest, match=r"^Record \d+: Another table lies at"):
+    with pytest.raises(BadRequest, match=r"^Record \d+: Another table is at"):
         fed(target, begun(target, name="again"), records_of(data))
 
 

@@ -78,8 +78,8 @@ def test_what_cannot_be_is_refused_whole(desk: ServiceDesk) -> None:
     cases: list[tuple[str, tuple[str | None, ...], tuple[str | None, ...], type[Exception], str]] = [
         ("red", ("y", " "), (), BadRequest, "1 to 256 characters"),
         ("red", ("y", "v" * 257), (), BadRequest, "1 to 256 characters"),
-        ("red", ("y",), ("y",), BadRequest, "added and removed at once"),
-        ("red", (None,), (None,), BadRequest, "added and removed at once"),
+        ("red", ("y",), ("y",), BadRequest, "both added and removed"),
+        ("red", (None,), (None,), BadRequest, "both added and removed"),
         ("red", ("y", None), (), BadRequest, "with a value and without one"),
         ("red", (None,), (), AlreadyExists, "on catalog main already with values"),
         ("set", ("a", "c"), (), BadRequest, "takes one of a, b, not c"),

@@ -165,6 +165,6 @@ def test_path_that_no_such_object_has_is_refused(
 def test_misspelt_path_is_told_to_who_may_know(desk: ServiceDesk, path: tuple[str, ...], missing: str) -> None:
     """Who may know that something is missing is told the first part that is, and advised no grant on nothing."""
     for user in (None, "ana"):
-        assert explain(desk, user=user, path=path)[1] == [f"There is no {missing}: look at the spelling of the path."]
+        assert explain(desk, user=user, path=path)[1] == [f"There is no {missing}: check the spelling of the path."]
 
     assert explain(desk, asks="ana", path=path)[1][0] == f"Grant USE_CATALOG on catalog {path[0]} to a role of ana."

@@ -42,7 +42,7 @@ async def body(*pieces: bytes, cut: bool = False) -> AsyncGenerator[bytes, None]
     for piece in pieces:
         yield piece
     if cut:
-        raise BadRequest("The client went away")
+        raise BadRequest("The client disconnected")
 
 
 def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
             )
         )
     found.directory.declare(("new",))
-    with pytest.raises(NotFound, match="holds no data yet"):
+    with pytest.raises(NotFound, match="has no data yet"):
         asyncio.run(found.table(("new",)).answer(Count("", {}), at=VersionReference(), shape=int))
     with pytest.raises(BadRequest, match="key columns"):
         asyncio.run(rows.feed(Merge("", {}, on=[], batch_bytes_max=1), branch=None, body=body()))
@@ -184,7 +184,7 @@ def test_time_is_limited(tmp_path: Path) -> None:
 
     with pytest.raises(ServiceUnavailable, match="nothing was changed"):
         asyncio.run(short.table(("t",)).answer(Count("", {}), at=VersionReference(), shape=int))
-    with pytest.raises(StateUnknown, match="look before"):
+    with pytest.raises(StateUnknown, match="check before"):
         asyncio.run(
             found.table(("t",)).changed(Delete("", {}, predicate="true"), at=VersionReference(), shape=LanceWriteResult)
         )

@@ -78,7 +78,7 @@ def test_an_issuers_token_makes_no_double_of_a_user(desk: ServiceDesk, user: str
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
     ISSUER.put(desk.node.services, Vouching())
 
-    with pytest.raises(AuthenticationFailed, match="names a user who cannot be"):
+    with pytest.raises(AuthenticationFailed, match="names an invalid user"):
         desk.run(sign_in(desk.node.services, bearer(user), request_id="r"))
     assert desk.rows("SELECT count(*) FROM principal WHERE name = ?", user) == [(0,)]
 

@@ -113,7 +113,7 @@ def test_nobody_else_seals() -> None:
     sealed = keys_held(ONE).sealed(SECRETS)
 
     for name, value in sealed.items():
-        with pytest.raises(BadRequest, match=f"{name} holds a secret that a server has sealed"):
+        with pytest.raises(BadRequest, match=f"{name} is a secret that a server has sealed"):
             check_unmasked({name: value})
 
 

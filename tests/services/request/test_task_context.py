@@ -90,7 +90,7 @@ def test_who_gets_on_no_more_is_left_to_itself(desk: ServiceDesk) -> None:
             ended.set()
             raise
 
-    with pytest.raises(ServiceUnavailable, match="tried again"):
+    with pytest.raises(ServiceUnavailable, match="retried"):
         desk.run(work.run_in_thread(hang))
     given_up.set()
 

@@ -88,7 +88,7 @@ def test_only_owners_of_the_schema_drop_all(filled: ServiceDesk) -> None:
 def test_too_many_objects_are_refused(filled: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is of objects in the schema; at the limit all go."""
     monkeypatch.setattr(cascades, "OBJECTS_MAX", 1)
-    with pytest.raises(BadRequest, match="More than 1 objects lie in schema raw"):
+    with pytest.raises(BadRequest, match="More than 1 objects are in schema raw"):
         drop(filled, "raw")
     drop(filled, "other")
 

@@ -219,9 +219,9 @@ def test_check_tells_of_places_with_files(world: World) -> None:
     settings = Settings(server=ServerSection(data=str(world.node.data), listen="127.0.0.1:0"))
     (told,) = [each for each in check(settings) if "dropped" in each.message]
 
-    assert told.message == "Places of dropped objects hold files still, or cannot be looked at: 1"
-    assert told.why == f"only the last owner of each may make something there: {at}"
-    assert told.advice == "delete the files there if nobody needs them: a task frees empty places once a day"
+    assert told.message == "Locations of dropped objects still contain files, or cannot be listed: 1"
+    assert told.why == f"only the last owner of each may create an object there: {at}"
+    assert told.advice == "delete the files there if they are not needed: a task frees empty locations once a day"
 
 
 @DISK

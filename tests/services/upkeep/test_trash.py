@@ -118,7 +118,7 @@ def test_kept_long_enough_it_is_gone(desk: ServiceDesk) -> None:
     assert desk.rows("SELECT * FROM document") == []
     assert desk.rows("SELECT * FROM owner WHERE object_id = ?", number) == []
     assert desk.rows("SELECT * FROM access_grant WHERE object_id = ?", number) == []
-    with pytest.raises(NotFound, match="see what there is with 'limnos trash ls'"):
+    with pytest.raises(NotFound, match="list the trash with 'limnos trash ls'"):
         desk.run(trash_restore(desk.ctx(), MAIN, dropped_id=number))
 
 
@@ -146,7 +146,7 @@ def test_name_is_free_meanwhile(desk: ServiceDesk) -> None:
     first = load(desk, "a", "t")
     drop(desk, "a", "t")
     desk.table("a", "t")
-    with pytest.raises(AlreadyExists, match="under another name"):
+    with pytest.raises(AlreadyExists, match="give another target"):
         back(desk, "a.t")
     found = back(desk, "a.t", to=("b", "old"))
 
@@ -202,7 +202,7 @@ def test_who_may(desk: ServiceDesk) -> None:
 
     assert paths(desk, "ana") == ["a.t"]
     assert paths(desk, "bob") == []
-    with pytest.raises(NotFound, match="Nothing that you may bring back"):
+    with pytest.raises(NotFound, match="Nothing that you may restore"):
         back(desk, "a.t", "bob")
     assert back(desk, "a.t", "ana").path == ("a", "t")
     drop(desk, "a", "t", user="ana")
@@ -227,9 +227,9 @@ def test_place_stays_taken_but_for_who_dropped_it(desk: ServiceDesk) -> None:
         desk.run(table_create(desk.ctx(user), MAIN, namespace=("a",), request=request))
 
     for location in (place, f"{place}/inner"):
-        with pytest.raises(BadRequest, match="keeps its place for a while"):
+        with pytest.raises(BadRequest, match="keep their locations for a while"):
             make("mine", location, "bob")
-    with pytest.raises(BadRequest, match="tables do not share files"):
+    with pytest.raises(BadRequest, match="tables cannot share files"):
         make("mine", f"{place}/inner", "ana")
     assert paths(desk) == ["a.t"]
     make("mine", place, "ana")

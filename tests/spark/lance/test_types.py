@@ -54,9 +54,9 @@ def test_what_cannot_be_a_vector_is_refused() -> None:
     """A column that is not there, or no array; an array of another length when it is written."""
     schema = spark.StructType([spark.StructField("id", spark.LongType())])
 
-    with pytest.raises(BadRequest, match="names vector, which is no column"):
+    with pytest.raises(BadRequest, match="names vector, which is not a written column"):
         arrow_schema_of(schema, vectors={"vector": 2})
-    with pytest.raises(BadRequest, match="Column id is no array"):
+    with pytest.raises(BadRequest, match="Column id is not an array"):
         arrow_schema_of(schema, vectors={"id": 2})
     batch = pa.record_batch({"v": pa.array([[1.0]], pa.list_(pa.float32()))})
     with pytest.raises(BadRequest, match="Column v has a value that does not fit"):
@@ -90,7 +90,7 @@ def test_what_can_be_appended() -> None:
         (columns(id=spark.LongType(), more=spark.LongType()), "no column more"),
         (columns(id=spark.StringType()), "Column id is string, and the table's is int64"),
         (columns(id=spark.LongType(), vector=spark.FloatType()), "Column vector is float"),
-        (columns(text=spark.StringType()), "Column id of the table may not be null"),
+        (columns(text=spark.StringType()), "Column id of the table is required"),
     ],
 )
 def test_what_cannot_be_appended_is_named(sent: spark.StructType, words: str) -> None:
@@ -105,7 +105,7 @@ def test_values_that_do_not_fit_are_refused() -> None:
 
     with pytest.raises(BadRequest, match="does not fit int8"):
         as_schema(pa.record_batch({"id": [1000]}), narrow)
-    with pytest.raises(BadRequest, match="may not be null"):
+    with pytest.raises(BadRequest, match="is required"):
         as_schema(pa.record_batch({"id": pa.array([None], pa.int64())}), narrow)
     assert as_schema(pa.record_batch({"id": [1]}), narrow).to_pylist() == [{"id": 1, "text": None}]
 

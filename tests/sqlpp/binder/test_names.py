@@ -125,7 +125,7 @@ def test_meaning(text: str, expected: list[Value]) -> None:
         ("double()", 1081, (1, 1), "Cannot find function with signature double(0 arguments)"),
         ("abs(1, 2)", 1081, (1, 1), "Cannot find function with signature abs(2 arguments)"),
         ("sales.west.f(1)", 1063, (1, 1), "Cannot find dataverse with name sales.west"),
-        ("SELECT VALUE r FROM round r", 1079, (1, 21), "Synonym Default.round leads back to itself"),
+        ("SELECT VALUE r FROM round r", 1079, (1, 21), "Synonym Default.round refers to itself"),
         (
             "SELECT VALUE w FROM sales.w w",
             1149,
@@ -157,7 +157,7 @@ def test_meaning(text: str, expected: list[Value]) -> None:
             "SELECT VALUE x FROM [1] AS x WHERE rank() OVER () = 1",
             1079,
             (1, 36),
-            "can stand in SELECT, LET and ORDER BY alone",
+            "is only allowed in SELECT, LET and ORDER BY",
         ),
         ("SELECT x.a, x.a FROM [1] AS x", 13, (1, 1), "Duplicate field name 'a'"),
         ("SELECT VALUE x FROM [1] x, [2] x", 1079, (1, 28), "Duplicate alias definitions: x"),
@@ -168,7 +168,7 @@ def test_meaning(text: str, expected: list[Value]) -> None:
             "Operation UNION with set semantics is not supported",
         ),
         ("SELECT *", 1079, (1, 8), "SELECT * needs a FROM"),
-        ("length(DISTINCT 'a')", 1079, (1, 1), "DISTINCT is for aggregates, and length is none"),
+        ("length(DISTINCT 'a')", 1079, (1, 1), "DISTINCT is for aggregate functions, and length is not one"),
     ],
 )
 def test_told(text: str, number: int, place: tuple[int, int] | None, told: str) -> None:

@@ -232,7 +232,7 @@ def test_windows_after_groups() -> None:
         ("9223372036854775807 + 1", "ASX0007: Overflow in numeric-add"),
         (
             "SELECT ntile(0) OVER () FROM [1] AS x",
-            "ASX0002: Type mismatch: ntile takes a whole number of at least 1",
+            "ASX0002: Type mismatch: ntile needs a whole number of at least 1",
         ),
     ],
 )

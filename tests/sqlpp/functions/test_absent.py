@@ -29,7 +29,7 @@ def test_an_absent_function_says_what_it_is_about() -> None:
     """In AsterixDB's words, and then in ours; under any spelling. Of another name nothing is said."""
     with pytest.raises(
         SqlppError,
-        match=r"signature `ST-Transform`\(1 argument\): functions about coordinate reference systems are not built in here",
+        match=r"signature `ST-Transform`\(1 argument\): functions about coordinate reference systems are not supported",
     ):
         value("`ST-Transform`(1)")
     with pytest.raises(SqlppError, match=r"signature nonsense\(1 argument\) \(in line") as told:

@@ -66,7 +66,7 @@ def test_vectors(text: str, expected: Value) -> None:
         ("regexp_like('a', '(a)\\\\1')", "Invalid pattern (a)\\\\1: "),
         ("regexp_like('a', 'a(?=b)')", "Invalid pattern a(?=b): "),
         ("regexp_like('a', '((a{100}){100}){100}')", "Invalid pattern "),
-        ("regexp_like('a', 'a', 'q')", "Invalid flags 'q': they are letters of ims"),
+        ("regexp_like('a', 'a', 'q')", "Invalid flags 'q': they must be letters of ims"),
         ("regexp_replace('a', 'a', '$1')", "Invalid replacement '$1': there is no group 1"),
     ],
 )

@@ -52,7 +52,7 @@ def test_every_type_has_an_example() -> None:
 @pytest.mark.parametrize("value", [[1], {1}, Decimal(1), object()])
 def test_what_is_no_value(value: object) -> None:
     """Other Python objects are no values."""
-    with pytest.raises(TypeError, match="is no type of SQL"):
+    with pytest.raises(TypeError, match="is not a type of SQL"):
         type_name(cast("Value", value))
 
 

@@ -79,14 +79,14 @@ def test_backup_has_what_is_in_the_log(lab: StoreLab, database: Path, tmp_path: 
     assert list(target.parent.iterdir()) == [target]
     assert target.stat().st_mode & 0o777 == 0o600
     assert lab.write(touch) == 2
-    with pytest.raises(BadBackup, match="exists and is not written over"):
+    with pytest.raises(BadBackup, match="exists and is not overwritten"):
         backup_write(database, target)
     assert lab.epoch() == epoch
 
 
 def test_backup_of_nothing_makes_nothing(tmp_path: Path) -> None:
     """A store that is not there is not made by looking at it."""
-    with pytest.raises(BadBackup, match="no store"):
+    with pytest.raises(BadBackup, match="not a store"):
         backup_write(tmp_path / "none.db", tmp_path / "b.db")
 
     assert list(tmp_path.iterdir()) == []

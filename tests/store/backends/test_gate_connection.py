@@ -94,7 +94,7 @@ def test_one_question_at_a_time(database: Database) -> None:
         await asker.rows(SUM, {"first": 1, "second": 1}, timeout_s=WAIT_S)
         first = asyncio.ensure_future(asker.rows(SUM, {"first": 1, "second": 1}, timeout_s=WAIT_S))
         await asyncio.sleep(0)
-        with pytest.raises(psycopg.OperationalError, match="still being asked"):
+        with pytest.raises(psycopg.OperationalError, match="a query is in progress"):
             await asker.rows(SUM, {"first": 5, "second": 5}, timeout_s=WAIT_S)
         assert (await first)[0][0] == 2
 

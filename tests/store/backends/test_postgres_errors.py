@@ -142,7 +142,7 @@ def test_commit_of_unknown_outcome(file_lab: StoreLab, error: Exception) -> None
     real = store._writer
     store._writer = Commit(real, commits=True, error=error)  # type: ignore[assignment]
 
-    with pytest.raises(StateUnknown, match="look before you repeat it"):
+    with pytest.raises(StateUnknown, match="check before you repeat it"):
         file_lab.write(touch)
 
     store._writer = real
@@ -269,7 +269,7 @@ def test_connection_lost_at_the_commit(server_lab: StoreLab, monkeypatch: pytest
         return touch(tx)
 
     monkeypatch.setattr(postgres, "fault_point", die)
-    with pytest.raises(StateUnknown, match="look before you repeat it"):
+    with pytest.raises(StateUnknown, match="check before you repeat it"):
         server_lab.write(mutation)
 
     monkeypatch.undo()

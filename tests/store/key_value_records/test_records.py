@@ -146,7 +146,7 @@ def test_nothing_lies_in_itself_or_nowhere(store: RecordStore) -> None:
     write(store, namespace(10, "a"), namespace(11, "b", parent=10), namespace(12, "c", parent=11))
 
     for parent in (10, 11, 12):
-        with pytest.raises(BadRequest, match="a would lie in itself"):
+        with pytest.raises(BadRequest, match="a would contain itself"):
             write(store, namespace(10, "a", parent=parent))
     with pytest.raises(NotFound, match="There is no object 77"):
         write(store, namespace(13, "d", parent=77))
@@ -182,7 +182,7 @@ def test_what_hangs_on_an_object_goes_with_it(store: RecordStore) -> None:
     with store.reading() as reads:
         assert list(reads.hanging(20)) == grants
         assert list(reads.hanging(10)) == []
-    with pytest.raises(NotFound, match="There is no object 21 for a grant to hang on"), store.writing() as writes:
+    with pytest.raises(NotFound, match="There is no object 21 for a grant"), store.writing() as writes:
         writes.hang(messages.grant(21, 10, privilege="use_schema", allowed=True))
     with store.writing() as writes:
         writes.drop(20)
@@ -251,7 +251,7 @@ def test_a_key_that_no_database_takes_is_refused(store: RecordStore) -> None:
 def test_an_object_of_a_newer_kind_is_refused(store: RecordStore) -> None:
     """In words that say what to do."""
     entity = export_pb2.Entity(id=10, parent_id=MAIN, catalog_id=MAIN, kind="dashboard", name="d")
-    with pytest.raises(BadRequest, match="no kind 'dashboard': take a newer one"):
+    with pytest.raises(BadRequest, match="does not support kind 'dashboard': use a newer one"):
         write(store, ExportRecord(entity=entity))
 
 
@@ -285,7 +285,10 @@ def test_an_earlier_moment_and_another_metalake_are_refused(store: RecordStore) 
     with store.writing() as writes:
         writes.replace(sent)
 
-    for refused, match in ((elsewhere, "take this export elsewhere"), (earlier, "of a later moment of metalake other")):
+    for refused, match in (
+        (elsewhere, "load this export into another database"),
+        (earlier, "newer than this export of metalake other"),
+    ):
         with pytest.raises(CommitConflict, match=match), store.writing() as writes:
             writes.replace(refused)
     with store.writing() as writes:
@@ -309,12 +312,12 @@ def test_a_path_leads_to_what_has_its_name(store: RecordStore) -> None:
 @pytest.mark.parametrize(
     "broken, match",
     [
-        (export()[:-1], "was cut: it has 2 records and no end"),
-        (export(count=9), "was cut: it has 3 records"),
-        (export()[1:], "Record 1 is not where an export has it"),
-        ([*export(), export()[0]], "Record 4 is not where"),
-        (export(namespace(7, "a", catalog=6)), "There is no object 6 for a to lie in"),
-        ([], "was cut: it has 0 records"),
+        (export()[:-1], "is truncated: it has 2 records and no last record"),
+        (export(count=9), "is truncated: it has 3 records"),
+        (export()[1:], "Record 1 is in the wrong place"),
+        ([*export(), export()[0]], "Record 4 is in the wrong place"),
+        (export(namespace(7, "a", catalog=6)), "There is no object 6 for a to contain it"),
+        ([], "is truncated: it has 0 records"),
     ],
 )
 def test_an_export_that_is_none_leaves_all_as_it_was(
@@ -335,6 +338,6 @@ def test_nothing_comes_out_of_an_empty_store(tmp_path: Path, request: pytest.Fix
     """It says so."""
     store = RecordStore(opener("lmdb", tmp_path, request)())
 
-    with pytest.raises(NotFound, match="no export was taken in yet"), store.reading() as reads:
+    with pytest.raises(NotFound, match="load an export first"), store.reading() as reads:
         next(reads.everything())
     store.close()

@@ -181,7 +181,7 @@ def test_what_the_database_cannot_do_is_told(tmp_path: Path) -> None:
     file = tmp_path / "broken.db"
     file.write_bytes(b"nothing of SQLite" * 1000)
 
-    with pytest.raises(ServiceUnavailable, match="LMDB did not do it"):
+    with pytest.raises(ServiceUnavailable, match="LMDB failed"):
         LmdbKeyValueStore(folder)
     with pytest.raises(ServiceUnavailable, match="not a database"):
         SqlKeyValueStore(str(file))

@@ -65,9 +65,9 @@ def test_location_has_one_table(lab: StoreLab, world: StoreWorld) -> None:
     lab.write(lambda tx: tx.documents.create(document(8)), zone=world.main.id)
     taken = document(7).location
 
-    with pytest.raises(BadRequest, match="choose a location of its own"):
+    with pytest.raises(BadRequest, match="choose another location"):
         lab.write(lambda tx: tx.documents.create(document(9, location=taken)), zone=world.main.id)
-    with pytest.raises(BadRequest, match="choose a location of its own"):
+    with pytest.raises(BadRequest, match="choose another location"):
         lab.write(lambda tx: tx.documents.swap(document(8, version=2, location=taken), expected=1), zone=world.main.id)
 
     assert lab.load(document_read(9)) is None
@@ -139,9 +139,9 @@ def test_locations_do_not_nest(lab: StoreLab, world: StoreWorld, first: str, sec
     lab.write(lambda tx: tx.documents.create(document(7, location=first)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)
 
-    with pytest.raises(BadRequest, match="tables do not share files: choose a location of its own"):
+    with pytest.raises(BadRequest, match="tables cannot share files: choose another location"):
         lab.write(lambda tx: tx.documents.create(document(9, location=second)), zone=world.side.id)
-    with pytest.raises(BadRequest, match="tables do not share files"):
+    with pytest.raises(BadRequest, match="tables cannot share files"):
         lab.write(lambda tx: tx.documents.swap(document(8, version=2, location=second), expected=1), zone=world.side.id)
 
     assert lab.load(document_read(9)) is None

@@ -21,10 +21,13 @@ def test_drop_looks_above(lab: StoreLab, world: StoreWorld) -> None:
     lab.write(lambda tx: tx.protection.set(outer, below=True), zone=world.main.id)
     lab.write(lambda tx: tx.protection.set(outer, below=False), zone=world.main.id)
     with pytest.raises(
-        ProtectedObject, match=r"Namespace b cannot go, as namespace main\.a is protected, with everything below it"
+        ProtectedObject,
+        match=r"Namespace b cannot be dropped, because namespace main\.a is protected, with all objects below it",
     ):
         lab.write(lambda tx: tx.nodes.drop(inner), zone=world.main.id)
-    with pytest.raises(ProtectedObject, match=r"Catalog main cannot go, as namespace main\.a is protected"):
+    with pytest.raises(
+        ProtectedObject, match=r"Catalog main cannot be dropped, because namespace main\.a is protected"
+    ):
         lab.write(lambda tx: tx.nodes.drop(world.main), zone=world.lake.id)
     with pytest.raises(ProtectedObject):
         lab.write(lambda tx: tx.nodes.drop(world.lake), zone=0)

@@ -60,7 +60,7 @@ def changes(
                 more, after, is_begun = page.more, page.next, True
     finally:
         if common.shape == "table" and is_begun:
-            print(f"go on with --after {after}", file=sys.stderr)
+            print(f"continue with --after {after}", file=sys.stderr)
 
 
 def _show(page: ChangesPage, *, shape: Format) -> None:
@@ -73,7 +73,7 @@ def _show(page: ChangesPage, *, shape: Format) -> None:
 
 def _line(change: ChangeInfo) -> str:
     """Format a change for people: time, user, operation and object."""
-    where = render(change.path) if change.path else "(out of sight)" if change.kind != "role" else ""
+    where = render(change.path) if change.path else "(not visible)" if change.kind != "role" else ""
     if change.operation == "move":
         where = f"{render(change.old) if change.old else '?'} -> {render(change.new) if change.new else '?'}"
     return f"{change.at}  {change.actor}  {change.operation} {change.kind} {where}"

@@ -49,7 +49,7 @@ def export(
     out = sys.stdout.buffer
     if format == "proto" and sys.stdout.isatty():
         raise UsageError(
-            "Protobuf is nothing for a terminal",
+            "Protobuf cannot be shown in a terminal",
             hint=f"'limnos export {metalake} > {metalake}.export', or --format json",
         )
     with common.client() as client:
@@ -61,7 +61,7 @@ def export(
         except UnavailableError as error:
             if is_begun:
                 raise StoppedError(
-                    f"the export was cut, and what was written is not whole: {error}",
+                    f"the export ended early, and its output is incomplete: {error}",
                     code="unavailable",
                     hint="export again",
                 ) from error
@@ -102,9 +102,9 @@ def import_(
         if list:
             _list(client, common)
         elif give_up is not None:
-            confirm(f"Wipe what import {give_up} has taken?", yes=yes)
+            confirm(f"Delete all records of import {give_up}?", yes=yes)
             client.imports.give_up(give_up)
-            show_done(f"import {give_up} was given up", {"given_up": give_up}, shape=common.shape)
+            show_done(f"import {give_up} was abandoned", {"given_up": give_up}, shape=common.shape)
         elif file is None or (name is None) == (resume is None):
             raise UsageError("name the file, and the metalake's new name", hint="'limnos import lake.export --as copy'")
         else:
@@ -114,7 +114,7 @@ def import_(
 def _list(client: Client, common: CommonFlags) -> None:
     rows = [msgspec.structs.asdict(each) for each in client.imports.list()]
     columns = ["id", "name", "source", "records", "state", "ids", "begun_by", "fed_at"]
-    show_rows(rows, columns, shape=common.shape, empty="no import is under way")
+    show_rows(rows, columns, shape=common.shape, empty="no import is in progress")
 
 
 def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: int | None, common: CommonFlags) -> None:
@@ -130,7 +130,7 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
         try:
             done = _feed_import(client, info, parts=parts, form=form)
         except (ClientError, KeyboardInterrupt):
-            note = f"import {info.id} is open: go on with 'limnos import {file} --resume {info.id}', or 'limnos import --give-up {info.id}'"
+            note = f"import {info.id} is open: continue with 'limnos import {file} --resume {info.id}', or 'limnos import --give-up {info.id}'"
             print(visible(note), file=sys.stderr)
             raise
     show_done(
@@ -156,7 +156,7 @@ def _masked_note(done: MetalakeImportResult) -> str:
     if not done.masked:
         return ""
     text = ", ".join(done.masked[:5]) + (", …" if len(done.masked) > 5 else "")
-    return f"; set anew what the file left out as secrets: {text}"
+    return f"; set the secrets again that the file does not contain: {text}"
 
 
 @contextmanager

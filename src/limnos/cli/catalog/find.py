@@ -18,7 +18,7 @@ from limnos.names import display
 
 def find(
     *words: str,
-    limit: Annotated[int, Parameter(help="The most objects to show, up to 200.")] = 50,
+    limit: Annotated[int, Parameter(help="Maximum number of objects to show, up to 200.")] = 50,
     facets: Annotated[
         bool, Parameter(help="Also count the first 200 by kind, catalog and format.", negative=())
     ] = False,
@@ -45,7 +45,9 @@ def find(
         }
         for hit in result.hits
     ]
-    show_rows(rows, ["name", "kind", "format", "found_in"], shape=common.shape, empty="nothing that you may load")
+    show_rows(
+        rows, ["name", "kind", "format", "found_in"], shape=common.shape, empty="no matching object that you may load"
+    )
     if common.shape != "json" and (remark := _remark(more=result.more, bounded=result.bounded, behind=result.behind)):
         print(remark, file=sys.stderr)
     if common.shape != "json" and result.meant:
@@ -56,7 +58,7 @@ def find(
 
 def _remark(*, more: bool, bounded: bool, behind: int) -> str:
     if bounded:
-        return "only the first 5,000 candidates were looked at: say more, or search in: a namespace"
+        return "only the first 5,000 candidates were checked: give more words, or restrict the search with in:NAMESPACE"
     if behind:
-        return f"{behind} changes are not searched yet"
-    return "there are more: say more, or give a larger --limit" if more else ""
+        return f"{behind} changes are not indexed yet"
+    return "there are more results: give more words, or a larger --limit" if more else ""

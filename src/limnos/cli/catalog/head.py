@@ -19,9 +19,9 @@ def head(
     path: str,
     /,
     *,
-    rows: Annotated[int, Parameter(help="The most rows to show, up to 200.")] = 10,
-    columns: Annotated[str, Parameter(help="Names of columns with commas between; without it the first 60.")] = "",
-    snapshot: Annotated[int | None, Parameter(help="A snapshot's id; without it the current one.")] = None,
+    rows: Annotated[int, Parameter(help="Maximum number of rows to show, up to 200.")] = 10,
+    columns: Annotated[str, Parameter(help="Names of columns, separated by commas; the default is the first 60.")] = "",
+    snapshot: Annotated[int | None, Parameter(help="A snapshot's id; the default is the current one.")] = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Show the first rows of an Iceberg table, as you may see them.
@@ -43,7 +43,7 @@ def head(
         print(to_json([dict(zip(names, row, strict=True)) for row in result.rows]))
         return
     texts = [{name: _text(value) for name, value in zip(names, row, strict=True)} for row in result.rows]
-    show_rows(texts, names, shape=common.shape, empty="no row that you may see", verbatim=True)
+    show_rows(texts, names, shape=common.shape, empty="no rows that you may see", verbatim=True)
     for remark in _remarks(result.columns_left_out, is_complete=result.complete, is_restricted=result.restricted):
         print(remark, file=sys.stderr)
 
@@ -59,5 +59,5 @@ def _remarks(columns_left_out: int, *, is_complete: bool, is_restricted: bool) -
     if columns_left_out:
         remarks.append(f"{columns_left_out} more columns: name some by --columns")
     if is_restricted:
-        remarks.append("a read restriction binds you: rows may be left out, and values masked")
+        remarks.append("a read restriction applies to you: rows may be left out, and values masked")
     return remarks

@@ -39,13 +39,15 @@ class DirectoryFlags:
 
     layout: Annotated[
         Literal["v0", "v1", "v2"] | None,
-        Parameter(help="How tables lie in it, when it does not show: folders, `NAME.lance`, or an index `__manifest`."),
+        Parameter(
+            help="Layout of its tables, if it cannot be detected: folders, `NAME.lance`, or an index `__manifest`."
+        ),
     ] = None
     storage: Annotated[
         list[str] | None,
         Parameter(
             negative="",
-            help="KEY=VALUE for an object store, as Lance calls it (`aws_region`, `aws_endpoint`); may be repeated. Without, the environment says.",
+            help="KEY=VALUE for an object store, in Lance's terms (`aws_region`, `aws_endpoint`); may be repeated. The default is the environment.",
         ),
     ] = None
 
@@ -56,7 +58,7 @@ class DirectoryFlags:
         at = rules.root_of(root, here=os.getcwd())  # noqa: PTH109 - a text
         if rules.is_local(at) and not Path(at).is_dir():
             raise StoppedError(
-                f"there is no directory {at}", code="not-found", hint="give the folder in which tables lie"
+                f"there is no directory {at}", code="not-found", hint="give the folder that contains the tables"
             )
         layout = rules.DirectoryLayout(self.layout) if self.layout else None
         directory: LanceDirectory = directories.LanceDirectory(at, options=properties_of(self.storage), layout=layout)
@@ -76,7 +78,7 @@ def ls(
     path: str | None = None,
     /,
     *,
-    all: Annotated[bool, Parameter(negative="", help="Every table, in namespaces too.")] = False,
+    all: Annotated[bool, Parameter(negative="", help="Every table, also those in namespaces.")] = False,
     way: DirectoryFlags = _PLAIN,
     output: OutputFlag = None,
 ) -> None:
@@ -204,9 +206,9 @@ def serve(
     """
     adapter = import_extra("limnos.app.lance_adapter", extra=_EXTRA)
     if (root is None) == (impl is None):
-        raise UsageError("serve takes a directory, or --impl, and not both", hint="'limnos lance serve ./data'")
+        raise UsageError("serve takes a directory or --impl, not both", hint="'limnos lance serve ./data'")
     if property and impl is None:
-        raise UsageError("--property is for --impl", hint="what an object store needs is given by --storage")
+        raise UsageError("--property is for --impl", hint="give the properties of an object store with --storage")
     load = import_extra("limnos.config.loading", extra=_EXTRA).load
     settings = load(flags={}, file=config, environ=os.environ).settings.lance
     if impl is not None:
@@ -240,7 +242,7 @@ def _describe_entry(
     }
     if directory.is_declared(entry):
         if version is not None or tag is not None:
-            raise StoppedError(f"nothing was written to {display.render(entry.levels)} yet", code="not-found")
+            raise StoppedError(f"{display.render(entry.levels)} has no data yet", code="not-found")
         return {**fields, "version": None, "columns": {}, "properties": entry.properties}
     read = import_extra("limnos.sources.lance.reading", extra=_EXTRA)
     request_type = import_extra("limnos.sources.lance.questions", extra=_EXTRA).Describe

@@ -18,7 +18,7 @@ from limnos.names import display
 
 app = App(name="names")
 SeparatorFlag = Annotated[
-    str | None, Parameter(help="The character that names are to be free of; unset: the server's.")
+    str | None, Parameter(help="The character to remove from names; the default is the server's.")
 ]
 
 
@@ -41,10 +41,10 @@ def check(catalog: str = "main", /, *, separator: SeparatorFlag = None, common: 
         return 0
     names = [{"name": name} for name in name_check.names]
     show_rows(names, ["name"], shape=common.shape)
-    free = f"; no name holds {' or '.join(name_check.free)}" if name_check.free else ""
+    free = f"; no name contains {' or '.join(name_check.free)}" if name_check.free else ""
     more = f" --separator '{separator}'" if separator else ""
     _note(
-        f"{name_check.conflicts} names in catalog {catalog} hold '{name_check.separator}'{free}: have them changed with 'limnos names plan "
+        f"{name_check.conflicts} names in catalog {catalog} hold '{name_check.separator}'{free}: rename them with 'limnos names plan "
         f"{catalog}{more}'"
     )
     return 1
@@ -56,8 +56,8 @@ def plan(
     /,
     *,
     separator: SeparatorFlag = None,
-    replacement: Annotated[str, Parameter(help="What takes the separator's place where a name stays one part.")] = "_",
-    flat: Annotated[bool, Parameter(negative="", help="Rename alone: namespaces do not nest afterwards.")] = False,
+    replacement: Annotated[str, Parameter(help="Replacement of the separator in names that stay one part.")] = "_",
+    flat: Annotated[bool, Parameter(negative="", help="Rename only: namespaces do not nest afterwards.")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Plan new names for namespaces whose names contain the separator, and show them. Changes no name.
@@ -101,7 +101,7 @@ def migrate(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFla
         changes = client.names.migrate(catalog)
     show_done(
         f"changed {changes.renamed + changes.nested} of {changes.total} names in catalog {catalog}{_left_note(changes)}; undo it with 'limnos names "
-        f"undo {catalog}', or let it stand with 'limnos names confirm {catalog}'",
+        f"undo {catalog}', or confirm it with 'limnos names confirm {catalog}'",
         msgspec.structs.asdict(changes),
         shape=common.shape,
     )
@@ -116,12 +116,12 @@ def undo(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags 
     catalog
         The catalog, as `main`.
     """
-    confirm(f"Give back the former names of catalog {catalog}?", yes=yes)
+    confirm(f"Restore the former names of catalog {catalog}?", yes=yes)
     with common.client() as client:
         changes = client.names.undo(catalog)
-    text = f"catalog {catalog} has its former names{_left_note(changes)}"
+    text = f"the former names of catalog {catalog} are restored{_left_note(changes)}"
     if changes.total == 0:
-        text = f"the plan of catalog {catalog} has no names, so there was nothing to give back"
+        text = f"the plan of catalog {catalog} has no names, so there was nothing to restore"
     show_done(text, msgspec.structs.asdict(changes), shape=common.shape)
 
 
@@ -134,15 +134,15 @@ def let_stand(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonF
     catalog
         The catalog, as `main`.
     """
-    confirm(f"Let the names of catalog {catalog} stand, for good?", yes=yes)
+    confirm(f"Confirm the names of catalog {catalog}? This cannot be undone.", yes=yes)
     with common.client() as client:
         client.names.confirm(catalog)
-    show_done(f"the names of catalog {catalog} stand", {"confirmed": catalog}, shape=common.shape)
+    show_done(f"the names of catalog {catalog} are confirmed", {"confirmed": catalog}, shape=common.shape)
 
 
 def _show(head: NameChanges, changes: tuple[NameChange, ...], *, common: CommonFlags) -> None:
     rows = [{**msgspec.structs.asdict(each), "becomes": _new_name_of(each)} for each in changes]
-    show_rows(rows, ["name", "becomes", "step"], shape=common.shape, empty="no name holds the separator")
+    show_rows(rows, ["name", "becomes", "step"], shape=common.shape, empty="no name contains the separator")
     nests = ", then namespaces nest" if head.nests else ""
     more = f", {len(changes)} of them shown" if len(changes) < head.total else ""
     _note(f"{head.state}: {head.total} names{more}; each loses '{head.separator}'{nests}{_left_note(head)}")
@@ -158,4 +158,4 @@ def _new_name_of(change: NameChange) -> str:
 
 
 def _left_note(changes: NameChanges) -> str:
-    return f"; {changes.left} were left, as others have changed them meanwhile" if changes.left else ""
+    return f"; {changes.left} were skipped, because other requests changed them meanwhile" if changes.left else ""

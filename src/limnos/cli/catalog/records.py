@@ -52,7 +52,7 @@ def load(
         count = writes.replace(_records(read_pieces(source)))
         lake, revision = writes.metalake.metalake.name, writes.revision + 1
     fields = {"store": store, "metalake": lake, "records": count, "revision": revision}
-    show_done(f"took {count} records of metalake {lake} as revision {revision}", fields, shape=_shape(output))
+    show_done(f"loaded {count} records of metalake {lake} as revision {revision}", fields, shape=_shape(output))
 
 
 @app.command
@@ -69,7 +69,8 @@ def dump(store: str, /, *, format: ExportForm = "proto") -> None:
     out = sys.stdout.buffer
     if format == "proto" and sys.stdout.isatty():
         raise UsageError(
-            "Protobuf is nothing for a terminal", hint=f"'limnos records dump {store} > lake.export', or --format json"
+            "Protobuf cannot be shown in a terminal",
+            hint=f"'limnos records dump {store} > lake.export', or --format json",
         )
     encoding = import_extra("limnos.formats.exchange.encoding", extra="server")
     with _open_store(store) as record_store, record_store.reading() as reads:
@@ -105,7 +106,7 @@ def describe(
     path: str | None = None,
     /,
     *,
-    kind: Annotated[str | None, Parameter(help="What PATH is, where several things have the name.")] = None,
+    kind: Annotated[str | None, Parameter(help="Kind of PATH, if several objects have the name.")] = None,
     output: OutputFlag = None,
 ) -> None:
     """Show the record of an object, and the parts that belong to it.
@@ -122,7 +123,7 @@ def describe(
         some = {records.kind_of(each).word: each for each in _find_records(reads, path)}
         if len(some) > 1 and kind not in some:
             text = " and ".join(f"a {each}" for each in some)
-            raise UsageError(f"{path} is {text}", hint=f"name one: --kind {next(iter(some))}")
+            raise UsageError(f"{path} is {text}", hint=f"choose one: --kind {next(iter(some))}")
         word, record = (kind, some[kind]) if kind in some else next(iter(some.items()))
         hanging = [_fields(each) for each in reads.hanging(records.id_of(record))]
     show_fields({"kind": word, **_fields(record), "hanging": hanging}, shape=_shape(output))
@@ -135,7 +136,7 @@ def _open_store(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
     place = Path(store.removeprefix(_LMDB))
     if not makes and "://" not in store and not place.exists():
         raise StoppedError(
-            f"there is no {place}", code="not-found", hint="give the store that 'limnos records load' made"
+            f"there is no {place}", code="not-found", hint="give the store that 'limnos records load' created"
         )
     if store.startswith(_LMDB):
         pairs: Any = import_extra(

@@ -45,7 +45,7 @@ def check(
         rows,
         ["kind", "problem", "snapshot_id", "size_told", "size_found", "file"],
         shape=common.shape,
-        empty=f"{result.files} files were looked at: nothing is missing",
+        empty=f"{result.files} files were checked: nothing is missing",
     )
     for text in dict.fromkeys(f"{each.kind} {each.problem}: {each.told}" for each in result.findings):
         sys.stderr.write(visible(text) + "\n")

@@ -30,7 +30,7 @@ def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
         result = client.trash.list(path)
     rows = [{**msgspec.structs.asdict(each), "name": display.render(each.path)} for each in result]
     columns = ["id", "kind", "name", "dropped_by", "dropped_at", "expires_at"]
-    show_rows(rows, columns, shape=common.shape, empty="nothing that you may bring back")
+    show_rows(rows, columns, shape=common.shape, empty="nothing that you may restore")
 
 
 @app.command
@@ -44,10 +44,10 @@ def rm(catalog: str, id: int, /, *, yes: YesFlag = False, common: CommonFlags = 
     id
         Its id, as `limnos trash ls` shows it.
     """
-    confirm(f"Let go of {id} in the trash of catalog {catalog}?", yes=yes)
+    confirm(f"Remove {id} from the trash of catalog {catalog}?", yes=yes)
     with common.client() as client:
         client.trash.forget(catalog, id)
-    show_done(f"let go of {id}", {"forgotten": id}, shape=common.shape)
+    show_done(f"removed {id} from the trash", {"forgotten": id}, shape=common.shape)
 
 
 def undrop(
@@ -79,5 +79,5 @@ def undrop(
             result = client.trash.undrop_id(display.parse(path)[0], id, to=to, contents=contents)
     name = display.render(result.path)
     more = f" and {result.contents} below it" if result.contents else ""
-    left = f"; {result.left} stay in the trash, as others have their names" if result.left else ""
-    show_done(f"brought back {result.kind} {name}{more}{left}", msgspec.structs.asdict(result), shape=common.shape)
+    left = f"; {result.left} stay in the trash, because other objects have their names" if result.left else ""
+    show_done(f"restored {result.kind} {name}{more}{left}", msgspec.structs.asdict(result), shape=common.shape)

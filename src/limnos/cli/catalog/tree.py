@@ -41,8 +41,8 @@ def ls(
         Show format, owner, last change and comment, too.
     """
     if kind not in {None, "metalake", "catalog", "namespace", "job_template"}:
-        hint = "'limnos tag list'" if kind == "tag" else "--kind says what PATH is: give a catalog or namespace"
-        raise UsageError(f"a {kind} has nothing in it to be listed", hint=hint)
+        hint = "'limnos tag list'" if kind == "tag" else "--kind is the kind of PATH: give a catalog or namespace"
+        raise UsageError(f"a {kind} has no content to list", hint=hint)
     if long and (path is None or kind == "metalake"):
         raise UsageError("--long lists the content of a catalog or namespace", hint="give its path, as main.raw.nyc")
     with common.client() as client:
@@ -75,7 +75,7 @@ def drop(
     *,
     kind: KindFlag = None,
     purge: Annotated[bool, Parameter(negative="", help="Delete a table's files too, afterwards.")] = False,
-    force: Annotated[bool, Parameter(negative="", help="Drop a catalog or metalake with everything in it.")] = False,
+    force: Annotated[bool, Parameter(negative="", help="Drop a catalog or metalake with all of its content.")] = False,
     yes: YesFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
@@ -91,8 +91,8 @@ def drop(
         _check_is_in_tree(result, path, verb="delete")
         if result not in _DROPPED:
             raise UsageError(
-                f"a {result} is not dropped here",
-                hint="a topic goes by its cluster's own tools, a template by 'limnos pipeline'",
+                f"this command does not drop a {result}",
+                hint="drop a topic with its cluster's own tools, a template with 'limnos pipeline'",
             )
         _check_drop_flags(result, purge=purge, force=force)
         confirm(f"Drop {result} {path}{' and its files' if purge else ''}?", yes=yes)
@@ -202,14 +202,14 @@ def _row(parts: Parts, kind: str) -> Row:
 def _check_is_in_tree(kind: str, path: str, *, verb: str) -> None:
     """Refuse tags, which are not in the tree and have their own commands. Raises UsageError."""
     if kind == "tag":
-        raise UsageError("a tag is not in the tree of names", hint=f"'limnos tag {verb} {path}'")
+        raise UsageError("a tag has no path", hint=f"'limnos tag {verb} {path}'")
 
 
 def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:
     if purge and kind != "table":
-        raise UsageError(f"--purge is for tables, and this is a {kind}", hint="leave --purge out")
+        raise UsageError(f"--purge is only for tables, and this is a {kind}", hint="leave --purge out")
     if force and kind not in {"catalog", "metalake"}:
-        raise UsageError(f"--force is for catalogs and metalakes, and this is a {kind}", hint="leave --force out")
+        raise UsageError(f"--force is only for catalogs and metalakes, and this is a {kind}", hint="leave --force out")
 
 
 def _drop_table(client: Client, path: str, *, purge: bool) -> None:
@@ -225,7 +225,9 @@ def _drop_table(client: Client, path: str, *, purge: bool) -> None:
     if purge:
         if missing is not None:
             raise missing
-        raise UsageError("--purge is for Iceberg tables", hint="a Lance table's files go when it leaves the trash")
+        raise UsageError(
+            "--purge is only for Iceberg tables", hint="a Lance table's files are deleted when it leaves the trash"
+        )
     client.lance.drop(path)
 
 

@@ -17,7 +17,7 @@ def protect(
     path: str,
     /,
     *,
-    below: Annotated[bool, Parameter(negative="", help="Everything below it, too, also what comes later.")] = False,
+    below: Annotated[bool, Parameter(negative="", help="Also all objects below it, present and future.")] = False,
     kind: KindFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
@@ -33,7 +33,7 @@ def protect(
     with common.client() as client:
         result = kind or client.objects.kind(path)
         client.protection.set(path, kind=result, below=below)
-    more = " with everything below it" if below else ""
+    more = " with all objects below it" if below else ""
     show_done(
         f"{result} {path} is protected{more}", {"protected": path, "kind": result, "below": below}, shape=common.shape
     )
@@ -50,5 +50,5 @@ def unprotect(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFA
     with common.client() as client:
         result = kind or client.objects.kind(path)
         removed = client.protection.clear(path, kind=result)
-    text = f"{result} {path} is not protected any more" if removed else f"{result} {path} was not protected"
+    text = f"{result} {path} is no longer protected" if removed else f"{result} {path} was not protected"
     show_done(text, {"unprotected": path, "kind": result, "removed": removed}, shape=common.shape)

@@ -104,7 +104,7 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
         result = kind or client.objects.kind(path)
         removed = client.restrictions.remove(name, path, kind=result)
     text = (
-        f"{result} {path} is not restricted by {name} any more"
+        f"{result} {path} is no longer restricted by {name}"
         if removed
         else f"{result} {path} had no restriction {name}"
     )
@@ -127,7 +127,8 @@ def _parse_principals(words: Iterable[str]) -> NamedPrincipals:
         word, sign, name = each.partition(":")
         if word not in results or not sign or not name:
             raise UsageError(
-                f"'{each}' is no user, group or role", hint="write for example role:auditors, group:finance or user:ana"
+                f"'{each}' is not a user, group or role",
+                hint="write for example role:auditors, group:finance or user:ana",
             )
         results[word].append(name)
     users, groups, roles = (tuple(results[word]) for word in _WORDS)

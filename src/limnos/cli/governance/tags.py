@@ -80,7 +80,9 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     if common.shape == "json":
         show_done("", {**_row(tag), "objects": rows}, shape="json")
     else:
-        show_rows(rows, ["kind", "object"], shape="table", empty=f"tag {tag.name} is on nothing that you may know of")
+        show_rows(
+            rows, ["kind", "object"], shape="table", empty=f"tag {tag.name} is attached to no object that you may see"
+        )
 
 
 @app.command

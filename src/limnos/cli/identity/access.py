@@ -49,9 +49,9 @@ def explain(
     path
         Its object, such as `main.raw.nyc.flights`, or the name of a role or user; by default the metalake.
     for_
-        Another user, for who may manage grants.
+        Another user; needs the privilege to manage grants.
     kind
-        What PATH is, when it is not plain.
+        Kind of PATH, if it is ambiguous.
     through
         A view that it is read through, as main.raw.late; may be repeated, the outermost first.
     actions
@@ -61,7 +61,7 @@ def explain(
         _list_actions(common)
         return int(ExitCode.OK)
     if action is None:
-        raise UsageError("say which action to explain", hint="limnos access explain --actions")
+        raise UsageError("name the action to explain", hint="limnos access explain --actions")
     with common.client() as client:
         explanation = client.access.explain(action, path or (), user=for_, kind=kind, through=through)
     if common.shape == "json":
@@ -77,7 +77,7 @@ def holders(
     /,
     *,
     action: Annotated[str | None, Parameter(help="One action instead of all levels, as `table_load`.")] = None,
-    kind: Annotated[ExplainedKind | None, Parameter(help="What PATH is, when it is not plain.")] = None,
+    kind: Annotated[ExplainedKind | None, Parameter(help="Kind of PATH, if it is ambiguous.")] = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """List the users with access to an object: their access levels, and the role or ownership that gives each level.
@@ -100,7 +100,7 @@ def holders(
                 break
     if not page.enforced:
         _note("access control is off: every request is allowed")
-    show_rows(rows, ["user", "may", "through", "restricted"], shape=common.shape, empty="nobody has access")
+    show_rows(rows, ["user", "may", "through", "restricted"], shape=common.shape, empty="no user has access")
 
 
 def _holder_row(holder: AccessHolder) -> Row:
@@ -123,9 +123,11 @@ def reach(
     path: str | None = None,
     /,
     *,
-    for_: Annotated[str | None, Parameter(name="--for", help="Another user, for who may manage grants.")] = None,
+    for_: Annotated[
+        str | None, Parameter(name="--for", help="Another user; needs the privilege to manage grants.")
+    ] = None,
     kind: Annotated[Literal["metalake", "catalog", "namespace"] | None, Parameter(help="What PATH is.")] = None,
-    counts: Annotated[bool, Parameter(name="--counts", help="Numbers by level and kind alone.", negative=())] = False,
+    counts: Annotated[bool, Parameter(name="--counts", help="Only numbers by level and kind.", negative=())] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """List the objects that you, or another user, may read, write, create in, drop or grant on.
@@ -154,11 +156,11 @@ def reach(
             for kind, count in by_kind.items()
         ]
     if page.bounded:
-        _note(f"only the first {page.looked} objects were looked at: name a catalog or namespace")
+        _note(f"only the first {page.looked} objects were checked: name a catalog or namespace")
     if page.hidden:
         _note(f"{page.hidden} objects are counted only: you may not see them")
     columns = ["level", "kind", "objects"] if counts else ["path", "kind", "may"]
-    show_rows(rows, columns, shape=common.shape, empty="nothing may be done there")
+    show_rows(rows, columns, shape=common.shape, empty="no action is allowed there")
 
 
 def _note(text: str) -> None:
@@ -182,7 +184,7 @@ def show_consequence(consequence: AccessConsequence, *, shape: Format) -> None:
         return
     print(f"{consequence.gaining} users would gain and {consequence.losing} would lose access; nothing was changed")
     if consequence.bounded:
-        print("there are more users or objects than were looked at: the numbers are the least")
+        print("there are more users or objects than were checked: the numbers are lower bounds")
     if rows:
         show_rows(rows, ["change", "level", "kind", "users", "objects"], shape="table")
 

@@ -20,12 +20,13 @@ from limnos.cli.output import show_done
 from limnos.client import Client
 from limnos.model.privileges import ALIASES, Privilege
 
-OnFlag = Annotated[str | None, Parameter(help="The object, as `main.raw.nyc`; what lies below it is included.")]
-OnMetalakeFlag = Annotated[bool, Parameter(negative="", help="The whole metalake instead of an object in it.")]
+OnFlag = Annotated[str | None, Parameter(help="The object, as `main.raw.nyc`; objects below it are included.")]
+OnMetalakeFlag = Annotated[bool, Parameter(negative="", help="The metalake itself instead of an object in it.")]
 WhatIfFlag = Annotated[
-    bool, Parameter(name="--what-if", negative="", help="Show who would gain or lose what, and change nothing.")
+    bool,
+    Parameter(name="--what-if", negative="", help="Show which users would gain or lose access, and change nothing."),
 ]
-DenyFlag = Annotated[bool, Parameter(negative="", help="DenyFlag instead of allow; a denial beats every allowance.")]
+DenyFlag = Annotated[bool, Parameter(negative="", help="Deny instead of allow; a denial overrides every grant.")]
 
 _EXAMPLES = "write 'limnos {0} role ROLE {1} USER', or 'limnos {0} select_table --on main.raw.nyc {1} ROLE'"
 
@@ -161,7 +162,7 @@ def _carry_out(wish: _GrantCommand, common: CommonFlags) -> None:
 
 def _check_roles(wish: _GrantCommand) -> None:
     if wish.on is not None or wish.on_metalake or wish.deny or wish.kind:
-        raise UsageError("a role is held as a whole: --on, --on-metalake, --kind and --deny are for privileges")
+        raise UsageError("a role is granted as a whole: --on, --on-metalake, --kind and --deny are for privileges")
     if (wish.holder is None) == (wish.group is None):
         flag = f"--{wish.preposition}"
         raise UsageError(f"name one holder of the role: {flag} USER or {flag}-group GROUP")
@@ -172,7 +173,7 @@ def _check_privileges(wish: _GrantCommand) -> None:
     if wish.group is not None or wish.holder is None:
         raise UsageError(
             f"privileges are held by roles: name one with {flag} ROLE",
-            hint=f"then give it to people with 'limnos grant role {wish.holder or 'ROLE'} --to USER'",
+            hint=f"then grant it to users with 'limnos grant role {wish.holder or 'ROLE'} --to USER'",
         )
     if (wish.on is None) != wish.on_metalake:
         raise UsageError("name one object: --on PATH, or --on-metalake for the whole metalake")
@@ -185,7 +186,7 @@ def _privilege(text: str) -> str:
         return word
     near = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"privileges are {', '.join(known)}"
-    raise UsageError(f"'{text}' is no privilege", hint=hint)
+    raise UsageError(f"'{text}' is not a privilege", hint=hint)
 
 
 def _hand_roles(client: Client, wish: _GrantCommand) -> None:

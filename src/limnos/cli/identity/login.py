@@ -28,7 +28,9 @@ app = App(name="profile")
 DeviceFlag = Annotated[
     bool, Parameter(name="--device", negative="", help="Sign in at the server's outside issuer, in a browser.")
 ]
-ProfileNameFlag = Annotated[str | None, Parameter(name="--profile", help="Its name; else that of the server's host.")]
+ProfileNameFlag = Annotated[
+    str | None, Parameter(name="--profile", help="Name of the profile; the default is the server's host name.")
+]
 
 
 def login(
@@ -69,7 +71,7 @@ def _by_device(common: CommonFlags) -> Profile:
         issuer = client.server.issuer()
     if issuer is None:
         raise StoppedError(
-            f"{common.address} names no issuer to sign in at in a browser",
+            f"{common.address} has no issuer for sign-in in a browser",
             hint="'limnos login USER' asks for a password; an operator sets oidc.issuer and oidc.client_id",
         )
     reach = issuers.IssuerAccess(common.timeout, common.believed)
@@ -92,7 +94,7 @@ def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -
     known = profiles.read(os.environ)
     name = profile or known.used
     if name is None or name not in known.profiles:
-        raise StoppedError("nobody is signed in", hint="'limnos profile list' shows who is where")
+        raise StoppedError("no profile is signed in", hint="'limnos profile list' lists the profiles")
     ended = known.profiles[name]
     profiles.write(os.environ, known.without(name))
     with suppress(ClientError, StoppedError):
@@ -121,7 +123,7 @@ def list_profiles(*, common: CommonFlags = DEFAULTS) -> None:
         {"profile": name, "uri": each.uri, "user": each.user, "used": name == known.used}
         for name, each in sorted(known.profiles.items())
     ]
-    show_rows(rows, ["profile", "uri", "user", "used"], shape=common.shape, empty="nobody is signed in")
+    show_rows(rows, ["profile", "uri", "user", "used"], shape=common.shape, empty="no profile is signed in")
 
 
 @app.command
@@ -135,7 +137,7 @@ def use(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     known = profiles.read(os.environ)
     if name not in known.profiles:
-        raise StoppedError(f"there is no profile {name}", code="not-found", hint="'limnos profile list' shows them")
+        raise StoppedError(f"there is no profile {name}", code="not-found", hint="'limnos profile list' lists them")
     profiles.write(os.environ, known.put(name, known.profiles[name]))
     show_done(f"using {name}", {"profile": name}, shape=common.shape)
 
@@ -153,7 +155,7 @@ def ask_password(prompt: str, *, required: bool = True) -> str:
 
 def _profile(result: LoginResult, common: CommonFlags) -> Profile:
     if result.refresh_token is None:
-        raise StoppedError("the server gave no session that can go on", hint="is it of the same version?")
+        raise StoppedError("the server gave no refresh token", hint="check that it has the same version")
     return Profile(
         common.address,
         result.user,

@@ -23,8 +23,12 @@ app = App(name="token")
 _DURATION = re.compile(r"(\d+)([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
-ForUserFlag = Annotated[str | None, Parameter(name="--for", help="Another user, for who may manage their tokens.")]
-ExpiresIn = Annotated[str | None, Parameter(help="How long it lasts, as `12h`, `30d` or `8w`; else for ever.")]
+ForUserFlag = Annotated[
+    str | None, Parameter(name="--for", help="Another user; needs the privilege to manage their tokens.")
+]
+ExpiresIn = Annotated[
+    str | None, Parameter(help="Lifetime, as `12h`, `30d` or `8w`; without it the token does not expire.")
+]
 SaveFlag = Annotated[Path | None, Parameter(help="Write the secret to a new file of mode 600, and do not print it.")]
 
 
@@ -32,7 +36,7 @@ SaveFlag = Annotated[Path | None, Parameter(help="Write the secret to a new file
 def create(
     *,
     for_: ForUserFlag = None,
-    name: Annotated[str | None, Parameter(help="What the token is for, to know it again in lists.")] = None,
+    name: Annotated[str | None, Parameter(help="Purpose of the token, shown in lists.")] = None,
     expires_in: ExpiresIn = None,
     save: SaveFlag = None,
     common: CommonFlags = DEFAULTS,
@@ -54,12 +58,14 @@ def create(
 def list_tokens(
     *,
     for_: ForUserFlag = None,
-    everyone: Annotated[bool, Parameter(name="--all", negative="", help="Everybody's, for service admins.")] = False,
+    everyone: Annotated[
+        bool, Parameter(name="--all", negative="", help="Tokens of all users; only for service admins.")
+    ] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """List API tokens, without their secrets."""
     if for_ is not None and everyone:
-        raise UsageError("--for and --all ask for different tokens", hint="keep one of them")
+        raise UsageError("--for and --all select different tokens", hint="keep one of them")
     with common.client() as client:
         rows = [msgspec.structs.asdict(token) for token in client.tokens.list(user=for_, everyone=everyone)]
     columns = ["id", "user", "name", "created_at", "expires_at", "revoked", "trust"]
@@ -96,7 +102,7 @@ def seconds_of(text: str) -> int:
     """Parse a duration such as `90s`, `30m`, `12h`, `30d`, `8w`, in seconds. Raises UsageError."""
     match = _DURATION.fullmatch(text)
     if match is None or int(match[1]) == 0:
-        raise UsageError(f"'{text}' is no duration", hint="write a number and s, m, h, d or w, as 12h or 30d")
+        raise UsageError(f"'{text}' is not a duration", hint="write a number and s, m, h, d or w, as 12h or 30d")
     return int(match[1]) * _SECONDS[match[2]]
 
 

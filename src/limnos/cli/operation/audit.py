@@ -83,8 +83,10 @@ def export(
     location: str | None = None,
     /,
     *,
-    since: Annotated[str | None, Parameter(help="The first day, as 2026-11-01; else the first that there is.")] = None,
-    until: Annotated[str | None, Parameter(help="The first day that is left out; else today.")] = None,
+    since: Annotated[
+        str | None, Parameter(help="The first day, as 2026-11-01; the default is the first recorded day.")
+    ] = None,
+    until: Annotated[str | None, Parameter(help="The day after the last one; the default is today.")] = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Export complete days of the audit as Parquet files on the server. Only service admins may.
@@ -146,6 +148,6 @@ def _moment(text: str | None) -> str | None:
         datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"'{text}' is no time", hint="write 2026-11-21T18:00:00Z, 2026-11-21, or how long ago: 30m, 12h, 7d"
+            f"'{text}' is not a time", hint="write 2026-11-21T18:00:00Z, 2026-11-21, or how long ago: 30m, 12h, 7d"
         ) from None
     return text

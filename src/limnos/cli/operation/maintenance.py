@@ -72,7 +72,7 @@ def _lines(report: MaintenanceReport) -> Iterator[str]:
     yield from (f"blocked: {each}" for each in report.blocked)
     yield from (f"needs {each.kind}: {each.reason}" for each in report.findings)
     if not report.findings:
-        yield "needs nothing"
+        yield "needs no maintenance"
     for policy in report.policies:
         state = "" if policy.enabled else " (disabled, so it turns this off)"
         name = "that you may not load" if policy.name is None else policy.name
@@ -131,7 +131,7 @@ def run(
             done = _wait(client, path, operation=operation, wait_s=wait_s)
             show_done(f"operation {operation}: {done.result or ''}", msgspec.structs.asdict(done), shape=common.shape)
             return
-    message = f"operation {operation} was asked for: see 'limnos maintenance status'"
+    message = f"operation {operation} was requested: see 'limnos maintenance status'"
     show_done(message, {"operation": operation}, shape=common.shape)
 
 
@@ -141,11 +141,13 @@ def work(
     master: Annotated[
         str, Parameter(help="Spark master: local[2], spark://host:7077, or a Spark Connect server: sc://host:15002.")
     ] = "local[2]",
-    threads: Annotated[int, Parameter(help="Operations at once.")] = 4,
-    idle: Annotated[float | None, Parameter(help="Seconds without work after which it ends; else it stays.")] = None,
+    threads: Annotated[int, Parameter(help="Maximum number of concurrent operations.")] = 4,
+    idle: Annotated[
+        float | None, Parameter(help="Exit after this many seconds without work; the default is never.")
+    ] = None,
     conf: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE for Spark; may be repeated.")] = None,
-    s3: Annotated[bool, Parameter(negative="", help="Tables lie on S3.")] = False,
-    executor_wait: Annotated[float, Parameter(help="Seconds that a cluster has to give a first executor.")] = 60.0,
+    s3: Annotated[bool, Parameter(negative="", help="The tables' files are on S3.")] = False,
+    executor_wait: Annotated[float, Parameter(help="Timeout for the cluster's first executor, in seconds.")] = 60.0,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Execute operations that rewrite tables, on Spark; run it near your cluster.
@@ -175,11 +177,11 @@ def _wait(client: Client, path: str, *, operation: int, wait_s: float) -> Mainte
         page = client.maintenance.status(catalog, before=operation + 1).operations
         row = page[0] if page and page[0].id == operation else None
         if row is None:
-            raise StoppedError(f"operation {operation} is not listed any more: the table was dropped", code="not-row")
+            raise StoppedError(f"operation {operation} is no longer listed: the table was dropped", code="not-row")
         if row.ended_at is not None and row.state == "done":
             return row
         if row.ended_at is not None:
-            raise StoppedError(f"operation {operation} is {row.state}: {row.result or 'no reason was told'}")
+            raise StoppedError(f"operation {operation} is {row.state}: {row.result or 'no reason was given'}")
         if time.monotonic() >= until:
             hint = f"'limnos maintenance status {catalog}' shows when it has ended"
             raise StoppedError(
@@ -201,15 +203,15 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         status = client.maintenance.status(catalog)
     rows = [msgspec.structs.asdict(each) for each in status.operations]
     columns = ["id", "table", "kind", "state", "user", "policy", "started_at", "ended_at", "result"]
-    show_rows(rows, columns, shape=common.shape, empty="no operation on a table was carried out")
-    orphans = {"off": "off", "policies": "where a policy asks for it", "all": "on"}.get(status.orphans, status.orphans)
-    retention = f"for {status.metadata_keep_s} s" if status.metadata_keep_s else "for ever"
+    show_rows(rows, columns, shape=common.shape, empty="no operation on a table was executed")
+    orphans = {"off": "off", "policies": "where a policy requires it", "all": "on"}.get(status.orphans, status.orphans)
+    retention = f"for {status.metadata_keep_s} s" if status.metadata_keep_s else "forever"
     rewriting = "on" if status.rewrite else "off"
     lines = (
         f"assessing tables: {'on' if status.assess else 'off'}",
         f"expiring snapshots without a policy: {'on' if status.expire else 'off'}",
         f"rewriting files without a policy: {rewriting}",
-        f"metadata files that left a log are kept {retention}",
+        f"metadata files outside of the metadata log are kept {retention}",
         f"removing orphan files: {orphans}",
     )
     sys.stderr.write("".join(visible(line) + "\n" for line in lines))

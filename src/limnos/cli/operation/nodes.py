@@ -24,13 +24,13 @@ def list_nodes(*, common: CommonFlags = DEFAULTS) -> None:
         info = client.nodes.list()
     rows = [msgspec.structs.asdict(each) for each in info.nodes]
     columns = ["name", "version", "started_at", "seen_at", "clock_offset_ms", "silent", "own"]
-    show_rows(rows, columns, shape=common.shape, empty="no node has given a sign of life yet")
+    show_rows(rows, columns, shape=common.shape, empty="no node has sent a heartbeat yet")
 
 
 @app.command
 def settings(
     *,
-    all_: Annotated[bool, Parameter(name="--all", negative="", help="Also settings that have their default.")] = False,
+    all_: Annotated[bool, Parameter(name="--all", negative="", help="Also settings with their default value.")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """List the effective settings of the node that answers. Secrets are masked."""

@@ -32,38 +32,40 @@ class ServerFlags:
     """Settings with a flag. Flags precede the environment and the file."""
 
     data: Annotated[str | None, Parameter(help="Directory of database, warehouse and admin token.")] = None
-    listen: Annotated[str | None, Parameter(help="HOST:PORT to serve on, only there; port 0 takes a free one.")] = None
+    listen: Annotated[str | None, Parameter(help="HOST:PORT to listen on; port 0 chooses a free port.")] = None
     host_name: Annotated[
         tuple[str, ...],
         Parameter(negative="", help="Name by which clients reach this server, beside the listen address; repeatable."),
     ] = ()
-    certificate: Annotated[str | None, Parameter(help="PEM file of the server's certificate: it speaks TLS.")] = None
+    certificate: Annotated[str | None, Parameter(help="PEM file of the server's certificate, for TLS.")] = None
     key: Annotated[str | None, Parameter(help="PEM file of the certificate's key.")] = None
     database: Annotated[str | None, Parameter(help="postgresql:// URL of a shared store; else an SQLite file.")] = (
         field(default=None, repr=False)
     )
     config: Annotated[Path | None, Parameter(help="TOML file with settings.")] = None
-    access: Annotated[Literal["on", "off"] | None, Parameter(help="Whether roles and owners decide.")] = None
+    access: Annotated[Literal["on", "off"] | None, Parameter(help="Whether access control is on.")] = None
     admin: Annotated[str | None, Parameter(help="The first service admin.")] = None
-    workers: Annotated[int | None, Parameter(help="Processes that serve together: one for each core to use.")] = None
+    workers: Annotated[int | None, Parameter(help="Number of server processes; at most one per core.")] = None
     sqlpp: Annotated[Literal["on", "off"] | None, Parameter(help="Whether SQL++ is served.")] = None
-    bare: Annotated[bool, Parameter(negative="", help="Leave an empty store empty.")] = False
+    bare: Annotated[bool, Parameter(negative="", help="Do not create a metalake and catalog in an empty store.")] = (
+        False
+    )
     insecure_listen: Annotated[
-        bool, Parameter(negative="", help="Listen beyond loopback although callers need not prove who they are.")
+        bool, Parameter(negative="", help="Listen beyond loopback although clients are not authenticated.")
     ] = False
 
     warehouse: Annotated[
-        str | None, Parameter(help="Where catalogs put their tables: s3://BUCKET/PATH, or a directory all nodes have.")
+        str | None, Parameter(help="Default location of tables: s3://BUCKET/PATH, or a directory that all nodes share.")
     ] = None
     allow_root: Annotated[
         tuple[str, ...], Parameter(negative="", help="Location below which catalogs may have tables; may be repeated.")
     ] = ()
     allow_endpoint: Annotated[
-        tuple[str, ...], Parameter(negative="", help="Object store that catalogs may name, as a URL; may be repeated.")
+        tuple[str, ...], Parameter(negative="", help="URL of an object store that catalogs may use; may be repeated.")
     ] = ()
     allow_source: Annotated[
         tuple[str, ...],
-        Parameter(negative="", help="Outside system that catalogs may show, as HOST:PORT; may be repeated."),
+        Parameter(negative="", help="HOST:PORT of an external system that catalogs may use; may be repeated."),
     ] = ()
 
     def load(self) -> LoadedSettings:
@@ -119,7 +121,7 @@ def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
         }
         for cannot_start in look(settings)
     ]
-    show_rows(rows, ["problem", "why", "next", "stops"], shape=_shape(output), empty="nothing is wrong")
+    show_rows(rows, ["problem", "why", "next", "stops"], shape=_shape(output), empty="no problems found")
     lacks: Callable[[Settings], Sequence[str]] = import_extra(ROOM, extra="server").startup_notes
     for each in lacks(settings):
         print(f"note: {each}", file=sys.stderr)
@@ -184,7 +186,7 @@ def restore(
 @app.command
 def janitor(
     *,
-    dry_run: Annotated[bool, Parameter(negative="", help="Only list what would be taken away.")] = False,
+    dry_run: Annotated[bool, Parameter(negative="", help="Only list what would be removed.")] = False,
     flags: ServerFlags = NO_FLAGS,
     output: OutputFlag = None,
 ) -> None:
@@ -192,7 +194,7 @@ def janitor(
     settings = flags.load().settings
     clean: Callable[..., Sequence[str]] = import_extra(ROOM, extra="server").janitor
     rows = [{"path": path} for path in clean(settings, dry_run=dry_run)]
-    show_rows(rows, ["path"], shape=_shape(output), empty="nothing to take away")
+    show_rows(rows, ["path"], shape=_shape(output), empty="nothing to remove")
 
 
 @app.command

@@ -79,7 +79,7 @@ def demo(directory: Path = Path("demo-out"), /) -> int:
     checkout = checkout_of(Path(__file__))
     if checkout is None:
         raise StoppedError(
-            "the demonstration is no part of the installed package",
+            "the demonstration is not part of the installed package",
             code="not-found",
             hint="in a checkout of Limnos run 'make demo', or 'python -m examples.demo DIRECTORY' with the extras server,spark,demo",
         )

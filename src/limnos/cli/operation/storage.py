@@ -59,7 +59,7 @@ def rotate_key(*, common: CommonFlags = DEFAULTS) -> None:
         secret_keys = client.storage.rotate_key()
     newest = next((key.id for key in secret_keys.keys if key.seals), "")
     show_done(
-        f"secrets of {secret_keys.sealed} catalogs and webhooks were put under key {newest}",
+        f"secrets of {secret_keys.sealed} catalogs and webhooks were sealed under key {newest}",
         msgspec.structs.asdict(secret_keys),
         shape=common.shape,
     )
@@ -70,7 +70,7 @@ def _warn(secret_keys: SecretKeys) -> None:
     for key in secret_keys.lacking:
         sys.stderr.write(
             visible(
-                f"key {key.id} is not here, and secrets of {key.catalogs} catalogs and {key.webhooks} webhooks are under it"
+                f"key {key.id} is missing, and secrets of {key.catalogs} catalogs and {key.webhooks} webhooks are sealed under it"
             )
             + "\n"
         )

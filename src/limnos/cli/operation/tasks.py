@@ -55,4 +55,4 @@ def retry(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         client.tasks.retry(task_id)
-    show_done(f"task {task_id} is tried again", {"retried": task_id}, shape=common.shape)
+    show_done(f"task {task_id} will be retried", {"retried": task_id}, shape=common.shape)

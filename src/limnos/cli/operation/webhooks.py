@@ -80,4 +80,4 @@ def retry(webhook_id: int, /, *, after: str | None = None, common: CommonFlags =
     """
     with common.client() as client:
         client.webhooks.retry(webhook_id, after=after)
-    show_done(f"webhook {webhook_id} is tried again", {"retried": webhook_id}, shape=common.shape)
+    show_done(f"webhook {webhook_id} will be retried", {"retried": webhook_id}, shape=common.shape)

@@ -19,9 +19,9 @@ from limnos.client.activity.jobs import JobInfo, JobTemplate
 app = App(name="job")
 Conf = Annotated[
     list[str] | None,
-    Parameter(name="--conf", negative="", help="KEY=VALUE for a place of the template; may be repeated."),
+    Parameter(name="--conf", negative="", help="KEY=VALUE for a placeholder of the template; may be repeated."),
 ]
-Files = Annotated[list[str] | None, Parameter(negative="", help="A file of the server's machine; may be repeated.")]
+Files = Annotated[list[str] | None, Parameter(negative="", help="A file on the server's machine; may be repeated.")]
 
 
 @app.command

@@ -19,8 +19,8 @@ from limnos.client.values import LineageEdge, LineageGraph, LineageNode
 from limnos.names import display
 
 app = App(name="lineage")
-Depth = Annotated[int, Parameter(help="How many steps to go.")]
-Column = Annotated[str | None, Parameter(help="A column of the table, where PATH is not to be asked about.")]
+Depth = Annotated[int, Parameter(help="Maximum number of steps.")]
+Column = Annotated[str | None, Parameter(help="A column of the table PATH.")]
 
 
 @app.command
@@ -79,7 +79,7 @@ def _show(graph: LineageGraph, common: CommonFlags, *, up: bool) -> None:
     for line in lines_of(graph, up=up):
         print(visible(line))
     if not graph.complete:
-        print("… there is more than is told: ask for fewer steps")
+        print("… there are more objects than are shown: request fewer steps")
 
 
 def lines_of(graph: LineageGraph, *, up: bool) -> list[str]:
@@ -91,7 +91,9 @@ def lines_of(graph: LineageGraph, *, up: bool) -> list[str]:
     lines = [_name(nodes[graph.root])]
     _branch(lines, graph.root, prefix="", nodes=nodes, following=following, up=up, printed_ids={graph.root})
     return (
-        lines if len(lines) > 1 else [*lines, f"  nothing is known that {'it comes from' if up else 'comes from it'}"]
+        lines
+        if len(lines) > 1
+        else [*lines, f"  no object is recorded that {'it comes from' if up else 'comes from it'}"]
     )
 
 
@@ -119,7 +121,7 @@ def _name(node: LineageNode) -> str:
     if node.kind == "outside":
         name = f"{node.namespace} {node.name}"
         return f"{name} column {node.column}" if node.column else name
-    return "something that you may not see"
+    return "an object that you may not see"
 
 
 def _edge_origin(edge: LineageEdge) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from limnos.pipeline.plan import CheckResult, StepPlan
     from limnos.pipeline.problems import Problem
 
-OfflineFlag = Annotated[bool, Parameter(negative="", help="Ask no server: names and queries alone.")]
+OfflineFlag = Annotated[bool, Parameter(negative="", help="Without a server: check names and queries only.")]
 
 
 def check(file: Path, /, *, offline: OfflineFlag = False, common: CommonFlags = DEFAULTS) -> int:
@@ -49,7 +49,7 @@ def plan(
     file: Path,
     /,
     *,
-    columns: Annotated[bool, Parameter(help="Start Spark to tell what would change of tables' columns.")] = True,
+    columns: Annotated[bool, Parameter(help="Start Spark to show changes of tables' columns.")] = True,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,
@@ -224,7 +224,7 @@ def _lines(
         for each in one.reads:
             at = f" at {each.snapshot}" if each.snapshot is not None else ""
             yield f"     reads {each.kind} {each.name}{at}: {each.why}"
-        yield from (f"     keeps rows apart in {display.render(table)}" for table in one.aside)
+        yield from (f"     stores such rows in {display.render(table)}" for table in one.aside)
         if one.step.name in previews:
             yield from _preview_lines(previews[one.step.name])
 
@@ -249,9 +249,9 @@ def _last_lines(result: CheckResult, *, refused: int) -> Iterator[str]:
     for one in result.missing:
         yield f"you may not {one.needed_for} {'.'.join(one.table) or 'the metalake'}"
     if result.missing:
-        yield "what would let you (ROLE: a role that you hold):"
+        yield "grants that would allow it (ROLE: a role that you hold):"
         yield from dict.fromkeys(f"  {line}" for one in result.missing for line in one.grants)
     if refused:
         yield f"{refused} step{'s are' if refused > 1 else ' is'} refused"
     elif result.holds:
-        yield "nothing is wrong" + (" as far as was checked" if result.unchecked else "")
+        yield "no problems found" + (" as far as was checked" if result.unchecked else "")

@@ -31,20 +31,21 @@ MasterFlag = Annotated[
 ]
 ConnectFlag = Annotated[
     str | None,
-    Parameter(group=SPARK, env_var="LIMNOS_SPARK_CONNECT", help="Spark ConnectFlag server, sc://host:15002."),
+    Parameter(group=SPARK, env_var="LIMNOS_SPARK_CONNECT", help="Spark Connect server, sc://host:15002."),
 ]
-AtOnceFlag = Annotated[int, Parameter(group=SPARK, help="Steps at the same time.")]
-Lease = Annotated[int, Parameter(help="The run can be resumed elsewhere so many seconds after its last sign of life.")]
+AtOnceFlag = Annotated[int, Parameter(group=SPARK, help="Maximum number of concurrent steps.")]
+Lease = Annotated[int, Parameter(help="Seconds after the last heartbeat when the run can be resumed elsewhere.")]
 Param = Annotated[list[str] | None, Parameter(negative="", help="NAME=VALUE of a parameter; may be repeated.")]
-OnlyFlag = Annotated[list[str] | None, Parameter(negative="", help="Run this step alone; may be repeated.")]
+OnlyFlag = Annotated[list[str] | None, Parameter(negative="", help="Run only this step; may be repeated.")]
 SinceFlag = Annotated[
-    list[str] | None, Parameter(name="--from", negative="", help="Run this step and all that need it; may be repeated.")
+    list[str] | None,
+    Parameter(name="--from", negative="", help="Run this step and all steps that depend on it; may be repeated."),
 ]
 Backfill = Annotated[
     str | None,
-    Parameter(help="NAME=FIRST..LAST[/STEP]: a run for each day or number between, in order, until one fails."),
+    Parameter(help="NAME=FIRST..LAST[/STEP]: a run for each day or number in the range, in order, until one fails."),
 ]
-DryRunFlag = Annotated[bool, Parameter(negative="", help="Show what would be read and written, and do nothing.")]
+DryRunFlag = Annotated[bool, Parameter(negative="", help="Show what would be read and written, without running it.")]
 LOCAL = "local[*]"
 
 
@@ -55,12 +56,12 @@ def run(
     param: Param = None,
     only: OnlyFlag = None,
     since: SinceFlag = None,
-    full: Annotated[bool, Parameter(negative="", help="Incremental steps take the whole.")] = False,
+    full: Annotated[bool, Parameter(negative="", help="Incremental steps read their whole sources.")] = False,
     backfill: Backfill = None,
     dry_run: DryRunFlag = False,
     hold: Annotated[bool, Parameter(negative="", help="Don't publish: `pipeline publish RUN` does it later.")] = False,
-    wait: Annotated[float, Parameter(help="Wait so many seconds for another run of the pipeline to end.")] = 0,
-    away: Annotated[float, Parameter(help="Longest wait for a server that is away, in seconds.")] = 600,
+    wait: Annotated[float, Parameter(help="Maximum wait for another run of the pipeline to end, in seconds.")] = 0,
+    away: Annotated[float, Parameter(help="Maximum wait for an unreachable server, in seconds.")] = 600,
     lease: Lease = 30,
     at_once: AtOnceFlag = 4,
     master: MasterFlag = LOCAL,
@@ -111,7 +112,7 @@ def run(
 def _report_backfill(result: BackfillResult) -> int:
     """Print to standard error how far an incomplete backfill came."""
     if result.left is not None:
-        print(visible(f"{result.done} runs were published; --backfill {result.left} goes on"), file=sys.stderr)
+        print(visible(f"{result.done} runs were published; --backfill {result.left} continues"), file=sys.stderr)
     return result.ended.exit_code
 
 
@@ -120,7 +121,7 @@ def resume(
     file: Path | None = None,
     /,
     *,
-    away: Annotated[float, Parameter(help="Longest wait for a server that is away, in seconds.")] = 600,
+    away: Annotated[float, Parameter(help="Maximum wait for an unreachable server, in seconds.")] = 600,
     lease: Lease = 30,
     at_once: AtOnceFlag = 4,
     master: MasterFlag = LOCAL,
@@ -188,7 +189,7 @@ def diff(
     run_id: str,
     /,
     *,
-    rows: Annotated[int, Parameter(help="Show so many of the rows that differ, per table.")] = 0,
+    rows: Annotated[int, Parameter(help="Maximum number of differing rows to show, per table.")] = 0,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,

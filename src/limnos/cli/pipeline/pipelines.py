@@ -19,7 +19,7 @@ from limnos.names import display
 
 app = App(name="pipeline")
 State = Literal["running", "cancelling", "lost", "held", "failed", "cancelled", "discarded", "published"]
-Limit = Annotated[int, Parameter(help="At most so many.")]
+Limit = Annotated[int, Parameter(help="Maximum number to show.")]
 _OWN_NOTES = ("digests", "new", "outputs", "pins")
 """Options of a run that are only needed to resume it."""
 
@@ -38,7 +38,7 @@ def list_pipelines(*, common: CommonFlags = DEFAULTS) -> None:
 @app.command
 def runs(
     pipeline: str | None = None, /, *,
-    state: Annotated[State | None, Parameter(help="Those in this state alone.")] = None, limit: Limit = 20,
+    state: Annotated[State | None, Parameter(help="Only those in this state.")] = None, limit: Limit = 20,
     common: CommonFlags = DEFAULTS,
 ) -> None:  # fmt: skip
     """List runs, newest first: your own, and all of pipelines that you own.
@@ -143,7 +143,7 @@ def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         result = client.runs.cancel(run)
-    requested = f"run {run} is asked to stop: its process at {result.holder} learns it by its next beat"
+    requested = f"run {run} is requested to stop: its process at {result.holder} sees that at its next heartbeat"
     text = requested if result.state == "cancelling" else f"run {run} is {result.state}"
     show_done(text, {"id": result.id, "state": result.state}, shape=common.shape)
 
@@ -151,8 +151,8 @@ def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 @app.command
 def findings(
     pipeline: str, /, *,
-    rule: Annotated[str | None, Parameter(help="Of this rule alone.")] = None,
-    step: Annotated[str | None, Parameter(help="Of this step alone.")] = None, limit: Limit = 100,
+    rule: Annotated[str | None, Parameter(help="Only of this rule.")] = None,
+    step: Annotated[str | None, Parameter(help="Only of this step.")] = None, limit: Limit = 100,
     common: CommonFlags = DEFAULTS,
 ) -> None:  # fmt: skip
     """List the findings of a pipeline's runs, newest first.
@@ -164,7 +164,7 @@ def findings(
     """
     with common.client() as client:
         infos = client.pipelines.findings(pipeline, rule=rule, step=step, limit=limit)
-    _show_findings(infos, shape=common.shape, empty="nothing was found")
+    _show_findings(infos, shape=common.shape, empty="no findings")
 
 
 @app.command
@@ -185,15 +185,15 @@ def drop(pipeline: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAUL
 for _module, _names in {
     "limnos.cli.pipeline.pipeline_checks": {
         "check": "Check a pipeline's file: keys, queries, order, tables and rights.",
-        "plan": "Tell what a run of a pipeline would do.",
+        "plan": "Show what a run of a pipeline would do.",
         "schema": "Print the JSON Schema of a pipeline's file.",
     },
     "limnos.cli.pipeline.pipeline_runs": {
-        "run": "Run a pipeline, and publish all of it or nothing.",
-        "resume": "Go on with a run that failed, was held, cancelled or killed.",
+        "run": "Run a pipeline, and publish all of its tables or none.",
+        "resume": "Resume a run that failed, was held, cancelled or killed.",
         "publish": "Publish a run that was held.",
-        "discard": "Throw away what a run has made and not published.",
-        "diff": "Compare a run's branches with what was published when it began.",
+        "discard": "Delete the unpublished results of a run.",
+        "diff": "Compare a run's branches with the tables published when it began.",
     },
 }.items():
     for _name, _help in _names.items():

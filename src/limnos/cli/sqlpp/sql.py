@@ -56,7 +56,7 @@ def sql(
         Where the shell keeps what was typed; an empty name: nowhere.
     """
     if not 0 < statement_timeout <= 86_400:
-        raise UsageError(f"--statement-timeout {statement_timeout:g} makes no sense", hint="give 0.1 to 86400 seconds")
+        raise UsageError(f"--statement-timeout {statement_timeout:g} is out of range", hint="give 0.1 to 86400 seconds")
     waiting = dataclasses.replace(common, timeout=statement_timeout + GRACE_S)
     session = SqlSession(
         waiting.client,
@@ -99,4 +99,4 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the file '{file}' cannot be read: {error}", hint="it is to be text in UTF-8") from error
+        raise UsageError(f"the file '{file}' cannot be read: {error}", hint="it must be text in UTF-8") from error

@@ -141,7 +141,7 @@ def run_shell(session: SqlSession, history: Path | None) -> int:
         prompt_continuation=lambda width, _number, _wrapped: "... ".rjust(width),
         enable_history_search=False,
     )
-    print(f"limnos {__version__}. \\help tells what there is; Ctrl-D leaves.")
+    print(f"limnos {__version__}. \\help lists the commands; Ctrl-D exits.")
     while True:
         try:
             text = prompt.prompt(lambda: f"{visible(session.where)}> ").strip()
@@ -175,7 +175,7 @@ def run_shell_command(session: SqlSession, text: str) -> bool:
     elif word in ("help", "h", "?"):
         print(HELP, end="")
     else:
-        print(visible(f"'{text}' is nothing the shell knows: \\help tells what there is"), file=sys.stderr)
+        print(visible(f"'{text}' is not a command of the shell: \\help lists the commands"), file=sys.stderr)
     return True
 
 
@@ -197,6 +197,6 @@ def history_at(path: Path) -> History:
         finally:
             os.close(descriptor)
     except OSError as error:
-        print(visible(f"history is not kept: {error}"), file=sys.stderr)
+        print(visible(f"history is not saved: {error}"), file=sys.stderr)
         return InMemoryHistory()
     return FileHistory(path)

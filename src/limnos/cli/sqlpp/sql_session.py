@@ -116,7 +116,7 @@ class SqlSession:
             return None, StatementFailure(error.code, error.message, exit_code)
         except (KeyboardInterrupt, TimeoutError):
             self._let_go()
-            message = "no longer waited for; what the server does not end by itself, its time limit ends"
+            message = "the client stops waiting; the statement ends on the server, at the latest at its time limit"
             return None, StatementFailure("interrupted", message, ExitCode.INTERRUPTED)
         if not answer.errors:
             return answer, None

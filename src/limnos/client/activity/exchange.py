@@ -59,7 +59,7 @@ def cut_into_parts(pieces: Iterable[bytes], form: ExportForm) -> Iterator[Export
         start, at = 0, at - start
         if len(buffer) - at > RECORD_BYTES_MAX:
             raise ArgumentError(
-                "the file is no export, or a record of it is damaged: one of them would be larger than 8 MiB"
+                "the file is not an export, or it is damaged: a record of it would be larger than 8 MiB"
             )
     if count:
         yield ExportPart(count, bytes(buffer[:at]))

@@ -62,7 +62,7 @@ class LanceConnection:
         lance = _library("lance")
         if table.version is None:
             raise NotFoundError(
-                f"{display.render(table.path)} was declared, and nothing was written to it yet: write to it first",
+                f"{display.render(table.path)} was declared, but has no data yet: write to it first",
                 code="not-found",
             )
         opened: LanceDataset = lance.dataset(

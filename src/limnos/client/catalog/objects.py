@@ -54,9 +54,7 @@ class Objects(Resource[S]):
                     raise
                 problems.append(error)
         if len(names) > 1:
-            raise ArgumentError(
-                f"'{display.render(parts)}' is both a namespace and a {names[-1]}; say which one with its kind"
-            )
+            raise ArgumentError(f"'{display.render(parts)}' is both a namespace and a {names[-1]}; name its kind")
         if not names and (yield from self._is_lance(parts)):
             return "table"
         if not names and (current := (yield from find_schema_content(self.scope, parts[0]))):

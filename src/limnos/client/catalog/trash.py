@@ -42,7 +42,7 @@ class Trash(Resource[S]):
             if each.path == parts:
                 return (yield from self._undrop(parts[0], each.id, to=to, contents=contents))
         text = display.render(parts)
-        raise NotFoundError(f"the trash has no '{text}' that you may bring back", status=404, code="not-found")
+        raise NotFoundError(f"the trash has no '{text}' that you may restore", status=404, code="not-found")
 
     @verb
     def forget(self, catalog: str, dropped_id: int) -> Flow[None]:
@@ -76,7 +76,9 @@ class Trash(Resource[S]):
         if to is not None:
             target = parts_of(to, least=2)
             if target[0] != catalog:
-                raise ArgumentError(f"'{display.render(target)}' lies in another catalog than {catalog}: stay in it")
+                raise ArgumentError(
+                    f"'{display.render(target)}' is in another catalog than {catalog}: choose a target in that catalog"
+                )
             fields["to"] = target[1:]
         url = f"{self._url(catalog)}{segments(str(dropped_id), 'undrop')}"
         return call("POST", url, answer=UndropResult, body=fields)

@@ -52,7 +52,9 @@ def _from_lines(data: bytes, first: int) -> list[ExportRecord]:
         try:
             records.append(json_format.Parse(line, ExportRecord(), max_recursion_depth=20))
         except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
-            raise BadRequest(f"Record {first + len(records)} is no record of an export: {str(error)[:300]}") from None
+            raise BadRequest(
+                f"Record {first + len(records)} is not a record of an export: {str(error)[:300]}"
+            ) from None
     return records
 
 
@@ -64,10 +66,10 @@ def _from_frames(data: bytes, first: int) -> list[ExportRecord]:
         try:
             frame = frame_at(data, at)
             if frame is None:
-                raise BadRequest(f"Record {number} is cut: the file ends in the middle of it. Export again")
+                raise BadRequest(f"Record {number} is truncated: the file ends in the middle of it. Export again")
             records.append(ExportRecord.FromString(data[frame[0] : frame[1]]))
         except (BrokenFrame, DecodeError) as error:
-            raise BadRequest(f"Record {number} is no record of an export, or is damaged: {error}") from None
+            raise BadRequest(f"Record {number} is not a record of an export, or is damaged: {error}") from None
         at = frame[1]
     return records
 
@@ -76,7 +78,7 @@ def _check(record: ExportRecord, number: int) -> None:
     word = record.WhichOneof("record")
     if word is None:
         raise BadRequest(
-            f"Record {number} is of a kind that this version does not know, or is empty: import it with the release that exported it"
+            f"Record {number} has a kind that this version does not support, or is empty: import it with the release that exported it"
         )
     message = getattr(record, word)
     if "version" in message.DESCRIPTOR.fields_by_name:
@@ -87,8 +89,8 @@ def _check_version(version: SchemaVersion, number: int) -> None:
     if version.major_version == MAJOR_VERSION:
         return
     if version.major_version == 0:
-        raise BadRequest(f"Record {number} carries no schema version: this is no export, or it is damaged")
+        raise BadRequest(f"Record {number} has no schema version: this is not an export, or it is damaged")
     raise BadRequest(
         f"Record {number} has schema version {version.major_version}.{version.minor_version}; this server reads version {MAJOR_VERSION}.x: "
-        "import it with a release that knows that version"
+        "import it with a release that supports that version"
     )

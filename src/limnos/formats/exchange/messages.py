@@ -298,7 +298,7 @@ def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int,
         try:
             row_filter = msgspec.json.encode(read_stored_filter(msgspec.json.decode(row_filter))).decode()
         except msgspec.DecodeError:
-            raise BadRequest(f"the filter of restriction {message.name[:100]} is no JSON") from None
+            raise BadRequest(f"the filter of restriction {message.name[:100]} is not JSON") from None
     return RestrictionTerms(row_filter, masks, ids(message.to_ids), ids(message.except_ids))
 
 

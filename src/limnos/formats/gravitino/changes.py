@@ -67,7 +67,7 @@ class SchemaDraft:
         built = maker.field({**column, "name": name})
         if built["required"] and built.get("write-default") is None:
             raise BadRequest(
-                f"Column {_dotted(path)} is not nullable, and the rows that are there have no value for it: make it nullable"
+                f"Column {_dotted(path)} is not nullable, and existing rows have no value for it: make it nullable"
             )
         if "write-default" in built:
             built["initial-default"] = built["write-default"]
@@ -91,7 +91,7 @@ class SchemaDraft:
         old, name = field["type"], _dotted(path)
         if not isinstance(old, str) or not isinstance(new_type, str):
             raise BadRequest(
-                f"Column {name}: only a type without parts can change; add, rename or delete the columns within it"
+                f"Column {name}: only primitive types can change; add, rename or delete the columns within it"
             )
         new = plain_of(new_type, name)
         if new.iceberg != old and not self._is_wider(old, new.iceberg):
@@ -120,7 +120,7 @@ class SchemaDraft:
         """Make a column nullable. The reverse is refused, because existing rows may contain nulls."""
         field = self._find(path).field
         if not nullable and field.get("required") is not True:
-            raise BadRequest(f"Column {_dotted(path)} is nullable and may hold nulls: it cannot become required")
+            raise BadRequest(f"Column {_dotted(path)} is nullable and may contain nulls: it cannot become required")
         field["required"] = not nullable
 
     def default(self, path: Sequence[str], value: object) -> None:
@@ -134,7 +134,7 @@ class SchemaDraft:
     def refuse_counting(self, *, counts: bool) -> None:
         """Refuse auto-increment columns, which Iceberg lacks."""
         if counts:
-            raise UnsupportedOperation("Iceberg counts nothing up: a column cannot become one of autoIncrement")
+            raise UnsupportedOperation("Iceberg has no auto-increment: leave autoIncrement out")
 
     def reposition(self, path: Sequence[str], position: object) -> None:
         """Move a column among its siblings."""
@@ -167,7 +167,7 @@ class SchemaDraft:
             if if_exists:
                 return
             raise BadRequest(
-                f"The table has no index {preview_value(name)}: Iceberg has primary keys alone, called {PRIMARY}"
+                f"The table has no index {preview_value(name)}: Iceberg has only primary keys, called {PRIMARY}"
             )
         self.schema.pop("identifier-field-ids", None)
 
@@ -192,7 +192,7 @@ class SchemaDraft:
             if schema is None:
                 raise BadRequest(f"The table has no column {_dotted(walked)}")
         if not isinstance(schema, dict) or schema.get("type") != "struct":
-            raise BadRequest(f"Column {_dotted(path)} is no struct: it has no columns within it")
+            raise BadRequest(f"Column {_dotted(path)} is not a struct: it has no columns within it")
         return cast("list[Json]", schema["fields"])
 
     def _refuse_taken(self, fields: list[Json], name: str) -> None:
@@ -206,11 +206,11 @@ class SchemaDraft:
         elif isinstance(position, dict) and isinstance(position.get("after"), str):
             after = next((each for each in fields if each["name"] == position["after"]), None)
             if after is None:
-                raise BadRequest(f"There is no column {preview_value(position['after'])} beside it to come after")
+                raise BadRequest(f"There is no column {preview_value(position['after'])} in the same struct")
             moved = fields.pop(index)
             fields.insert(fields.index(after) + 1 if after is not moved else index, moved)
         elif not (position is None or (isinstance(position, str) and position.lower() == "default")):
-            raise BadRequest("A position is first, default or an object with after")
+            raise BadRequest("A position must be first, default or an object with after")
 
 
 def set_identifiers(schema: Json, index: Json) -> None:

@@ -73,7 +73,7 @@ class FieldBuilder:
         name = text_at(column, "name", where="Column")
         if column.get("autoIncrement") is True:
             raise UnsupportedOperation(
-                f"Column {preview_value(name)}: Iceberg counts nothing up: leave autoIncrement out"
+                f"Column {preview_value(name)}: Iceberg has no auto-increment: leave autoIncrement out"
             )
         field_id = next(self._ids)
         built: Json = {"id": field_id, "name": name, "required": column.get("nullable") is False}
@@ -175,17 +175,17 @@ def default_of(value: object, kind: object, *, name: str) -> object:
     fields = as_object(value, f"The default of column {preview_value(name)}")
     if fields.get("type") != "literal" or not isinstance(kind, str):
         raise UnsupportedOperation(
-            f"Column {preview_value(name)}: an Iceberg column's default is a literal of a plain type"
+            f"Column {preview_value(name)}: the default of an Iceberg column must be a literal of a primitive type"
         )
     text = fields.get("value")
     if not isinstance(text, str):
-        raise BadRequest(f"Column {preview_value(name)}: the value of a literal is a string")
+        raise BadRequest(f"Column {preview_value(name)}: the value of a literal must be a string")
     if text == "NULL" and str(fields.get("dataType", "")).lower() == "null":
         return None
     try:
         return _NUMBERS.get(kind, str)(text)
     except (KeyError, ValueError):
-        raise BadRequest(f"Column {preview_value(name)}: {preview_value(text)} is no value of type {kind}") from None
+        raise BadRequest(f"Column {preview_value(name)}: {preview_value(text)} is not a value of type {kind}") from None
 
 
 def original_types_of(properties: Mapping[str, str]) -> dict[str, str]:

@@ -148,9 +148,9 @@ def check_function(function: Function) -> Function:
     """Check a function and normalize the case of its keywords. Raises BadRequest."""
     word = TYPES.get(function.function_type.lower())
     if word is None:
-        raise BadRequest(f"A function is scalar, aggregate or table, not {preview_value(function.function_type)}")
+        raise BadRequest(f"A function must be scalar, aggregate or table, not {preview_value(function.function_type)}")
     if not 0 < len(function.definitions) <= DEFINITIONS_MAX:
-        raise BadRequest(f"A function has 1 to {DEFINITIONS_MAX} definitions, not {len(function.definitions)}")
+        raise BadRequest(f"A function must have 1 to {DEFINITIONS_MAX} definitions, not {len(function.definitions)}")
     definitions = tuple([_definition(each, word) for each in function.definitions])
     _refuse_ambiguous(definitions)
     return Function(word, function.deterministic, definitions)
@@ -170,7 +170,7 @@ def _after(function: Function, change: FunctionChange) -> tuple[FunctionDefiniti
     definition, before, after = function.definitions[at], function.definitions[:at], function.definitions[at + 1 :]
     if isinstance(change, RemoveDefinition):
         if not before and not after:
-            raise BadRequest("A function has at least one definition: drop the function instead")
+            raise BadRequest("A function needs at least one definition: drop the function instead")
         return before + after
     return (
         *before,
@@ -210,7 +210,9 @@ def _definition(definition: FunctionDefinition, function_type: str) -> FunctionD
     for each in definition.parameters or ():
         _column(each, seen, what="parameter")
         if optional and each.default_value is None:
-            raise BadRequest(f"Parameter {preview_value(each.name)} has no default value and stands after one that has")
+            raise BadRequest(
+                f"Parameter {preview_value(each.name)} has no default value but follows a parameter that has one"
+            )
         optional = each.default_value is not None
         if optional:
             as_object(each.default_value, f"The default value of parameter {preview_value(each.name)}")
@@ -219,22 +221,22 @@ def _definition(definition: FunctionDefinition, function_type: str) -> FunctionD
         for column in definition.return_columns or ():
             _column(column, columns, what="column")
         if not columns or definition.return_type is not None:
-            raise BadRequest("A definition of a table function says returnColumns, and no returnType")
+            raise BadRequest("A definition of a table function must have returnColumns and no returnType")
     elif definition.return_type is None or definition.return_columns:
-        raise BadRequest("A definition of a scalar or aggregate function says returnType, and no returnColumns")
+        raise BadRequest("A definition of a scalar or aggregate function must have returnType and no returnColumns")
     else:
         check_type(definition.return_type, "the returned value")
     impls = [_implementation(each) for each in definition.impls or ()]
     runtimes = [each.runtime for each in impls]
     if len(set(runtimes)) < len(runtimes):
-        raise BadRequest(f"A definition has one implementation for a runtime, not several: {', '.join(runtimes)}")
+        raise BadRequest(f"A definition may have one implementation per runtime, not several: {', '.join(runtimes)}")
     return msgspec.structs.replace(definition, impls=impls)
 
 
 def _column(argument: FunctionParameter | ReturnColumn, seen: set[str], *, what: str) -> None:
     if not argument.name.strip() or argument.name in seen:
         raise BadRequest(
-            f"Each {what} has a name of its own; this one is empty or there twice: {preview_value(argument.name)}"
+            f"Each {what} needs a unique name; this one is empty or a duplicate: {preview_value(argument.name)}"
         )
     seen.add(argument.name)
     check_type(argument.data_type, f"{what} {preview_value(argument.name)}")
@@ -244,11 +246,11 @@ def _implementation(implementation: FunctionImplementation) -> FunctionImplement
     language, runtime = implementation.language.upper(), implementation.runtime.upper()
     if language not in TEXT_OF:
         raise BadRequest(
-            f"An implementation is in one of {', '.join(TEXT_OF)}, not {preview_value(implementation.language)}"
+            f"An implementation must be in one of {', '.join(TEXT_OF)}, not {preview_value(implementation.language)}"
         )
     if runtime not in RUNTIMES:
         raise BadRequest(
-            f"An implementation is for one of {', '.join(RUNTIMES)}, not {preview_value(implementation.runtime)}"
+            f"An implementation must be for one of {', '.join(RUNTIMES)}, not {preview_value(implementation.runtime)}"
         )
     needed = TEXT_OF[language]
     if not (getattr(implementation, needed) or "").strip():
@@ -276,7 +278,7 @@ def _inner(fields: Json, kind: str, *, where: str) -> Iterator[object]:
     if kind in ("struct", "union"):
         parts = fields.get("fields" if kind == "struct" else "types")
         if not isinstance(parts, list) or not parts:
-            raise BadRequest(f"{where}: a {kind} has parts, and none are given")
+            raise BadRequest(f"{where}: a {kind} needs its parts")
         for part in parts:
             yield as_object(part, where).get("type") if kind == "struct" else part
         return
@@ -298,7 +300,7 @@ def _refuse_ambiguous(definitions: Sequence[FunctionDefinition]) -> None:
             other = seen.setdefault(call, place)
             if other != place:
                 raise BadRequest(
-                    f"Definitions {other + 1} and {place + 1} of the function can both be meant by a call with ({', '.join(call)})"
+                    f"Definitions {other + 1} and {place + 1} of the function are both possible for a call with ({', '.join(call)})"
                 )
 
 

@@ -57,7 +57,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 def type_of(word: str) -> str:
     """Return a template's type from its name, ignoring case. Raises BadRequest."""
     if word.lower() not in TYPES:
-        raise BadRequest(f"Field jobType is shell or spark, not {preview_value(word)}")
+        raise BadRequest(f"Field jobType must be shell or spark, not {preview_value(word)}")
     return word.lower()
 
 
@@ -67,7 +67,7 @@ def content_of(job_type: str, fields: Mapping[str, object]) -> TemplateContent:
     try:
         content = msgspec.convert({name: each for name, each in fields.items() if each is not None}, TemplateContent)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"The job template is not as one of type {job_type} is: {error}") from None
+        raise BadRequest(f"The job template is not valid for type {job_type}: {error}") from None
     return _checked(content)
 
 
@@ -84,7 +84,7 @@ def content_altered(job_type: str, text: str, *, changes: Mapping[str, object]) 
     update = dict(changes)
     if str(update.pop("@type", "")).lower() != job_type:
         raise BadRequest(
-            f"The job template is of type {job_type}: newTemplate says so in its @type, and cannot alter it"
+            f"The job template is of type {job_type}: newTemplate must have that @type, which cannot change"
         )
     fields = {_old(name): each for name, each in update.items() if each is not None}
     return content_of(job_type, {**msgspec.to_builtins(content_read(text)), **fields})
@@ -102,16 +102,16 @@ def _refuse_others(job_type: str, fields: Mapping[str, object]) -> None:
     others = [name for name, each in fields.items() if name not in FIELDS[job_type] and each is not None]
     if others:
         raise BadRequest(
-            f"Field {preview_value(others[0])} is none of a job template of type {job_type}: {', '.join(FIELDS[job_type])}"
+            f"Field {preview_value(others[0])} does not belong to a job template of type {job_type}: {', '.join(FIELDS[job_type])}"
         )
 
 
 def _checked(content: TemplateContent) -> TemplateContent:
     if not content.executable.strip():
-        raise BadRequest("Field executable is empty: name the file that is run")
+        raise BadRequest("Field executable is empty: name the file to run")
     if len(content.text) > CONTENT_MAX:
         raise BadRequest(
-            f"A job template has at most {CONTENT_MAX} characters as JSON: put the rest into a file that it names"
+            f"A job template has at most {CONTENT_MAX} characters as JSON: put the remaining content into a file and name it"
         )
     placeholders(content)
     return content
@@ -125,7 +125,7 @@ def placeholders(content: TemplateContent) -> dict[str, str | None]:
         broken = _BROKEN.search(text)
         if broken is not None:
             raise BadRequest(
-                f"Placeholder {{{{{broken[1]}:-…}}}} does not end, or has braces in it: {preview_value(text)}"
+                f"Placeholder {{{{{broken[1]}:-…}}}} is not closed, or contains braces: {preview_value(text)}"
             )
         for match in _PLACE.finditer(text):
             if match[1] is not None:
@@ -140,7 +140,7 @@ def _note(results: dict[str, str | None], name: str, *, otherwise: str | None) -
     known = results.get(name)
     if known is not None and otherwise is not None and known != otherwise:
         raise BadRequest(
-            f"Placeholder {name} stands for two things otherwise: {preview_value(known)} and {preview_value(otherwise)}"
+            f"Placeholder {name} has two default values: {preview_value(known)} and {preview_value(otherwise)}"
         )
     results[name] = otherwise if known is None else known
 
@@ -154,7 +154,7 @@ def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> Te
     missing = sorted(name for name, otherwise in known.items() if otherwise is None and name not in values)
     if missing:
         raise BadRequest(
-            f"No value for {', '.join(missing)}: give it in jobConf, or let the template say {{{{{missing[0]}:-what otherwise}}}}"
+            f"No value for {', '.join(missing)}: give it in jobConf, or give it a default value in the template: {{{{{missing[0]}:-VALUE}}}}"
         )
 
     def fill(match: re.Match[str]) -> str:
@@ -162,9 +162,9 @@ def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> Te
 
     done = _map(content, lambda text: _PLACE.sub(fill, text))
     if "\\u0000" in done.text:
-        raise BadRequest("A value holds a zero byte, which no process can be given")
+        raise BadRequest("A value contains a zero byte, which is not possible in process arguments")
     if done.class_name and not _CLASS.fullmatch(done.class_name):
-        raise BadRequest(f"Field className is {preview_value(done.class_name)}, which names no class")
+        raise BadRequest(f"Field className is {preview_value(done.class_name)}, which is not a class name")
     return done
 
 
@@ -187,5 +187,5 @@ def _map(content: TemplateContent, change: Callable[[str], str]) -> TemplateCont
 def _keys(texts: Mapping[str, str], change: Callable[[str], str]) -> dict[str, str]:
     changed = {change(key): change(value) for key, value in texts.items()}
     if len(changed) < len(texts):
-        raise BadRequest("Two names of environments, customFields or configs become one with the values of jobConf")
+        raise BadRequest("Two names of environments, customFields or configs become equal with the values of jobConf")
     return changed

@@ -116,7 +116,7 @@ def _transform_of(fields: Json) -> tuple[str, list[str]]:
     if strategy == "bucket":
         paths = list_at(fields, "fieldNames", where=where)
         if len(paths) != 1:
-            raise UnsupportedOperation(f"Iceberg buckets by one column, not by {len(paths)}: name one in fieldNames")
+            raise UnsupportedOperation(f"An Iceberg bucket has one column, not {len(paths)}: name one in fieldNames")
         return f"bucket[{_width(fields, 'numBuckets')}]", strings_at(
             {"fieldNames": paths[0]}, "fieldNames", where=where
         )
@@ -148,7 +148,7 @@ def order_of(sort_orders: list[Json], schema: Json) -> Json:
         direction = str(one.get("direction") or "asc").lower()
         nulls = str(one.get("nullOrdering") or ("nulls_first" if direction == "asc" else "nulls_last")).lower()
         if direction not in _DIRECTIONS or nulls not in _NULLS:
-            raise BadRequest("A sort order's direction is asc or desc, its nullOrdering nulls_first or nulls_last")
+            raise BadRequest("A sort order's direction must be asc or desc, its nullOrdering nulls_first or nulls_last")
         fields.append(
             {
                 "transform": transform,

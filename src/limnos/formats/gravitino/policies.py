@@ -111,7 +111,7 @@ def content_text(policy_type: str, content: Json) -> str:
     if policy_type == TABLE_MAINTENANCE:
         return msgspec.json.encode(_table_maintenance(_read(content, TableMaintenanceContent))).decode()
     types_text = ", ".join((CUSTOM, *MAINTENANCE_TYPES))
-    raise BadRequest(f"Field policyType is one of {types_text}, not {preview_value(policy_type)}")
+    raise BadRequest(f"Field policyType must be one of {types_text}, not {preview_value(policy_type)}")
 
 
 def _read(content: Json, shape: type[Content]) -> Content:
@@ -125,8 +125,8 @@ def _custom(content: CustomContent) -> CustomContent:
     types = tuple(dict.fromkeys(each.upper() for each in content.supported_object_types))
     unknown = [each for each in types if each not in OBJECT_TYPES]
     if unknown or not types:
-        text = f"; {preview_value(unknown[0])} is none" if unknown else ""
-        raise BadRequest(f"Field supportedObjectTypes names one or more of {', '.join(OBJECT_TYPES)}{text}")
+        text = f", not {preview_value(unknown[0])}" if unknown else ""
+        raise BadRequest(f"Field supportedObjectTypes must name one or more of {', '.join(OBJECT_TYPES)}{text}")
     return msgspec.structs.replace(content, supported_object_types=list(types))
 
 
@@ -162,7 +162,7 @@ def _orphan_removal(content: OrphanFileRemovalContent) -> OrphanFileRemovalConte
     _check_number("cleanupIntervalDays", content.cleanup_interval_days, least=1)
     if content.location is not None:
         raise BadRequest(
-            "Field location of the content is not taken: the server looks at each table's own location alone"
+            "Field location of the content is not supported: the server only reads each table's own location"
         )
     return content
 
@@ -184,7 +184,7 @@ def _table_maintenance(content: TableMaintenanceContent) -> TableMaintenanceCont
 
 def _check_number(name: str, value: int | None, *, least: int, most: int = _NUMBER_MAX) -> None:
     if value is not None and not least <= value <= most:
-        raise BadRequest(f"Field {name} of the content is {value}, and at least {least}, at most {most}")
+        raise BadRequest(f"Field {name} of the content must be from {least} to {most}, not {value}")
 
 
 def supported_types(policy_type: str, text: str) -> tuple[str, ...]:

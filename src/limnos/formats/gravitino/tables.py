@@ -218,7 +218,7 @@ class GravitinoCreate(NamedTuple):
 def iceberg_create_of(create: GravitinoCreate) -> IcebergCreate:
     """Convert a create request to Iceberg's. Raises BadRequest, UnsupportedOperation."""
     if not create.columns:
-        raise BadRequest("A table has at least one column: columns is empty")
+        raise BadRequest("A table needs at least one column: columns is empty")
     schema, entries = table_schema_of(list(create.columns))
     for index in create.indexes:
         set_identifiers(schema, index)
@@ -255,7 +255,7 @@ def _take_format(properties: dict[str, str]) -> None:
 def _refuse_reserved(key: str) -> None:
     if key in RESERVED:
         raise BadRequest(
-            f"Property {key} is reserved: it is told by the table itself, and other fields of the request say it"
+            f"Property {key} is reserved: it follows from the table, and other fields of the request set it"
         )
 
 
@@ -305,7 +305,7 @@ def _version_after(stored: IcebergTableMetadata, changes: Sequence[TableChange])
 
 def _version(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 2:
-        raise BadRequest(f"Property {FORMAT_VERSION} is a number, such as 2 or 3")
+        raise BadRequest(f"Property {FORMAT_VERSION} must be a number, such as 2 or 3")
     return int(text)
 
 
@@ -345,7 +345,7 @@ def _key(key: str) -> str:
 def _apply(draft: SchemaDraft, change: ColumnChange, *, stored: IcebergTableMetadata) -> None:
     for path in (getattr(change, "field_name", None), getattr(change, "old_field_name", None)):
         if path is not None and (not path or not all(path)):
-            raise BadRequest("A column's name is a list of at least one part, none of them empty")
+            raise BadRequest("A column's name must be a list of at least one part, none of them empty")
     match change:
         case AddColumn(field_name=path):
             column: Json = {"type": change.type, "nullable": change.nullable, "autoIncrement": change.auto_increment}

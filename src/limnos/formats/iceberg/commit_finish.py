@@ -106,7 +106,7 @@ def _default_row(draft: MetadataDraft, key: str, default: str) -> Json:
     fields = draft.rows(key).find(integer)
     if fields is None:
         raise BadRequest(
-            f"{HERE}: field '{default}' is {integer}, which is none of the {key}; set it to one that is there"
+            f"{HERE}: field '{default}' is {integer}, which is none of the {key}; set it to an existing one"
         )
     return fields
 

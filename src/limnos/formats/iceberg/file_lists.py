@@ -66,7 +66,7 @@ def read_manifest_list(data: bytes) -> tuple[ListedManifest, ...]:
     try:
         rows = list(values_of(data, ("manifest_path",), ("manifest_length",), ("added_snapshot_id",), is_needed=True))
     except BadAvro as error:
-        raise InvalidTable(f"it is no manifest list that can be read: {str(error)[:200]}") from error
+        raise InvalidTable(f"it is not a readable manifest list: {str(error)[:200]}") from error
     return tuple([ListedManifest(path, _int(size), _int(by)) for path, size, by in rows if isinstance(path, str)])
 
 
@@ -91,7 +91,7 @@ def read_manifest(data: bytes, *, only_added: bool, skip: int = 0, limit: int) -
                 return FilePage(tuple(files), has_more=True)
             files.append(file)
     except BadAvro as error:
-        raise InvalidTable(f"it is no manifest that can be read: {str(error)[:200]}") from error
+        raise InvalidTable(f"it is not a readable manifest: {str(error)[:200]}") from error
     return FilePage(tuple(files), has_more=False)
 
 

@@ -30,7 +30,7 @@ def as_written(value: object, kind: str, *, about: str) -> object:
             return _decimal(value, precision=int(decimal[1]), scale=int(decimal[2]))
         if kind in _READ:
             return _READ[kind](value)
-    raise BadRequest(f"{about} is {kind}, and {value!r:.100} is no such value")
+    raise BadRequest(f"{about} is {kind}, and {value!r:.100} is not such a value")
 
 
 def _boolean(value: object) -> object:

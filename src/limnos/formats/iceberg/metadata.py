@@ -340,7 +340,7 @@ def _check_times(metadata: Json, latest_ms: int) -> None:
         times += [integer_at(entry, "timestamp-ms", where=_HERE) for entry in rows(metadata, key)[-1:]]
     check_time(
         max(times), latest_ms=latest_ms, what="time of the last change",
-        next_step="register the table when that time has passed, or commit to it with a right clock where it is now",
+        next_step="register the table after that time, or commit to it with a correct clock in its present catalog",
     )  # fmt: skip
 
 
@@ -389,11 +389,11 @@ def _check_snapshots(metadata: Json) -> None:
     known = {integer_at(row, "snapshot-id", where=f"{_HERE}, snapshots") for row in rows(metadata, "snapshots")}
     current = current_snapshot_id(metadata)
     if current is not None and current not in known:
-        raise BadRequest(f"{_HERE}: current snapshot {current} is none of the snapshots")
+        raise BadRequest(f"{_HERE}: current snapshot {current} is not one of the snapshots")
     refs = references(metadata)
     for name, ref in refs.items():
         if integer_at(ref, "snapshot-id", where=f"{_HERE}, reference '{name}'") not in known:
-            raise BadRequest(f"{_HERE}: reference '{name}' points to a snapshot that is not there")
+            raise BadRequest(f"{_HERE}: reference '{name}' points to a missing snapshot")
         _check_reference(name, ref)
     if MAIN in refs and refs[MAIN]["snapshot-id"] != current:
         main = refs[MAIN]["snapshot-id"]

@@ -203,7 +203,9 @@ def filter_read(text: bytes) -> list[bytes]:
     except RecursionError:
         raise BadRequest(f"A row filter has at most {row_filters.DEPTH_MAX} levels: write it flatter") from None
     except (ParseException, ValueError) as error:
-        raise BadRequest(f"This is no condition on columns, as region = 'EU' and amount < 100 is: {error}") from None
+        raise BadRequest(
+            f"This is not a condition on columns, such as region = 'EU' and amount < 100: {error}"
+        ) from None
     result = msgspec.json.decode(expression.model_dump_json())
     return [msgspec.json.encode(row_filters.filter_read(result))]
 

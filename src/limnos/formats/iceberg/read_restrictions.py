@@ -133,7 +133,7 @@ def _column(name: str, by_name: Mapping[str, TopField]) -> TopField:
     field = by_name.get(name)
     if field is not None:
         return field
-    nested = ": a field within another cannot be restricted, its whole column can" if "." in name else ""
+    nested = ": nested fields cannot be restricted; restrict the top-level column" if "." in name else ""
     raise BadRequest(
         f"The table has no column {preview_value(name)}: it has {preview_value(', '.join(by_name))}{nested}"
     )
@@ -152,7 +152,9 @@ def _filter_text(text: str, fields: Iterable[TopField]) -> str:
     def bind(reference: Json) -> Json:
         field = by_id.get(int(str(reference["id"]))) if "id" in reference else _column(str(reference["name"]), by_name)
         if field is None:
-            raise BadRequest(f"The table has no field {reference['id']} at its top: a column's whole is restricted")
+            raise BadRequest(
+                f"The table has no field {reference['id']} at its top level: only top-level columns can be restricted"
+            )
         return {"type": "reference", "id": field.id, "name": field.name}
 
     bound = with_references(msgspec.json.decode(text), bind)
@@ -188,7 +190,7 @@ def _masked_fields(mask: ColumnMask, fields: Iterable[TopField], *, name: str) -
         return [each for each in fields if each.name.casefold() == mask.column.casefold()]
     results = [each for each in fields if each.id == mask.field_id]
     if not results:
-        raise _broken_restriction(name, f"masks column {mask.column}, which the table does not have any more")
+        raise _broken_restriction(name, f"masks column {mask.column}, which the table no longer has")
     return results
 
 
@@ -202,7 +204,7 @@ def _rebind_filter(text: str, fields: Iterable[TopField], *, name: str) -> Json:
             alike = [each for each in fields if each.name.casefold() == str(reference["name"]).casefold()]
             field = alike[0] if len(alike) == 1 else None
         if field is None:
-            raise _broken_restriction(name, f"asks for column {reference.get('name')}, which the table does not have")
+            raise _broken_restriction(name, f"filters by column {reference.get('name')}, which the table does not have")
         return {"type": "reference", "id": field.id, "name": field.name}
 
     try:
@@ -210,12 +212,12 @@ def _rebind_filter(text: str, fields: Iterable[TopField], *, name: str) -> Json:
             with_references(msgspec.json.decode(text), bind), {each.id: each.kind for each in by_id.values()}
         )
     except BadRequest as error:
-        raise _broken_restriction(name, f"cannot be asked of the table: {error.message}") from None
+        raise _broken_restriction(name, f"is not valid for the table: {error.message}") from None
 
 
 def _broken_restriction(name: str, why: str) -> PermissionDenied:
     return PermissionDenied(
-        f"Restriction {name} {why}, so the table is closed to those it applies to: have it set anew by who may, 'limnos restriction set {name}'"
+        f"Restriction {name} {why}, so restricted users cannot read the table: its owner must set it again, 'limnos restriction set {name}'"
     )
 
 

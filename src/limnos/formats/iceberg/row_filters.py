@@ -88,13 +88,13 @@ def _condition(word: str, fields: Json) -> Json:
 def _reference(value: object) -> Json:
     if isinstance(value, str) and value:
         return {"type": "reference", "name": value}
-    fields = as_object(value, f"{_HERE}: what a condition is about")
+    fields = as_object(value, f"{_HERE}: the subject of a condition")
     name, field_id = fields.get("name", fields.get("term")), fields.get("id")
     if fields.get("type") == "reference" and isinstance(field_id, int) and not isinstance(field_id, bool):
         return {"type": "reference", "id": field_id}
     if fields.get("type") == "reference" and isinstance(name, str) and name:
         return {"type": "reference", "name": name}
-    raise BadRequest(f"{_HERE}: a condition is about a column, by name or id, not about {preview_value(value)}")
+    raise BadRequest(f"{_HERE}: the subject of a condition must be a column, by name or id, not {preview_value(value)}")
 
 
 def _value(value: object) -> object:
@@ -102,10 +102,10 @@ def _value(value: object) -> object:
     if isinstance(value, dict) and value.get("type") == "literal":
         value = value.get("value")
     if isinstance(value, float) and not math.isfinite(value):
-        raise BadRequest(f"{_HERE}: a value must be finite: use is-nan for what is no number")
+        raise BadRequest(f"{_HERE}: a value must be finite: use is-nan for NaN")
     if isinstance(value, (str, int, float)):
         return value
-    raise BadRequest(f"{_HERE}: a value is a text, a number or a boolean, not {preview_value(value)}")
+    raise BadRequest(f"{_HERE}: a value must be a string, a number or a boolean, not {preview_value(value)}")
 
 
 def read_stored_filter(value: object) -> Json:
@@ -179,4 +179,4 @@ def _check_fit(word: str, kind: str, *, name: str) -> None:
     else:
         fits = family not in _NOT_COMPARED
     if not fits:
-        raise BadRequest(f"{_HERE}: '{word}' cannot be asked of column {name}, which is {kind}")
+        raise BadRequest(f"{_HERE}: '{word}' does not apply to column {name}, which is {kind}")

@@ -237,7 +237,7 @@ def _check_extras(holder: Json, parsed: PrimitiveType | None, name: str) -> bool
         if not _fits(holder[key], parsed, holder.get("type")):
             type_text = parsed.text if parsed else as_object(holder.get("type"), "type")["type"]
             raise BadRequest(
-                f"{_where(name)}: {key} is {json_kind(holder[key])}, which is no value of type {type_text}"
+                f"{_where(name)}: {key} is {json_kind(holder[key])}, which is not a value of type {type_text}"
             )
     return True
 

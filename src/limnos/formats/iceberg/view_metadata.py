@@ -132,7 +132,7 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
         at = integer_at(entry, "timestamp-ms", where=f"{HERE}, version-log")
         if latest_ms is not None:
             check_time(
-                at, latest_ms=latest_ms, what="time of a view version", next_step="register the view when that time has passed"
+                at, latest_ms=latest_ms, what="time of a view version", next_step="register the view after that time"
             )  # fmt: skip
         integer_at(entry, "version-id", where=f"{HERE}, version-log")
     check_current(metadata)

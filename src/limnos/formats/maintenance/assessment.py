@@ -154,7 +154,7 @@ def _deletes(files: int | None, deletes: int | None, *, rules: AssessmentRules) 
     least = rules.delete_files_min if rules.delete_files_min is not None else max(1, (files or 0) // 8)
     if not deletes or deletes < least:
         return []
-    reason = f"{deletes} delete files beside {files or 0} data files: each reader applies them"
+    reason = f"{deletes} delete files and {files or 0} data files: each reader applies the delete files"
     return [AssessmentFinding(DELETES, deletes, reason, {"delete_files": deletes, "data_files": files or 0})]
 
 
@@ -167,7 +167,7 @@ def _expiry(metadata: TableMetadata, rules: AssessmentRules, *, now_ms: int) -> 
     )
     if not plan.removed:
         return []
-    reason = f"{len(plan.removed)} of {count} snapshots are past their age"
+    reason = f"{len(plan.removed)} of {count} snapshots have expired"
     return [AssessmentFinding(EXPIRE, len(plan.removed), reason, {"snapshots": count, "removable": len(plan.removed)})]
 
 
@@ -179,9 +179,9 @@ def _metadata_files(metadata: TableMetadata, size: int, *, version: int) -> list
         return []
     parts = []
     if size > DOCUMENT_BYTES_MAX:
-        parts.append(f"its metadata has {size >> 10} KiB, which each commit writes anew")
+        parts.append(f"its metadata has {size >> 10} KiB, which each commit rewrites")
     if old >= OLD_FILES_MIN:
-        parts.append(f"about {old} metadata files have left its log and are kept")
+        parts.append(f"about {old} metadata files are outside of its metadata log and are kept")
     figures = {"document_bytes": size, "old_metadata_files": old, "metadata_log": log}
     return [AssessmentFinding(METADATA, max(old, size >> 10), "; ".join(parts), figures)]
 

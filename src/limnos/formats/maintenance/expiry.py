@@ -81,14 +81,14 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
     for snapshot_id, reason in (*guards.pinned.items(), *guards.checkpoints.items()):
         reasons.setdefault(snapshot_id, reason)
     for snapshot_id in _recent(metadata, since_ms=now_ms - rules.recent_ms):
-        reasons.setdefault(snapshot_id, "was current a short while ago: readers may still use it")
+        reasons.setdefault(snapshot_id, "was current recently: readers may still use it")
     for snapshot_id in guards.checkpoints:
         for between_id in _path(metadata, snapshot_id):
             reasons.setdefault(
-                between_id, f"lies between snapshot {snapshot_id}, which an incremental reader has read, and main"
+                between_id, f"is between snapshot {snapshot_id}, which an incremental reader has read, and main"
             )
     for snapshot_id, key in _own_checkpoints(metadata, since_ms=now_ms - rules.checkpoint_ms):
-        reasons.setdefault(snapshot_id, f"has checkpoint {key} of a writer, or lies between it and the head")
+        reasons.setdefault(snapshot_id, f"has checkpoint {key} of a writer, or is between it and the head")
     until_ms = now_ms - _age_ms(metadata, rules, ref=None)
     for each in snapshots:
         if each.timestamp_ms >= until_ms:
@@ -139,7 +139,7 @@ def _keep_ref(
 ) -> None:
     """Add the snapshots that a reference keeps. A reference of an unknown kind keeps all its ancestors."""
     if ref.type == "tag":
-        reasons.setdefault(ref.snapshot_id, f"tag {name} names it")
+        reasons.setdefault(ref.snapshot_id, f"tag {name} refers to it")
         return
     least, until_ms = _least(metadata, rules, ref=ref), now_ms - _age_ms(metadata, rules, ref=ref)
     for number, each in enumerate(metadata.ancestors(ref.snapshot_id)):
@@ -148,7 +148,9 @@ def _keep_ref(
         elif number < least:
             reasons.setdefault(each.snapshot_id, f"is one of the newest {least} of branch {name}")
         elif each.timestamp_ms >= until_ms or ref.type != BRANCH:
-            reasons.setdefault(each.snapshot_id, f"is younger than branch {name} keeps its snapshots")
+            reasons.setdefault(
+                each.snapshot_id, f"is younger than the age at which branch {name} expires its snapshots"
+            )
 
 
 def _recent(metadata: TableMetadata, *, since_ms: int) -> Iterable[int]:

@@ -96,7 +96,7 @@ def rewrite_request(updates: Sequence[object], metadata: TableMetadata) -> Rewri
             statistics += _statistics_paths(update)
         elif action != "assign-uuid":
             raise BadRequest(
-                f"A maintenance operation may not do '{str(action)[:50]}': it rewrites files of {MAIN} alone"
+                f"A maintenance operation may not do '{str(action)[:50]}': it may only rewrite files of {MAIN}"
             )
     return RewriteRequest(snapshot, tuple(statistics))
 
@@ -108,11 +108,11 @@ def _snapshot(update: Mapping[str, object], metadata: TableMetadata) -> Mapping[
         raise BadRequest("The new snapshot has no summary")
     if summary.get("operation") != "replace":
         text = str(summary.get("operation"))[:50]
-        raise BadRequest(f"A maintenance operation makes snapshots of operation 'replace' alone, not '{text}'")
+        raise BadRequest(f"A maintenance operation may only create snapshots of operation 'replace', not '{text}'")
     if not isinstance(snapshot.get("manifest-list"), str) or not isinstance(snapshot.get("snapshot-id"), int):
         raise BadRequest("The new snapshot has no manifest list or no id")
     if snapshot.get("schema-id") not in (None, metadata.current_schema_id):
-        raise BadRequest("The new snapshot has another schema than the table: a rewrite keeps it")
+        raise BadRequest("The new snapshot has another schema than the table: a rewrite must keep the schema")
     if metadata.current is None or snapshot.get("parent-snapshot-id") != metadata.current.snapshot_id:
         raise BadRequest(f"The new snapshot does not follow the head of {MAIN}")
     return snapshot
@@ -124,9 +124,9 @@ def _check_ref(update: Mapping[str, object], metadata: TableMetadata, *, snapsho
     retention = (known.min_snapshots_to_keep, known.max_snapshot_age_ms, known.max_ref_age_ms)
     requested = tuple([update.get(key) for key in ("min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")])
     if update.get("ref-name") != MAIN or update.get("type", "branch") != "branch":
-        raise BadRequest(f"A maintenance operation moves branch {MAIN} alone")
+        raise BadRequest(f"A maintenance operation may only move branch {MAIN}")
     if snapshot is None or update.get("snapshot-id") != snapshot.get("snapshot-id"):
-        raise BadRequest(f"A maintenance operation moves {MAIN} to its own new snapshot alone")
+        raise BadRequest(f"A maintenance operation may only move {MAIN} to its own new snapshot")
     if requested not in (retention, (None, None, None)):
         raise BadRequest(f"A maintenance operation may not change the retention of {MAIN}")
 
@@ -209,14 +209,14 @@ def _check_data(removed: Iterable[LiveFile], added: Iterable[LiveFile], *, befor
     """
     lost = _records(removed, _DATA) - _records(added, _DATA)
     if lost < 0:
-        raise BadRequest(f"The new snapshot has {-lost} records more than the files that it replaces: no true rewrite")
+        raise BadRequest(f"The new snapshot has {-lost} records more than the files that it replaces: not a rewrite")
     if not lost or any(file.content == _EQUALITY for file in before):
         return
     deletable = _records(before, _POSITIONS)
     if lost > deletable:
         raise BadRequest(
             f"The new snapshot has {lost} records fewer than the files that it replaces, and delete files explain"
-            f" {deletable} of them: no true rewrite"
+            f" {deletable} of them: not a rewrite"
         )
 
 
@@ -233,7 +233,7 @@ def _check_deletes(
         ):
             raise BadRequest("The new snapshot adds delete files: a rewrite may only replace position deletes by fewer")
         if _records(new, _POSITIONS) > _records([file for _, file in dropped_files], _POSITIONS):
-            raise BadRequest("The new snapshot deletes more positions than the files that it replaces: no true rewrite")
+            raise BadRequest("The new snapshot deletes more positions than the files that it replaces: not a rewrite")
         return
     replaced = {path for (path, _), file in removed.items() if not file.content}
     for path, file in dropped_files:

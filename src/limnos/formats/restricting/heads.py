@@ -75,7 +75,9 @@ def file_head(request: HeadRequest, *, open_file: Callable[[str], OpenedFile]) -
     """
     file = request.task["data-file"]
     if file["file-format"] != "parquet":
-        raise UnsupportedOperation(f"The table has files of format {file['file-format']}; only Parquet is read here")
+        raise UnsupportedOperation(
+            f"The table has files of format {file['file-format']}; restricted reads support only Parquet"
+        )
     needed = {*request.columns, *_filter_ids(request.shape.row_filter)}
     needed.update(each for delete in request.deletes for each in delete.get("equality-ids") or ())
     table = ReadTable(request.shape, only=frozenset(needed))

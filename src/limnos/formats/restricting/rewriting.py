@@ -40,10 +40,7 @@ _CONTENT: Final = {
     "position-deletes": DataFileContent.POSITION_DELETES,
     "equality-deletes": DataFileContent.EQUALITY_DELETES,
 }
-_FAILED: Final = (
-    "A file of the table cannot be shown to whom its restrictions bind: it is not read here, or not well formed. Have whoever owns the table look at the "
-    "server's log, and compact the table"
-)
+_FAILED: Final = "A file of the table cannot be served to restricted readers: its format is not supported, or it is damaged. The table's owner should check the server's log and compact the table"
 
 
 class ReadShape(msgspec.Struct, frozen=True):
@@ -100,7 +97,7 @@ def hide_error_details() -> Iterator[None]:
         raise
     except MemoryError:
         raise UnsupportedOperation(
-            "A file of the table is too large to be shown to whom its restrictions bind: compact the table into smaller files"
+            "A file of the table is too large for restricted readers: compact the table into smaller files"
         ) from None
     except Exception as error:
         raise UnsupportedOperation(_FAILED) from error
@@ -149,7 +146,7 @@ class ReadTable:
         by_id = {field.field_id: field for field in self._schema.fields}
         if not by_id.keys() >= set(fields["equality-ids"]):
             raise UnsupportedOperation(
-                "The table has deletes by a column that it does not have any more: compact it, so that it can be shown to whom restrictions bind"
+                "The table has deletes by a column that it no longer has: compact it, so that restricted readers can read it"
             )
         columns = Schema(*(by_id[each] for each in fields["equality-ids"]))
         task = FileScanTask(_file_of({**fields, "content": "data"}), set())
@@ -210,7 +207,7 @@ def _file_of(fields: Json) -> DataFile:
     """
     if fields["content"] != "position-deletes" and fields["file-format"] != "parquet":
         raise UnsupportedOperation(
-            f"The table has files of format {fields['file-format']}, of which none can be shown to whom restrictions bind: write them anew as parquet"
+            f"The table has files of format {fields['file-format']}, which restricted readers cannot read: rewrite them as parquet"
         )
     file = DataFile.from_args(
         content=_CONTENT[fields["content"]], file_path=fields["file-path"], file_format=FileFormat[str(fields["file-format"]).upper()],
@@ -231,10 +228,10 @@ class MemoryFileIO(FileIO):
         return _MemoryInputFile(location, self._files[location])
 
     def new_output(self, location: str) -> OutputFile:
-        raise UnsupportedOperation(f"Nothing is written to {location}")
+        raise UnsupportedOperation(f"Writes to {location} are refused")
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        raise UnsupportedOperation(f"{location} is not deleted")
+        raise UnsupportedOperation(f"Deletion of {location} is refused")
 
 
 class _MemoryInputFile(InputFile):

@@ -128,11 +128,11 @@ class _FilterReader:
         if isinstance(value, bool):
             return value is holds
         if not isinstance(value, dict):
-            raise BadRequest(f"A filter is true, false or an object, not {str(value)[:100]!r}")
+            raise BadRequest(f"A filter must be true, false or an object, not {str(value)[:100]!r}")
         node = cast("dict[str, object]", value)
         kind = node.get("type")
         if not isinstance(kind, str):
-            raise BadRequest(f"The type of a filter is a string, not {str(kind)[:100]!r}")
+            raise BadRequest(f"The type of a filter must be a string, not {str(kind)[:100]!r}")
         if kind in ("true", "false"):
             return (kind == "true") is holds
         if kind == "not":
@@ -165,7 +165,7 @@ class _FilterReader:
             column = self._column(_either(node, "child", older="term"))
             values = node.get("values")
             if not isinstance(values, list):
-                raise BadRequest(f"A filter of type {kind} has an array 'values'")
+                raise BadRequest(f"A filter of type {kind} needs an array 'values'")
             self._values += len(values)
             if self._values > VALUES_MAX:
                 raise BadRequest(f"The filter has more than {VALUES_MAX} values")
@@ -175,20 +175,18 @@ class _FilterReader:
             literals = {literal_of(sort, _value(each)) for each in values}
             literals = {each for each in literals if not isinstance(each, (AboveMax, BelowMin))}  # no row has these
             return cast("BooleanExpression", _SETS[str(kind)](Reference(name), literals))
-        raise BadRequest(f"A filter of type {str(kind)[:50]!r} is not known")
+        raise BadRequest(f"A filter of type {str(kind)[:50]!r} is unknown")
 
     def _unary(self, kind: str, column: tuple[str, IcebergType]) -> BooleanExpression:
         name, sort = column
         if kind.endswith("nan") and not isinstance(sort, (FloatType, DoubleType)):
-            raise BadRequest(
-                f"The filter asks whether column {name} of type {sort} is no number: only float and double are so"
-            )
+            raise BadRequest(f"The filter tests column {name} of type {sort} for NaN: only float and double have NaN")
         return cast("BooleanExpression", _UNARY[kind](Reference(name)))
 
     def _compared(self, kind: str, column: tuple[str, IcebergType], *, value: object) -> BooleanExpression | None:
         name, sort = column
         if kind.endswith("starts-with") and not isinstance(sort, StringType):
-            raise BadRequest(f"The filter asks how column {name} of type {sort} begins: only strings begin so")
+            raise BadRequest(f"The filter tests the prefix of column {name} of type {sort}: only strings have prefixes")
         literal = literal_of(sort, value)
         if isinstance(literal, (AboveMax, BelowMin)):
             return None  # pyiceberg would take it as true, even for nulls
@@ -209,7 +207,7 @@ class _FilterReader:
             else:
                 target = node.get("name", node.get("term"))
                 if not isinstance(target, str):
-                    raise BadRequest(f"A predicate is about a column, not {str(term)[:100]!r}")
+                    raise BadRequest(f"The term of a predicate must be a column, not {str(term)[:100]!r}")
                 field = self._naming.field(target)
         except ValueError:
             raise BadRequest(f"The filter names a column that the table does not have: {str(target)[:100]!r}") from None
@@ -217,9 +215,7 @@ class _FilterReader:
             return None
         name = self._schema.find_column_name(field.field_id)
         if name is None or not field.field_type.is_primitive:
-            raise BadRequest(
-                f"The filter compares {str(target)[:100]!r}, which has fields of its own: name one of them"
-            )
+            raise BadRequest(f"The filter compares {str(target)[:100]!r}, which has nested fields: name one of them")
         return None if isinstance(field.field_type, _UNREAD) else (name, field.field_type)
 
 

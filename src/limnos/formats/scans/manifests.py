@@ -109,12 +109,12 @@ def _inherit(entries: list[ManifestEntry], manifest: ManifestSummary) -> None:
         file = entry.data_file
         file.spec_id = manifest.spec
         if (file.content == DataFileContent.DATA) is manifest.is_deletes:
-            raise ValueError(f"it lists {file.file_path} of the wrong sort")
+            raise ValueError(f"it lists {file.file_path} of the wrong content type")
         if entry.snapshot_id is None:
             entry.snapshot_id = manifest.snapshot
         if entry.sequence_number is None:
             if entry.status != ManifestEntryStatus.ADDED and manifest.sequence:
-                raise ValueError(f"it does not say when {file.file_path} was added")
+                raise ValueError(f"it has no sequence number for {file.file_path}")
             entry.sequence_number = manifest.sequence
         if row_id is not None and file[FIRST_ROW_ID] is None:
             file[FIRST_ROW_ID] = row_id

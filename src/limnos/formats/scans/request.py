@@ -40,16 +40,16 @@ class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tru
     def check(self) -> None:
         """Check the request for contradictions and limits. Raises BadRequest."""
         if (self.start_snapshot_id is None) != (self.end_snapshot_id is None):
-            raise BadRequest("An incremental scan is told by both start-snapshot-id and end-snapshot-id")
+            raise BadRequest("An incremental scan needs both start-snapshot-id and end-snapshot-id")
         if self.snapshot_id is not None and self.start_snapshot_id is not None:
-            raise BadRequest("Ask for one snapshot by snapshot-id, or for what was appended between two, not for both")
+            raise BadRequest("Request one snapshot by snapshot-id, or an incremental scan between two, not both")
         for each in (self.snapshot_id, self.start_snapshot_id, self.end_snapshot_id, self.min_rows_requested):
             if each is not None and abs(each) >= _ID_MAX:
-                raise BadRequest(f"{each} is no number of 64 bits")
+                raise BadRequest(f"{each} is not a 64-bit number")
         if self.min_rows_requested is not None and self.min_rows_requested < 0:
-            raise BadRequest(f"min-rows-requested is 0 or more, not {self.min_rows_requested}")
+            raise BadRequest(f"min-rows-requested must be 0 or more, not {self.min_rows_requested}")
         if max(len(self.select or ()), len(self.stats_fields or ())) > NAMES_MAX:
-            raise BadRequest(f"A scan names at most {NAMES_MAX} fields")
+            raise BadRequest(f"A scan may name at most {NAMES_MAX} fields")
 
 
 class ScanScope(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ def scan_scope_of(metadata: Json, request: ScanRequest) -> ScanScope:
 def _snapshot(known: dict[int, Json], requested: int) -> Json:
     fields = known.get(requested)
     if fields is None:
-        raise BadRequest(f"The table has no snapshot {requested}: it never had it, or it has expired")
+        raise BadRequest(f"The table has no snapshot {requested}: it never existed or has expired")
     return fields
 
 
@@ -134,7 +134,7 @@ def _list_of(snapshot: Json) -> str:
     result = snapshot.get("manifest-list")
     if not isinstance(result, str):
         raise UnsupportedOperation(
-            f"Snapshot {snapshot['snapshot-id']} names its manifests without a list, as the first writers of Iceberg did: plan this scan where it is read"
+            f"Snapshot {snapshot['snapshot-id']} has no manifest list, only manifests, as from the first Iceberg writers: plan this scan in the client"
         )
     return result
 
@@ -149,9 +149,9 @@ def _appended_snapshots(known: dict[int, Json], start: int, *, end: int) -> list
         steps += 1
         parent = at.get("parent-snapshot-id")
         if not isinstance(parent, int) or parent not in known:
-            raise BadRequest(f"Snapshot {start} is no ancestor of snapshot {end}, or those between have expired")
+            raise BadRequest(f"Snapshot {start} is not an ancestor of snapshot {end}, or those between have expired")
         if steps > STEPS_MAX:
-            raise BadRequest(f"More than {STEPS_MAX} snapshots lie between {start} and {end}: ask in smaller steps")
+            raise BadRequest(f"More than {STEPS_MAX} snapshots are between {start} and {end}: request smaller ranges")
         at = known[parent]
     return results
 

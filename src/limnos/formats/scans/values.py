@@ -67,7 +67,9 @@ def literal_of(kind: IcebergType, value: object) -> Literal[Any]:
 
 
 def _bad_literal(kind: IcebergType, value: object) -> BadRequest:
-    return BadRequest(f"The filter compares a column of type {kind} with {str(value)[:100]!r}, which is no such value")
+    return BadRequest(
+        f"The filter compares a column of type {kind} with {str(value)[:100]!r}, which is not such a value"
+    )
 
 
 def _read(kind: IcebergType, value: object) -> Literal[Any] | None:

@@ -29,10 +29,10 @@ _ROOTS: Final = (
     ("/lance", "", "Lance REST Namespace (LanceDB, Lance's Spark connector): the namespace's uri"),
     ("/query/service", "", "SQL++ (AsterixDB's query service)"),
     ("/api", "/api/version", "Gravitino REST (Gravitino's clients): their server uri is this page's"),
-    ("/api/limnos/v1", "/api/limnos/v1/whoami", "what no protocol offers: moves, group members, tokens, explanations"),
+    ("/api/limnos/v1", "/api/limnos/v1/whoami", "Limnos' own API: moves, group members, tokens, explanations"),
     ("/openapi.json", "/openapi.json", "every operation, as OpenAPI"),
-    ("/configs", "/configs", "settings that clients may know"),
-    ("/health", "/health", "UP, or what is down"),
+    ("/configs", "/configs", "the server's public settings"),
+    ("/health", "/health", "UP, or the failed checks"),
     ("/metrics", "/metrics", "metrics for Prometheus"),
 )  # fmt: skip
 """The protocols' roots, each with a path below it that answers a GET request, and its purpose."""
@@ -110,7 +110,7 @@ def contract() -> OpenApiContract:
     """
     folder = next((each for each in _FOLDERS if (each / f"{CONTRACTS[0]}.json").is_file()), None)
     if folder is None:
-        raise NotFound("This installation has no OpenAPI documents: install the wheel anew", kind="route")
+        raise NotFound("This installation has no OpenAPI documents: reinstall the wheel", kind="route")
     whole: dict[str, object] = {
         "openapi": "3.1.0",
         "info": {"title": "Limnos", "version": __version__, "description": "Every operation of every protocol."},

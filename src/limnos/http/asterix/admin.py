@@ -67,7 +67,7 @@ async def request_cancel(request: Request, ctx: Context) -> Response:
     requests = REQUESTS.of(ctx.services)
     ended = await requests.cancel(by[0], by[1] or "", asker=asker, everybody=_sees_all(ctx, asker))
     if not ended:
-        raise NotFound("No request of that id runs, or none of yours", kind="request")
+        raise NotFound("No request with that id is running, or it is another user's", kind="request")
     return json_response({"cancelled": ended})
 
 

@@ -20,7 +20,7 @@ from limnos.sqlpp.errors import NO_ENGINE, EngineFailed, EngineUnavailable, Outc
 
 STORAGE_RETRY_AFTER_S: Final = 5
 _MISSING: Final = (
-    "No credential was sent, and the user anonymous is not known here. Send a token as 'Authorization: Bearer lim_…'; make one "
+    "No credential was sent, and this server has no user anonymous. Send a token as 'Authorization: Bearer lim_…'; make one "
     "with 'limnos token create'"
 )
 _TABLE: Final[tuple[tuple[type[LimnosError], int], ...]] = (

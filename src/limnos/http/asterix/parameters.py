@@ -246,7 +246,9 @@ async def request_parameters_of(request: Request, ctx: Context) -> RequestParame
     data = await request.body()
     is_form = kind == FORM or (not kind and not data.lstrip().startswith(b"{"))
     if not is_form and kind and not kind.endswith(b"json"):
-        raise WrongMediaType("Send statements as application/json or as application/x-www-form-urlencoded, and say so")
+        raise WrongMediaType(
+            "Send statements as application/json or as application/x-www-form-urlencoded, with that Content-Type"
+        )
     if len(data) > SHORT_BODY_BYTES:
         answer = await process_do(ctx, PARAMETERS, data, b"form" if is_form else b"json")
         encoded = list(parameters_of(answer[1]))

@@ -26,7 +26,7 @@ from limnos.sqlpp.result_text import ResultFormat
 STATUS: Final = "status"
 RESULT: Final = "result"
 LOST: Final = (
-    "ASX3102: The node that ran the request does not answer any more. Each of its statements was carried out as a whole or not at all: look"
+    "ASX3102: The node that ran the request no longer responds. Each of its statements was executed completely or not at all: check"
     " before you run it again"
 )
 

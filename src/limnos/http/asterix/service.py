@@ -166,7 +166,7 @@ async def _pieces(
 
 def _unexpected_error(run: _QueryRun) -> LimnosError:
     """Return the error that a caller sees for an unexpected exception."""
-    return LimnosError(f"Something unexpected happened; tell your administrator the request id {run.running.id}")
+    return LimnosError(f"An unexpected error occurred; tell your administrator the request id {run.running.id}")
 
 
 def _refusal_response(run: _QueryRun, failure: Failure) -> Response:

@@ -96,5 +96,5 @@ def parse_address(params: Sequence[bytes]) -> ObjectAddress:
     kind = KINDS.get(unquote_strict(params[0]))
     parts = tuple(part_of(segment) for segment in params[1:])
     if kind is None or len(parts) < 2 or (len(parts) == 2) is not (kind is Kind.CATALOG):
-        raise NotFound("No such address", kind="route")
+        raise NotFound("This page does not exist", kind="route")
     return ObjectAddress(kind, parts[0], parts[1], parts[2:])

@@ -71,7 +71,7 @@ def _filter_of(page_request: PageRequest, filters: dict[str, str]) -> AuditFilte
         raise BadRequest(f"Outcomes are {', '.join(OUTCOMES)}")
     before = page_request.request.query("before") or ""
     if before and not (before.isascii() and before.isdigit() and len(before) <= 18):
-        raise BadRequest("This is no page of the audit: begin at the newest line")
+        raise BadRequest("This is not a page of the audit: start at the newest line")
     return AuditFilter(
         user=filters["user"] or None, path=filters["path"] or None, action=filters["action"] or None,
         outcome=filters["outcome"] or None, request_id=filters["request"] or None, since=_moment(filters["since"]),

@@ -25,8 +25,8 @@ _TITLES: Final = {
     401: "Sign in",
     403: "You may not do this",
     404: "There is no such page or object",
-    405: "This cannot be done here",
-    409: "This does not fit the present state",
+    405: "This operation is not supported",
+    409: "This conflicts with the present state",
     429: "Too many attempts",
     503: "Not available at the moment",
 }
@@ -60,7 +60,7 @@ async def error_page(page_request: PageRequest, failure: LimnosError | InvalidNa
     """Render the page for an error with its HTTP status."""
     error = hidden_metalake(failure)
     status = status_of(error)
-    heading = _TITLES.get(status, "Something unexpected happened" if status >= 500 else "This was refused")
+    heading = _TITLES.get(status, "An unexpected error occurred" if status >= 500 else "The request was refused")
     frame = plain_frame(page_request, heading)
     if page_request.user and status < 500:
         try:
@@ -108,7 +108,7 @@ _WORDS: Final = {
     "owner": "owns the object",
     "service-admin": "is a service admin",
     "member": "is no user of the metalake",
-    "restricted": "is bound by a read restriction",
+    "restricted": "is subject to a read restriction",
     "lent": "has {} through a view",
     "self": "is the user",
     "access-off": "access control is off",

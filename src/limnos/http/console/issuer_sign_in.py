@@ -29,7 +29,7 @@ TARGET_CHARS_MAX: Final = 1_000
 """A longer path to go on to is dropped, so that the cookie stays within what browsers keep."""
 _ERROR: Final = re.compile("[a-z_]{1,60}")
 _NOT_BEGUN: Final = (
-    "This sign-in was not begun in this browser, took longer than ten minutes, or was used already: begin again"
+    "This sign-in was not started in this browser, took longer than ten minutes, or was used already: sign in again"
 )
 
 
@@ -79,10 +79,10 @@ def _code_of(page_request: PageRequest) -> str:
     error = page_request.request.query("error")
     if error is not None:
         word = error if _ERROR.fullmatch(error) else "an unknown one"
-        raise AuthenticationFailed(f"The issuer signed nobody in. Its reason: {word.replace('_', ' ')}")
+        raise AuthenticationFailed(f"The issuer refused the sign-in. Its reason: {word.replace('_', ' ')}")
     code = page_request.request.query("code")
     if not code:
-        raise AuthenticationFailed("The issuer sent no code: begin again")
+        raise AuthenticationFailed("The issuer sent no code: sign in again")
     return code
 
 

@@ -152,7 +152,7 @@ def _view_columns(view: _ViewMetadata) -> ListSection:
         (Cell(each.name, is_name=True), Cell(each.type if isinstance(each.type, str) else "nested"), Cell(each.doc or ""))
         for each in schema.fields
     )  # fmt: skip
-    return ListSection("Columns", ("Name", "Type", "What it is"), rows, "The view says no columns.")
+    return ListSection("Columns", ("Name", "Type", "Description"), rows, "The view declares no columns.")
 
 
 async def _model_versions(page_request: PageRequest, address: ObjectAddress) -> ListSection:
@@ -165,7 +165,7 @@ async def _model_versions(page_request: PageRequest, address: ObjectAddress) -> 
         )
         for each in reversed(entries)
     )  # fmt: skip
-    columns = ("Version", "Aliases", "Files", "What it is", "By", "When")
+    columns = ("Version", "Aliases", "Files", "Description", "By", "When")
     return ListSection("Versions", columns, rows, "No version is linked yet.")
 
 

@@ -108,7 +108,7 @@ class PageRequest:
             name, _, value = pair.partition(b"=")
             key = unquote_form(name)
             if key in fields:
-                raise BadRequest(f"The form has the field {key[:50]} twice")
+                raise BadRequest(f"The form has the field {key[:50]} more than once")
             fields[key] = unquote_form(value)
         return fields
 

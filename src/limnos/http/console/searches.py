@@ -119,7 +119,7 @@ def _facet_links(page_request: PageRequest, text: str, *, facets: Iterable[Searc
 async def _palette(page_request: PageRequest, text: str) -> Response:
     """Return a few hits for the palette, without the frame of a page. An invalid query finds nothing."""
     metalake = page_request.request.query("metalake") or page_request.ctx.services.defaults.metalake
-    note = "Nothing that you may see is found." if text else "Type the start of a name."
+    note = "No object that you may see was found." if text else "Type the start of a name."
     hits: tuple[HitLine, ...] = ()
     if text:
         try:

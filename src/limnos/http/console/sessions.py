@@ -114,8 +114,7 @@ def require_takes(page_request: PageRequest) -> None:
     """Refuse a sign-in where others could read the cookie. Raises PermissionDenied."""
     if not page_request.site.takes_sign_in(page_request.request.headers):
         raise PermissionDenied(
-            "The console takes no sign-in over http from another machine: a cookie could be read on the way. "
-            "Set tls.certificate, or server.public_url to the https address of the proxy before it"
+            "The console refuses sign-in over http from another machine, because its cookie could be intercepted. Set tls.certificate, or server.public_url to the https address of the proxy before it"
         )
 
 
@@ -126,7 +125,7 @@ async def _session_of(page_request: PageRequest, fields: dict[str, str]) -> Cons
         return await console_sessions.session_open_with_header(ctx, header=header, client=client)
     user = fields.get("user", "").strip()
     if not user:
-        raise BadRequest("Give a name, or a token")
+        raise BadRequest("Give a user name, or a token")
     if fields.get("password") or not page_request.site.believes_names:
         address = address_of(page_request.request.peer)
         return await console_sessions.session_open_with_password(
@@ -147,7 +146,7 @@ async def enter_page(page_request: PageRequest) -> Response:
     code = page_request.request.query("code") or ""
     user = await console_sessions.code_user(page_request.ctx, code=code)
     view = EnterPage(
-        plain_frame(page_request, "Go on to the console"),
+        plain_frame(page_request, "Continue to the console"),
         code,
         user,
         page_request.site.takes_sign_in(page_request.request.headers),
@@ -189,7 +188,7 @@ async def session_end(page_request: PageRequest) -> Response:
     fields = await page_request.form()
     text = fields.get("id", "")
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise BadRequest("The session's id is a number")
+        raise BadRequest("The session's id must be a number")
     await console_sessions.sessions_end(page_request.ctx, session_id=int(text))
     return redirect(f"{page_request.base}/sessions?done=The+session+has+ended")
 

@@ -16,7 +16,7 @@ ROOT: Final = "/console"
 SESSION: Final = ""
 SIGN_IN: Final = "-sign-in"
 """Purposes of cookies, in their names: the session, and a sign-in at the issuer that has begun."""
-_NOT_OURS: Final = "This did not come from the console: open its page and press the button there"
+_NOT_OURS: Final = "This request did not come from the console: open its page and press the button there"
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 

@@ -29,7 +29,7 @@ async def static(page_request: PageRequest) -> Response:
     name = page_request.request.params[0].decode("latin-1")
     kind = STATIC.get(name)
     if kind is None:
-        raise NotFound("No such address", kind="route")
+        raise NotFound("This page does not exist", kind="route")
     lasts = page_request.request.query("v") == static_version()
     headers = ((b"content-type", kind), _LASTING if lasts else _SHORT, (b"vary", b"Accept-Encoding"), *SAFE)
     if b"gzip" in page_request.request.headers.get(b"accept-encoding", b""):

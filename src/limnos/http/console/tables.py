@@ -151,7 +151,7 @@ async def _page(
     columns, count = column_lines(metadata.current_schema(), state.details.column_tags)
     chips = [Chip(f"Iceberg v{metadata.format_version}", "accent", "table")]
     if is_bound:
-        chips.append(Chip("You see a part of it", "warn", "alert"))
+        chips.append(Chip("You see only a part of it", "warn", "alert"))
     heading = heading_of(
         page_request, address, details=state.details, tabs=TABS, tab=tab, chips=tuple(chips),
         comment=metadata.properties.get("comment", ""),

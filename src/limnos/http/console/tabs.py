@@ -76,7 +76,7 @@ def child_after(text: str | None) -> tuple[Kind, str] | None:
     word, mark, name = text.partition(":")
     kind = _CHILD_KINDS.get(word)
     if kind is None or not mark:
-        raise BadRequest("This is no page of the list: begin at the first one")
+        raise BadRequest("This is not a page of the list: start at the first one")
     return kind, name
 
 

@@ -81,7 +81,7 @@ async def restore(page_request: PageRequest) -> Response:
     fields = await page_request.form()
     text, metalake, catalog = (fields.get(name, "") for name in ("id", "metalake", "catalog"))
     if not (text.isascii() and text.isdigit() and len(text) <= 18) or not metalake or not catalog:
-        raise BadRequest("This is no dropped object of the list")
+        raise BadRequest("This is not a dropped object of the list")
     restored = await trash_restore(page_request.ctx, RequestScope(metalake, catalog), dropped_id=int(text))
     done = urlencode({"done": f"{display.render((catalog, *restored.path))} is back"})
     if restored.kind.word not in KINDS:

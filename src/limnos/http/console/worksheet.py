@@ -29,7 +29,7 @@ TEXT_CHARS_MAX: Final = 100_000
 INDENTED_BYTES_MAX: Final = 2 << 20
 _OPENING: Final = b"[{"
 _NO_BRACKETS: Final = bytes(each for each in range(256) if each not in b"[]{}")
-_VIEWS: Final = {"table": "as a table", "json": "as JSON", "plan": "the plan alone"}
+_VIEWS: Final = {"table": "as a table", "json": "as JSON", "plan": "only the plan"}
 _MODES: Final = {"read": "Only reads", "change": "Reads and changes"}
 _VALUE: Final = "value"
 """The column of results that are no objects."""
@@ -91,7 +91,7 @@ async def cancel(page_request: PageRequest) -> Response:
 
 def _require_sqlpp(page_request: PageRequest) -> None:
     if not page_request.site.has_sqlpp:
-        raise NotFound("This server runs no statements: sqlpp.enabled is false", kind="route")
+        raise NotFound("This server does not run statements: sqlpp.enabled is false", kind="route")
 
 
 async def _answer(

@@ -69,7 +69,7 @@ async def _check(ctx: Context, metalake: str, *, count: int) -> None:
     """Check that the caller may manage users, and that the request has not too many items, before any change."""
     await users.users_require(ctx, metalake=metalake)
     if not 0 < count <= ITEMS_MAX:
-        raise BadRequest(f"A request names 1 to {ITEMS_MAX} users, not {count}")
+        raise BadRequest(f"A request must name 1 to {ITEMS_MAX} users, not {count}")
 
 
 async def users_add(request: Request, ctx: Context, *, body: UsersAdd) -> Response:

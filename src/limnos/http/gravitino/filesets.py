@@ -59,7 +59,7 @@ async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate)
     place, kind = place_of(request), (body.type or "managed").lower()
     path = await place.path(ctx, body.name)
     if kind not in _TYPES:
-        raise BadRequest(f"A fileset is managed or external, not {kind}")
+        raise BadRequest(f"A fileset must be managed or external, not {kind}")
     locations = {} if not body.storage_location else {UNKNOWN: body.storage_location}
     fileset_request = FilesetRequest(
         body.comment, _TYPES[kind], locations | (body.storage_locations or {}), check_properties(body.properties)

@@ -25,7 +25,7 @@ _VERSION = re.compile(rb"application/vnd\.gravitino\.v(\d+)\+json")
 _SERVED = frozenset({b"1", b"2"})
 """The supported versions of the protocol. Version 2 differs from version 1 only in the body that attaches tags."""
 _ACCESS_OFF = (
-    "Access control is off, so there are no users, groups, roles, grants or owners to manage: set access.enabled "
+    "Access control is off, so users, groups, roles, grants and owners cannot be managed: set access.enabled "
     "(start the server with --access on)"
 )
 

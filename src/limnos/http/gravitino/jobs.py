@@ -78,7 +78,7 @@ async def template_register(request: Request, ctx: Context, *, body: TemplateReg
 
 def _text(value: object, key: str) -> str:
     if not isinstance(value, str):
-        raise BadRequest(f"Field {key} of jobTemplate is a text, and has to be there")
+        raise BadRequest(f"Field {key} of jobTemplate is required and must be a string")
     return value
 
 

@@ -40,7 +40,7 @@ async def owner_set(request: Request, ctx: Context, body: OwnerSet) -> Response:
     metalake, kind, full_name = handler_wrappers.names_of(request)
     owner_kind = _KINDS.get(body.type.lower())
     if owner_kind is None:
-        raise BadRequest(f"An owner is a USER or a GROUP, not a {body.type}")
+        raise BadRequest(f"An owner must be a USER or a GROUP, not a {body.type}")
     with handler_wrappers.catalog_not_found_as_object():
         await owners.owner_set(
             ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name, owner_kind=owner_kind, owner=body.name

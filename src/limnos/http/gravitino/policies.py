@@ -96,9 +96,9 @@ async def policies_associate(request: Request, ctx: Context, *, body: PoliciesAs
     """Attach policies to an object and detach others. Returns the names of its policies afterwards."""
     adds, removes = body.policies_to_add, body.policies_to_remove
     if adds is None and removes is None:
-        raise BadRequest("Nothing is asked for: give policiesToAdd, policiesToRemove or both")
+        raise BadRequest("The request has no changes: give policiesToAdd, policiesToRemove or both")
     if not all(name.strip() for name in (*(adds or ()), *(removes or ()))):
-        raise BadRequest("A policy's name is empty: policiesToAdd and policiesToRemove hold names of policies")
+        raise BadRequest("A policy's name is empty: policiesToAdd and policiesToRemove must contain names of policies")
     names = await policies.policies_associate(
         ctx, object_of(request), adds=tuple(adds or ()), removes=tuple(removes or ())
     )

@@ -66,11 +66,8 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced
 
-_NOT_SPLIT = (
-    "An Iceberg table's partitions are in its files and follow from its rows: see `partitioning` of the table for what it is split by, and "
-    "ask an engine for the metadata table `partitions`"
-)
-_NOT_TOLD = "How the source splits a table is not told here: look at it there"
+_NOT_SPLIT = "An Iceberg table's partitions are in its files and follow from its rows: see `partitioning` of the table for its partition columns, and query the metadata table `partitions` in an engine"
+_NOT_TOLD = "The partitions of a table of an external system are not served: read them in that system"
 
 
 class TableCreate(NamedBody, frozen=True):
@@ -185,7 +182,7 @@ def _action(request: Request) -> Action:
     text = request.query("privileges") or ""
     privileges = {parse_privilege(each) for each in text.split(",") if each.strip()}
     if not privileges <= {Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE}:
-        raise BadRequest("Query parameter privileges names SELECT_TABLE, MODIFY_TABLE or both")
+        raise BadRequest("Query parameter privileges must name SELECT_TABLE, MODIFY_TABLE or both")
     return Action.TABLE_ALTER if Privilege.MODIFY_TABLE in privileges else Action.TABLE_LOAD
 
 
@@ -225,7 +222,9 @@ async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> 
     renames = [each for each in body.updates if isinstance(each, RenameTable)]
     if renames:
         if len(body.updates) > 1:
-            raise BadRequest("A rename of a table stands alone: send the other changes in a request of their own")
+            raise BadRequest(
+                "A rename of a table must be the only change: send the other changes in a separate request"
+            )
         return await (_rename_source_table if sourced else _rename_table)(ctx, place, path=path, rename=renames[0])
     changes = [each for each in body.updates if not isinstance(each, RenameTable)]
     if sourced:

@@ -73,18 +73,18 @@ async def tag_alter(request: Request, ctx: Context, *, body: EntityUpdates) -> R
 async def tags_associate(request: Request, ctx: Context, *, body: TagsAssociate) -> Response:
     """Attach tags to an object and detach others. Returns the names of its tags afterwards."""
     if body.tags_to_add is None and body.tags_to_remove is None:
-        raise BadRequest("Nothing is asked for: give tagsToAdd, tagsToRemove or both")
+        raise BadRequest("The request has no changes: give tagsToAdd, tagsToRemove or both")
     adds, removes = body.tags_to_add or [], body.tags_to_remove or []
     names = [item if isinstance(item, str) else item.name for item in (*adds, *removes)]
     if not all(name.strip() for name in names):
-        raise BadRequest("A tag's name is empty: tagsToAdd and tagsToRemove hold names of tags")
+        raise BadRequest("A tag's name is empty: tagsToAdd and tagsToRemove must contain names of tags")
     on, pairs = object_of(request), [_pairs(items) for items in (adds, removes)]
     count = len(pairs[0]) + len(pairs[1])
     if count == 0:
         added, removed = tuple(names[: len(adds)]), tuple(names[len(adds) :])
         return ok(names=await attachments.attachments_associate(ctx, on, kind=Kind.TAG, adds=added, removes=removed))
     if count < len(names):
-        raise BadRequest("Some tags are names and others are pairs of a name and a value: send one sort")
+        raise BadRequest("Some tags are names and others are pairs of a name and a value: use one form for all")
     return ok(names=await tag_values.pairs_associate(ctx, on, adds=pairs[0], removes=pairs[1]))
 
 

@@ -191,7 +191,7 @@ async def view_alter(request: Request, ctx: Context, body: ViewUpdates) -> Respo
     place, name = await _view_schema_of(request, ctx), names_of(request)[-1]
     renames = [each.new_name for each in body.updates if isinstance(each, RenameUpdate)]
     if renames and len(body.updates) > 1:
-        raise BadRequest("A rename of a view stands alone: send the other changes in a request of their own")
+        raise BadRequest("A rename of a view must be the only change: send the other changes in a separate request")
     if renames:
         return await _rename_view(ctx, place, name=name, new=check_gravitino_name(renames[0], kind="VIEW"))
     now_ms = ctx.services.store.time.now_ms()
@@ -221,7 +221,7 @@ def _iceberg_updates(update: EntityUpdate | ReplaceView, place: _ViewSchemaPath,
             return [{"action": "remove-properties", "removals": [check_key(key)]}]
         case ReplaceView(columns=columns, comment=comment):
             return text_updates(columns, version=place.version(update, now_ms=now_ms), comment=comment)
-    raise BadRequest("Views are changed by rename, setProperty, removeProperty and replaceView")
+    raise BadRequest("A view can be changed by rename, setProperty, removeProperty and replaceView")
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:

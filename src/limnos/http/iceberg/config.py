@@ -50,8 +50,7 @@ async def config_load(
         if lacks_credential(error) or (isinstance(error, PermissionDenied) and error.decision is None):
             raise
         raise NotFound(
-            f"Warehouse {catalog} of metalake {scope.metalake} does not exist, or you may not use it: the name is right "
-            "if an administrator sees it; then ask for USE_CATALOG",
+            f"Warehouse {catalog} of metalake {scope.metalake} does not exist, or you may not use it: have an administrator check the name, and request USE_CATALOG",
             kind="catalog",
         ) from None
     if properties is None:

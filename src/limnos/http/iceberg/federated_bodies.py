@@ -72,7 +72,7 @@ def read_reply(call: RestCall, reply: RestReply, *, shape: type[_Shape]) -> _Sha
     try:
         return msgspec.json.decode(reply.body, type=shape)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise rest_failed_error(call, f"an answer that is none: {error}", sent=True) from error
+        raise rest_failed_error(call, f"an invalid response: {error}", sent=True) from error
 
 
 def page_of(request: Request) -> tuple[tuple[str, str], ...]:

@@ -48,7 +48,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
     scope = leaf.scope
     mode = request.query("snapshots") or "all"
     if mode not in ("all", "refs"):
-        raise BadRequest(f"snapshots is all or refs, not {mode}")
+        raise BadRequest(f"snapshots must be all or refs, not {mode}")
     sent = request.headers.get(b"if-none-match", b"")
     plain, with_keys = (
         federated_bodies.source_etag_headers(sent, federated_bodies.mark_of(scope, mode)),

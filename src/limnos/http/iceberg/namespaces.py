@@ -124,8 +124,7 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
     """Drop an empty namespace."""
     if request.query_flag("cascade"):
         raise BadRequest(
-            "Query parameter cascade is not supported, so nothing was dropped: drop what is in the namespace first, then the "
-            "namespace itself"
+            "Query parameter cascade is not supported, so nothing was dropped: drop the namespace's objects first, then the namespace itself"
         )
     scope, params = split_path(request, ctx, 1)
     await namespaces.namespace_drop(ctx, scope, levels=levels_of(params[0]))
@@ -139,7 +138,7 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
     removals, updates = dict.fromkeys(body.removals or []), body.updates or {}
     both = [key for key in removals if key in updates]
     if both:
-        raise PropertyConflict(f"Keys stand in both removals and updates: {', '.join(both)}; choose one for each")
+        raise PropertyConflict(f"Keys are in both removals and updates: {', '.join(both)}; choose one for each")
     seen: set[str] = set()
 
     def edit(record: NamespaceRecord) -> NamespaceRecord:

@@ -39,7 +39,9 @@ async def token_issue(request: Request, ctx: Context) -> Response:
         access = await token_by_secret(ctx, client=client, text=secret)
     else:
         context = {} if grant_type is None else {"oauth": "unsupported_grant_type"}
-        raise BadRequest(f"grant_type is client_credentials or {EXCHANGE}, not {str(grant_type)[:100]!a}", **context)
+        raise BadRequest(
+            f"grant_type must be client_credentials or {EXCHANGE}, not {str(grant_type)[:100]!a}", **context
+        )
     body: dict[str, object] = {"access_token": access.token, "token_type": "bearer", "issued_token_type": ACCESS_TOKEN}
     if access.expires_in_s is not None:
         body["expires_in"] = access.expires_in_s
@@ -78,11 +80,11 @@ def _form(body: bytes) -> Mapping[str, str]:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=True, max_num_fields=FIELDS_MAX)
     except (UnicodeDecodeError, ValueError):
         raise BadRequest(
-            "The body is no form: send grant_type=client_credentials&client_id=…&client_secret=…"
+            "The body is not a form: send grant_type=client_credentials&client_id=…&client_secret=…"
         ) from None
     form = dict(pairs)
     if len(form) < len(pairs):
-        raise BadRequest("A field of the form comes twice: send each once")
+        raise BadRequest("A field of the form is repeated: send each once")
     return form
 
 
@@ -95,7 +97,7 @@ def _client(form: Mapping[str, str], header: str) -> tuple[str, str]:
     if scheme.lower() != "basic":
         return form.get("client_id", ""), form.get("client_secret", "")
     if "client_secret" in form:
-        raise BadRequest("The client's secret comes in the header and in the form: send it once")
+        raise BadRequest("The client's secret is in the header and in the form: send it once")
     try:
         name, _, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError, ValueError):

@@ -40,7 +40,7 @@ def size_of(text: str | None) -> int:
     if text is None or text == "":
         return PAGE_DEFAULT
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX or not 1 <= int(text) <= PAGE_MAX:
-        raise BadRequest(f"pageSize is a number from 1 to {PAGE_MAX}, not {text[:20]}")
+        raise BadRequest(f"pageSize must be a number from 1 to {PAGE_MAX}, not {text[:20]}")
     return int(text)
 
 
@@ -52,7 +52,7 @@ def _decode(token: str) -> str:
     try:
         return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise BadRequest("The pageToken is not one that this server gave: start again without it") from None
+        raise BadRequest("The pageToken was not issued by this server: start again without it") from None
 
 
 def join_page(field: bytes, page: NamePage, *, before: bytes, after: bytes) -> bytes:

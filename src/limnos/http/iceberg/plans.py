@@ -180,7 +180,7 @@ async def run_while_connected(is_gone: Callable[[], bool] | None, work: Coroutin
             if task.done():
                 return task.result()
             if is_gone is not None and is_gone():
-                raise BadRequest("The client went away before its scan was planned")
+                raise BadRequest("The client disconnected before its scan was planned")
     finally:
         if not task.done():
             task.cancel()

@@ -49,7 +49,9 @@ async def sign_request(request: Request, ctx: Context) -> Response:
     namespace, name = levels_of(params[0]), name_of(params[1])
     body = request.decode(await request.body(), SignRequest)
     if body.provider not in (None, "s3"):
-        raise UnsupportedOperation(f"Requests to {body.provider[:50]} are not signed here: s3 alone")
+        raise UnsupportedOperation(
+            f"Requests to {body.provider[:50]} are not signed by this server: only s3 is supported"
+        )
     headers = {key: tuple(values) for key, values in body.headers.items()}
     store_request = StoreRequest(body.method.upper(), body.uri, body.region, headers, body.body)
     signed_headers = await request_sign(ctx, scope, levels=(*namespace, name), request=store_request)

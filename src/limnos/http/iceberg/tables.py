@@ -175,7 +175,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
     await iceberg_tables.table_verify(ctx, document, catalog)
     mode = request.query("snapshots") or "all" if request.query_string else "all"
     if mode not in _MODES:
-        raise BadRequest(f"snapshots is all or refs, not {mode}")
+        raise BadRequest(f"snapshots must be all or refs, not {mode}")
     if visible_object.bound is not None:
         return await _restricted_response(
             request, ctx, visible_object=visible_object, mode=mode, bound=visible_object.bound
@@ -402,7 +402,7 @@ def _with_rename_hint(error: NotFound, scope: RequestScope, target: Levels) -> N
     """Add a hint for a client that sent the new name with the catalog as first part, as in SQL."""
     if error.kind != "namespace" or target[0] != scope.catalog or len(target) < 3:
         return error
-    hint = f"The new name of a table is relative to its catalog: write {iceberg.render(target[1:])}"
+    hint = f"The new name of a table must be relative to its catalog: write {iceberg.render(target[1:])}"
     return NotFound(f"{error}. {hint}, without {scope.catalog} before it", kind=error.kind)
 
 
@@ -413,7 +413,7 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
     body = request.decode(data, MetricsReport)
     request.decode(data, object)  # it is returned as it was sent, so all of it must be valid JSON
     if body.snapshot_id is not None and abs(body.snapshot_id) >= 1 << 63:
-        raise BadRequest("Field 'snapshot-id' is no number of 64 bits")
+        raise BadRequest("Field 'snapshot-id' is not a 64-bit number")
     await reports.report_take(
         ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]),
         kind=body.report_type.removesuffix("-report"), snapshot_id=body.snapshot_id, body=data,

@@ -119,11 +119,11 @@ class LanceAdapter:
             self._door.check(fields, headers, method=method, url=raw, version=str(scope["http_version"]), local=None)
             result = self._router.find(raw.strip(b"/").split(b"/"))
             if result is None:
-                raise NotFound("No such address", kind="route")
+                raise NotFound("This address does not exist", kind="route")
             routes, params = result
             name = "unknown-method"
             if method not in routes:
-                raise UnsupportedOperation("This address exists, but not for this method")
+                raise UnsupportedOperation("This address does not support this method")
             operation, name = routes[method].handler, routes[method].operation
             limit = ROWS_BYTES_MAX if operation.takes == "rows" else FIELDS_BYTES_MAX
             query = cast("bytes", scope["query_string"])
@@ -136,7 +136,7 @@ class LanceAdapter:
             return _adapter_error_response(error, request_id, operation=name)
         except Exception as error:
             log.exception("unexpected failure", operation=name, request_id=request_id)
-            hidden = LimnosError(f"Something unexpected happened, see the log: {type(error).__name__}")
+            hidden = LimnosError(f"An unexpected error occurred, see the log: {type(error).__name__}")
             return _adapter_error_response(hidden, request_id, operation=name)
 
     async def _answered(self, request: Request, operation: ProtocolOperation) -> Response:
@@ -186,11 +186,11 @@ def _query_fields(request: Request) -> dict[str, object]:
 def _parse_value(key: str, text: str) -> object:
     if key in NUMBERS:
         if not text.isascii() or not text.isdigit() or len(text) > 10:
-            raise BadRequest(f"{key} is a number from 0 on, not {text[:20]}")
+            raise BadRequest(f"{key} must be a number from 0, not {text[:20]}")
         return int(text)
     if key in FLAGS:
         if text.lower() not in ("true", "false"):
-            raise BadRequest(f"Query parameter {key} is true or false, not {text[:40]}")
+            raise BadRequest(f"Query parameter {key} must be true or false, not {text[:40]}")
         return text.lower() == "true"
     return Request.decode(text.encode(), dict[str, str]) if key in MAPS else text
 
@@ -214,7 +214,7 @@ def _path_fields(
         return {}
     stated = fields.get("id")
     if stated is not None and not (isinstance(stated, list) and all(isinstance(each, str) for each in stated)):
-        raise BadRequest("Field 'id' is a list of names")
+        raise BadRequest("Field 'id' must be a list of names")
     path: Levels = body_path(request.params[0] if request.params else b"", stated, delimiter=delimiter)
     index = {"index_name": unquote_strict(request.params[1])} if len(request.params) > 1 else {}
     return {"id": list(path), **index}

@@ -28,7 +28,7 @@ async def table_create(request: Request, folders: FolderTables) -> Response:
     if not levels:
         raise BadRequest("Name a table")
     if rows.LOCATION in request.headers:
-        raise BadRequest("A table of a directory lies where its layout says: leave out the location")
+        raise BadRequest("The layout of the directory determines a table's location: leave out the location")
     body = request.stream(bytes_max=folders.limits.body_bytes_max)
     table = await folders.create(levels, mode=mode, properties=rows.properties_of(request), body=body)
     response: dict[str, object] = {"location": table.table.uri, "properties": table.table.entry.properties}

@@ -75,14 +75,14 @@ def _single_operation(operation: BatchOperation) -> tuple[str, IdentifiedBody]:
     actions = [(name, value) for name in operation.__struct_fields__ if (value := getattr(operation, name)) is not None]
     if len(actions) != 1:
         raise BadRequest(
-            f"An operation does one thing and not {len(actions)}: {', '.join(operation.__struct_fields__)}"
+            f"An operation must have exactly one action, not {len(actions)}: {', '.join(operation.__struct_fields__)}"
         )
     return actions[0]
 
 
 def _place(request: Request, ctx: Context, *, named: IdentifiedBody) -> LanceObjectPath:
     if not named.id:
-        raise BadRequest("Each entry names its table: send its whole identifier as id")
+        raise BadRequest("Each entry must name its table: send its full identifier as id")
     return place_at(request, ctx, path=named.id)
 
 
@@ -102,7 +102,7 @@ async def _commit_batch(
 ) -> Sequence[LanceBatchResult]:
     scopes: set[RequestScope] = {place.scope for place in places}
     if len(scopes) > 1:
-        raise BadRequest("Tables of several catalogs are not committed together: send a request for each catalog")
+        raise BadRequest("Tables of several catalogs cannot be committed together: send one request per catalog")
     return await lance_batches.tables_commit(ctx, scopes.pop(), operations=operations) if scopes else []
 
 

@@ -28,7 +28,7 @@ from limnos.sources.lance.questions import (
 
 T = TypeVar("T")
 SUCCEEDED: Final = "SUCCEEDED"
-_ENTERPRISE: Final = "only LanceDB Enterprise has columns that are computed later: give an expression"
+_ENTERPRISE: Final = "only LanceDB Enterprise has deferred computed columns: give an expression"
 
 
 class UpdateTable(IdentifiedBody, kw_only=True):
@@ -128,7 +128,7 @@ async def rows_update(request: Request, where: Where) -> Response:
     rows = find_rows(request, where, body=body)
     updates = dict(body.updates)
     if not updates or len(updates) != len(body.updates):
-        raise BadRequest("An update sets columns, each of them once: send updates as [[column, expression], …]")
+        raise BadRequest("An update must set columns, each of them once: send updates as [[column, expression], …]")
     question = questions.Update("", {}, updates=updates, predicate=body.predicate)
     done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response({"updated_rows": done.updated, "rows_updated": done.updated, **_version(done)})
@@ -139,7 +139,7 @@ async def rows_delete(request: Request, where: Where) -> Response:
     body = request.decode(await body_of(request), DeleteRows)
     rows = find_rows(request, where, body=body)
     if not body.predicate.strip():
-        raise BadRequest("A delete says which rows go: send a predicate, or 'true' for all of them")
+        raise BadRequest("A delete needs a predicate that selects the rows: send one, or 'true' for all rows")
     question = questions.Delete("", {}, predicate=body.predicate)
     done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response({"num_deleted_rows": done.deleted, **_version(done)})
@@ -172,7 +172,7 @@ async def field_metadata_update(request: Request, where: Where) -> Response:
     body = request.decode(await body_of(request), UpdateFields)
     rows = find_rows(request, where, body=body)
     if not body.updates:
-        raise BadRequest("Name a field at least, with its metadata, as updates")
+        raise BadRequest("Name at least one field, with its metadata, as updates")
     updates = [questions.FieldChange(each.path, each.metadata, bool(each.replace)) for each in body.updates]
     question = questions.FieldMetadata("", {}, updates=updates)
     result = await change_table(rows, question=question, shape=FieldMetadataResult, branch=body.branch)
@@ -187,7 +187,7 @@ async def columns_add(request: Request, where: Where) -> Response:
     if any(each.computed is not None or each.virtual_column is not None for each in body.new_columns):
         raise UnsupportedOperation(f"Not served: {_ENTERPRISE}")
     if not columns or len(columns) != len(body.new_columns):
-        raise BadRequest("Each new column has a name of its own and an expression: send both")
+        raise BadRequest("Each new column needs a unique name and an expression: send both")
     done = await change_table(
         rows, question=questions.AddColumns("", {}, columns=columns), shape=LanceWriteResult, branch=body.branch
     )
@@ -201,7 +201,7 @@ async def columns_alter(request: Request, where: Where) -> Response:
     if any(each.virtual_column is not None for each in body.alterations):
         raise UnsupportedOperation(f"Not served: {_ENTERPRISE}")
     if not body.alterations:
-        raise BadRequest("Say what changes of which column, as alterations")
+        raise BadRequest("List the columns and their changes, as alterations")
     changes = [
         questions.ColumnChange(each.path, each.rename, each.nullable, each.data_type) for each in body.alterations
     ]
@@ -264,12 +264,12 @@ async def transaction_alter(request: Request, where: Where) -> Response:
     for action in body.actions:
         if not (action.setStatusAction or action.setPropertyAction or action.unsetPropertyAction):
             raise BadRequest(
-                "An action is one of setStatusAction, setPropertyAction and unsetPropertyAction, and this one says nothing: pylance 14 leaves out what it is told"
+                "An action must be one of setStatusAction, setPropertyAction and unsetPropertyAction, and this one is empty: pylance 14 omits its arguments"
             )
         status = str((action.setStatusAction or {}).get("status", ""))
         if action.setPropertyAction or action.unsetPropertyAction or (status and status.upper() != SUCCEEDED):
             raise UnsupportedOperation(
-                "A transaction of a Lance table is there when it was committed, and stays as it is: restore an earlier version"
+                "A transaction of a Lance table exists only after its commit and cannot be changed: restore an earlier version"
             )
     return json_response({"status": SUCCEEDED, "properties": _properties(summary)})
 

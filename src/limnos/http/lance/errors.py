@@ -28,8 +28,8 @@ UNSUPPORTED, INVALID, CONFLICT, DENIED, UNAUTHENTICATED, UNAVAILABLE, INTERNAL, 
 )
 STORAGE_RETRY_AFTER_S: Final = 5
 _MISSING: Final = (
-    "No credential was sent, and the user anonymous is not known here. Send a token as 'Authorization: Bearer lim_…' or as "
-    "'x-api-key: lim_…': clients take it as their property header.Authorization or as their api_key; make one with 'limnos token create'"
+    "No credential was sent, and this server has no user anonymous. Send a token as 'Authorization: Bearer lim_…' or as "
+    "'x-api-key: lim_…': clients read it from their property header.Authorization or as their api_key; make one with 'limnos token create'"
 )
 _NOT_FOUND: Final = {
     "metalake": 1, "catalog": 1, "namespace": 1, "table": 4, "index": 6, "tag": 8, "transaction": 10, "version": 11, "column": 12,

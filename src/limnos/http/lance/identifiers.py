@@ -64,7 +64,7 @@ def database_of(request: Request) -> Levels:
     try:
         return check_levels((named.decode(),)) if named else ()
     except UnicodeDecodeError:
-        raise BadRequest("The header x-lancedb-database is no UTF-8: name a catalog of this server") from None
+        raise BadRequest("The header x-lancedb-database is not UTF-8: name a catalog of this server") from None
 
 
 def metalake_of(request: Request, ctx: Context) -> str:
@@ -77,7 +77,7 @@ def metalake_of(request: Request, ctx: Context) -> str:
         try:
             named = request.headers[METALAKE].decode()
         except UnicodeDecodeError:
-            raise BadRequest("The header x-limnos-metalake is no UTF-8: name a metalake of this server") from None
+            raise BadRequest("The header x-limnos-metalake is not UTF-8: name a metalake of this server") from None
     return named or ctx.services.defaults.metalake
 
 

@@ -91,10 +91,10 @@ async def _create_index(request: Request, where: Where, *, kinds: tuple[str, ...
     rows = find_rows(request, where, body=body)
     kind = body.index_type.upper()
     if kind not in kinds:
-        raise BadRequest(f"index_type is one of {', '.join(kinds)}, not {body.index_type[:40]}")
+        raise BadRequest(f"index_type must be one of {', '.join(kinds)}, not {body.index_type[:40]}")
     columns = [body.column] if isinstance(body.column, str) else body.column
     if len(columns) != 1 or not columns[0]:
-        raise BadRequest("An index is on one column: name it")
+        raise BadRequest("An index must be on exactly one column: name it")
     question = questions.CreateIndex(
         "", {}, column=columns[0], index_type=kind, name=body.name or None, replace=_replaces(request, body), details=_details_of(body, kind)
     )  # fmt: skip
@@ -112,7 +112,7 @@ def _details_of(body: CreateIndex, kind: str) -> dict[str, object]:
     if kind in VECTOR:
         metric = (body.distance_type or body.metric_type or "l2").lower()
         if metric not in METRICS:
-            raise BadRequest(f"distance_type is one of {', '.join(METRICS)}, not {metric[:40]}")
+            raise BadRequest(f"distance_type must be one of {', '.join(METRICS)}, not {metric[:40]}")
         response: dict[str, object] = {
             "metric": metric, "num_partitions": body.num_partitions, "num_sub_vectors": body.num_sub_vectors, "num_bits": body.num_bits,
             "sample_rate": body.sample_rate, "max_iters": body.max_iterations, "target_partition_size": body.target_partition_size,
@@ -137,7 +137,7 @@ async def indices_list(request: Request, where: Where) -> Response:
     after = page_request.after or (decode_token(body.page_token) if body.page_token else "")
     size = page_request.size if page_request.size is not None else body.limit
     if size is not None and size < 0:
-        raise BadRequest(f"limit is a number from 0 on, not {size}")
+        raise BadRequest(f"limit must be a number from 0, not {size}")
     question, at = questions.ListIndices("", {}), VersionReference(body.version, branch=body.branch)
     indexes = await rows.answer(question, at=at, shape=list[LanceIndex])
     rest = [each for each in indexes if each.index_name > after]

@@ -53,7 +53,7 @@ def word_of(text: str | None, words: tuple[str, ...], *, field: str) -> str:
         return words[0]
     word = text.lower().replace("_", "")
     if word not in words:
-        raise BadRequest(f"{field} is one of {', '.join(words)}, not {text[:40]}")
+        raise BadRequest(f"{field} must be one of {', '.join(words)}, not {text[:40]}")
     return word
 
 
@@ -64,7 +64,7 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
     place = place_of(request, ctx, body=body)
     mode = word_of(body.mode, CREATE_MODES, field="mode")
     if place.is_root:
-        raise AlreadyExists("Namespace already exists: the root is always there", kind="namespace")
+        raise AlreadyExists("Namespace already exists: the root namespace always exists", kind="namespace")
     properties = await lance_namespace_create(
         ctx, place.scope, levels=place.levels, properties=body.properties or {}, mode=mode
     )
@@ -116,7 +116,7 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
     mode = word_of(body.mode, DROP_MODES, field="mode")
     cascade = word_of(body.behavior, BEHAVIORS, field="behavior") == "cascade"
     if place.is_root:
-        raise BadRequest("The root is always there: name a namespace in it")
+        raise BadRequest("The root namespace always exists: name a namespace in it")
     try:
         properties = await lance_namespace_drop(ctx, place.scope, levels=place.levels, cascade=cascade)
     except NotFound as error:

@@ -28,7 +28,7 @@ def _limit(text: str | None) -> int | None:
     if text is None or text == "":
         return None
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX:
-        raise BadRequest(f"limit is a number from 0 on, not {text[:20]}")
+        raise BadRequest(f"limit must be a number from 0, not {text[:20]}")
     return min(int(text), LIMIT_MAX)
 
 
@@ -42,7 +42,7 @@ def decode_token(token: str) -> str:
     try:
         return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise BadRequest("The page_token is not one that this server gave: start again without it") from None
+        raise BadRequest("The page_token was not issued by this server: start again without it") from None
 
 
 def page(field: str, names: Sequence[object], *, last: str | None) -> dict[str, object]:

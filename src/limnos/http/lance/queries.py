@@ -137,10 +137,10 @@ def query_of(body: QueryBody) -> Query:
     vectors = _vectors_of(body)
     text, text_columns = _text_of(body)
     if body.k is None and vectors:
-        raise BadRequest("A search for vectors says how many rows it wants: send k")
+        raise BadRequest("A vector search needs its number of rows: send k")
     for name, number in (("k", body.k), ("offset", body.offset)):
         if number is not None and number < 0:
-            raise BadRequest(f"{name} is a number from 0 on, not {number}")
+            raise BadRequest(f"{name} must be a number from 0, not {number}")
     return Query(
         "", {}, limit=None if body.k is None or body.k >= EVERY else body.k, offset=body.offset or 0, columns=columns, aliases=aliases,
         filter=body.filter or None, prefilter=True if body.prefilter is None else body.prefilter, vectors=vectors,
@@ -158,9 +158,9 @@ def _vectors_of(body: QueryBody) -> list[list[float]]:
         several = [each for each in vectors or () if isinstance(each, list)]
         flat = [each for each in vectors or () if not isinstance(each, list)]
     if len(flat) + sum(map(len, several)) > NUMBERS_MAX:
-        raise BadRequest(f"The vectors of a query have at most {NUMBERS_MAX} numbers in all")
+        raise BadRequest(f"The vectors of a query may have at most {NUMBERS_MAX} numbers in all")
     if flat and several:
-        raise BadRequest("The vector is a list of numbers, or a list of such lists")
+        raise BadRequest("The vector must be a list of numbers, or a list of such lists")
     return [flat] if flat else several
 
 
@@ -173,7 +173,7 @@ def _columns_of(body: QueryBody) -> tuple[list[str] | None, dict[str, str] | Non
     names = [each for each in columns if isinstance(each, str)]
     pairs = [each for each in columns if isinstance(each, list)]
     if any(len(each) != 2 for each in pairs) or (names and pairs):
-        raise BadRequest("Columns are a list of names, or of pairs of a new name and an expression")
+        raise BadRequest("Columns must be a list of names, or of pairs of a new name and an expression")
     return (None, {each[0]: each[1] for each in pairs}) if pairs else (names, None)
 
 
@@ -186,7 +186,7 @@ def _named_columns(arguments: dict[str, object]) -> tuple[list[str] | None, dict
     except msgspec.ValidationError as error:
         raise BadRequest(f"The columns cannot be read: {error}") from None
     if query_columns.column_names is not None and query_columns.column_aliases is not None:
-        raise BadRequest("Columns are given by their names, or as expressions under new names, not both")
+        raise BadRequest("Give columns by their names, or as expressions under new names, not both")
     return query_columns.column_names, query_columns.column_aliases
 
 
@@ -200,7 +200,7 @@ def _text_of(body: QueryBody) -> tuple[dict[str, object] | None, list[str]]:
     words = text_query.string_query
     if words is None:
         if text_query.query is None:
-            raise BadRequest("A full_text_query is a string_query or a structured_query")
+            raise BadRequest("A full_text_query must be a string_query or a structured_query")
         words = QueryWords(text_query.query, text_query.columns)
     return {"query": words.query}, words.columns or []
 
@@ -210,7 +210,7 @@ def _nearest_of(body: QueryBody) -> dict[str, object]:
     response: dict[str, object] = {}
     if body.distance_type:
         if body.distance_type.lower() not in METRICS:
-            raise BadRequest(f"distance_type is one of {', '.join(METRICS)}, not {body.distance_type[:40]}")
+            raise BadRequest(f"distance_type must be one of {', '.join(METRICS)}, not {body.distance_type[:40]}")
         response["metric"] = body.distance_type.lower()
     if body.minimum_nprobes or body.maximum_nprobes:
         response |= {"minimum_nprobes": body.minimum_nprobes or None, "maximum_nprobes": body.maximum_nprobes or None}

@@ -75,7 +75,7 @@ def properties_of(request: Request) -> dict[str, str]:
     try:
         return msgspec.json.decode(text, type=dict[str, str]) if text else {}
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise BadRequest(f"The properties are a JSON object of texts: {error}") from None
+        raise BadRequest(f"The properties must be a JSON object with string values: {error}") from None
 
 
 async def rows_insert(request: Request, where: Where) -> Response:
@@ -123,5 +123,5 @@ def _seconds_of(text: str | None) -> float | None:
         return None
     match = _TIME.fullmatch(text.strip())
     if match is None:
-        raise BadRequest(f"timeout is a time as 30s, 500ms or 2m, not {text[:40]}")
+        raise BadRequest(f"timeout must be a duration such as 30s, 500ms or 2m, not {text[:40]}")
     return min(float(match[1]) * _UNITS[match[2] or "s"], TIMEOUT_MAX_S)

@@ -105,7 +105,7 @@ async def table_register(request: Request, ctx: Context) -> Response:
     place = place_of(request, ctx, body=body)
     overwrite = word_of(body.mode, REGISTER_MODES, field="mode") == "overwrite"
     if not body.location:
-        raise BadRequest("Field 'location' is empty: say where the table lies")
+        raise BadRequest("Field 'location' is empty: give the table's location")
     table = await lance_tables.table_register(
         ctx, place.scope, levels=place.levels, location=body.location, properties=body.properties or {},
         overwrite=overwrite, dry=_is_dry(request),
@@ -147,7 +147,7 @@ def _flag(request: Request, stated: bool | None, *, name: str, default: bool) ->
     if text is None or text == "":
         return default
     if text.lower() not in ("true", "false"):
-        raise BadRequest(f"Query parameter {name} is true or false, not {text[:40]}")
+        raise BadRequest(f"Query parameter {name} must be true or false, not {text[:40]}")
     return text.lower() == "true"
 
 
@@ -215,7 +215,7 @@ async def table_rename(request: Request, ctx: Context) -> Response:
     place = place_of(request, ctx, body=body)
     target = _parse_new_levels(request, place, body=body)
     if not place.levels:
-        raise BadRequest("A table's identifier has two names at least: its catalog's, then its own")
+        raise BadRequest("A table's identifier needs at least two names: its catalog's, then its own")
     await lance_tables.table_rename(ctx, place.scope, source=place.levels, target=target)
     return json_response({})
 
@@ -226,7 +226,7 @@ def _parse_new_levels(request: Request, place: LanceObjectPath, *, body: RenameT
     above = place.path[:-1] if stated is None else (*database_of(request), *check_levels(stated))
     if not above or above[0] != place.path[0]:
         raise BadRequest(
-            f"A table stays in its catalog: name a namespace of {place.path[0] if place.path else 'its catalog'}"
+            f"A table cannot move to another catalog: name a namespace of {place.path[0] if place.path else 'its catalog'}"
         )
     return check_levels((*above[1:], body.new_table_name))
 
@@ -261,4 +261,4 @@ def _after(text: str) -> Levels | None:
     try:
         return check_levels(msgspec.json.decode(text, type=tuple[str, ...])) or None
     except msgspec.DecodeError:
-        raise BadRequest("The page_token is not one that this server gave: start again without it") from None
+        raise BadRequest("The page_token was not issued by this server: start again without it") from None

@@ -15,7 +15,7 @@ from limnos.http.routing import Route
 from limnos.model.errors import UnsupportedOperation
 from limnos.services.request.context import Context
 
-_ENTERPRISE = "only LanceDB Enterprise does it"
+_ENTERPRISE = "only LanceDB Enterprise has it"
 _ON_TABLE = {"backfill_column": ("alter-table-backfill-columns", _ENTERPRISE)}
 _ELSEWHERE = {
     "/materialized_view/{table_id}/create": ("create-materialized-view", _ENTERPRISE),

@@ -44,7 +44,7 @@ class CreateVersion(IdentifiedBody, kw_only=True):
     def new_version(self) -> NewVersion:
         """Return the version to commit. Raises BadRequest."""
         if self.naming_scheme is not None and self.naming_scheme.lower() not in SCHEMES:
-            raise BadRequest(f"naming_scheme is V1 or V2, not {self.naming_scheme[:20]}")
+            raise BadRequest(f"naming_scheme must be V1 or V2, not {self.naming_scheme[:20]}")
         metadata = msgspec.json.encode(self.metadata or {}, order="sorted").decode()
         return NewVersion(self.version, self.manifest_path, self.manifest_size, self.e_tag, metadata, self.branch or "")
 
@@ -91,7 +91,7 @@ def _window(request: Request) -> VersionWindow:
     if page_request.after and not (
         page_request.after.isascii() and page_request.after.isdigit() and len(page_request.after) < 20
     ):
-        raise BadRequest("The page_token is not one that this server gave: start again without it")
+        raise BadRequest("The page_token was not issued by this server: start again without it")
     after = int(page_request.after) if page_request.after else None
     return VersionWindow(after, page_request.size, request.query_flag("descending", default=False))
 

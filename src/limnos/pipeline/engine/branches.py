@@ -89,7 +89,7 @@ def head(spark: SparkSession, branch: StepBranch) -> int | None:
 def drop(spark: SparkSession, table: Parts, *, name: str) -> None:
     """Drop a branch if it and its table exist. Raises BadRequest for `main`."""
     if name == MAIN:
-        raise BadRequest("`main` is what everybody reads, and no branch of a run: it is not dropped.")
+        raise BadRequest("`main` is the published branch, not the branch of a run: it is not dropped.")
     if metadata_of(spark, table) is not None:
         spark.sql(f"ALTER TABLE {engine.render_spark(table)} DROP BRANCH IF EXISTS {engine.render_spark((name,))}")
 
@@ -155,11 +155,11 @@ def _base_of(metadata: TableMetadata, *, table: Parts, at: int) -> int | None:
     snapshot = metadata.snapshot(at)
     name = engine.render_spark(table)
     if snapshot is None:
-        raise NotFound(f"Snapshot {at} of {name} has expired: the step has to run again.", kind="snapshot")
+        raise NotFound(f"Snapshot {at} of {name} has expired: the step must run again.", kind="snapshot")
     text = snapshot.summary.get(BASE_MARK)
     base = metadata.head() if text is None else None if text == _NO_BASE else int(text)
     if base != metadata.head():
-        raise CommitConflict(f"`main` of {name} has moved since the step was done: the step has to run again.")
+        raise CommitConflict(f"`main` of {name} has moved since the step ended: the step must run again.")
     return base
 
 
@@ -223,6 +223,6 @@ def _written_table_of_text(spark: SparkSession, statement: str) -> _WriteTarget:
     line = next((each for each in analysed.splitlines() if each.split(" ", 1)[0] in _NODES), "")
     match = _EXPLAINED.match(line)
     if match is None:
-        return _WriteTarget(line.split(" ", 1)[0] or "not to be told")
+        return _WriteTarget(line.split(" ", 1)[0] or "unknown")
     name = engine.parse_spark(match["name"])
     return _WriteTarget(match["node"], name, name[-1].removeprefix(_PREFIX) if name[-1].startswith(_PREFIX) else None)

@@ -97,7 +97,7 @@ def require_single_names(schema: StructType) -> None:
     seen: set[str] = set()
     for column in schema.fields:
         if column.name.lower() in seen:
-            raise BadRequest(f"The query has two columns {column.name!r}: give one another name with AS.")
+            raise BadRequest(f"The query has two columns {column.name!r}: rename one with AS.")
         seen.add(column.name.lower())
 
 
@@ -233,7 +233,9 @@ def _stored_type(kind: DataType, path: Route) -> DataType:
         return MapType(_stored_type(kind.keyType, (*path, "key")), value, valueContainsNull=True)
     if isinstance(kind, NullType):
         name = dotted_path(path)
-        raise BadRequest(f"Column {name!r} is always NULL and so has no type: write CAST(NULL AS string) or another.")
+        raise BadRequest(
+            f"Column {name!r} is always NULL and so has no type: write CAST(NULL AS string) or another type."
+        )
     if isinstance(kind, (ByteType, ShortType)):
         return IntegerType()
     return StringType() if isinstance(kind, StringType) else kind

@@ -27,12 +27,11 @@ def client_of(spark: SparkSession, catalog: str, *, timeout_s: float = _TIMEOUT_
     warehouse = spark.conf.get(f"{prefix}.warehouse", None)
     if not uri or not warehouse or "/" not in warehouse:
         raise BadRequest(
-            f"This Spark session has no catalog {catalog} of a Limnos server: make it by "
-            f"limnos.spark.session(uri, catalogs=[{catalog!r}]), or give `client`."
+            f"This Spark session has no catalog {catalog} of a Limnos server: create it with limnos.spark.session(uri, catalogs=[{catalog!r}]), or give `client`."
         )
     if not is_classic(spark) and spark.conf.get(f"{prefix}.rest.auth.type", None) == "oauth2":
         raise BadRequest(
-            "Spark Connect does not give a session's credential back: give `client`, limnos.client.Client with the same token."
+            "Spark Connect does not return a session's credential: give `client`, limnos.client.Client with the same token."
         )
     metalake = warehouse.partition("/")[0]
     token, user = _credential(spark.conf.get(f"{prefix}.header.Authorization", None))

@@ -65,10 +65,10 @@ def choose(
 ) -> ReadChoice:
     """Decide how an incremental step reads its pinned tables. `full`: the caller wants a full read."""
     whole = reads(spark, pins)
-    reason = "the whole was asked for" if full else _mode_reason(step)
+    reason = "a full run was requested" if full else _mode_reason(step)
     last = None if reason is not None else _last(spark, step)
     if reason is None and last is None:
-        reason = "nothing was published yet, or by another query"
+        reason = "nothing was published yet, or with another query"
     if reason is not None or last is None:
         return _whole(whole, reason or "")
     changed = {each: pin for each, pin in pins.items() if last.get(engine.render_spark(each), -1) != _state(pin)}
@@ -78,7 +78,7 @@ def choose(
     reasons = [each.whole_because for each in increments.values() if each.whole_because is not None]
     if step.write.mode is WriteMode.APPEND:
         reasons += [
-            f"{'.'.join(table)}: rows were changed since, and `append` can't take back what it made of them"
+            f"{'.'.join(table)}: rows were changed since, and `append` can't remove the rows derived from them"
             for table, each in increments.items()
             if each.frame is not None and not each.only_new
         ]
@@ -109,7 +109,7 @@ def _increment(spark: SparkSession, pin: ReadPin, *, last: Mapping[str, int | st
     table = pin.table or ()
     name = engine.render_spark(table)
     if pin.fingerprint is not None:
-        return Increment(whole_because=f"view {pin.name} was defined otherwise when it was read last")
+        return Increment(whole_because=f"view {pin.name} had another definition when it was last read")
     if name in last and last[name] is None:
         return Increment(frame=frame_of(spark, reads(spark, {table: pin})[table]), only_new=True)
     return increment(spark, table, since=_since(pin, last=last), until=pin.snapshot)
@@ -136,7 +136,7 @@ def not_incremental(frame: DataFrame, chosen: ReadChoice, *, also: frozenset[str
     unchanged tables qualify. Operators that combine several rows do not.
     """
     if not is_classic(frame.sparkSession):
-        return "over Spark Connect plans can't be looked into"
+        return "over Spark Connect plans can't be inspected"
     names = also | {chosen.pinned_reads[each].text for each in chosen.increments}
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans are Spark's own
     try:
@@ -159,7 +159,7 @@ def _passes_new_rows(plan: Java, *, names: frozenset[str], shared: dict[int, boo
         return shared.get(plan.cteId(), False)
     for each in _each(plan.subqueries()):
         if _passes_new_rows(each, names=names, shared=shared):
-            raise _NotIncremental("a subquery of the query reads what has changed")
+            raise _NotIncremental("a subquery of the query reads a changed table")
     if node == "WithCTE":
         for each in _each(plan.cteDefs()):
             shared[each.id()] = _passes_new_rows(each, names=names, shared=shared)
@@ -170,7 +170,7 @@ def _passes_new_rows(plan: Java, *, names: frozenset[str], shared: dict[int, boo
     if node == "Join":
         return _passes_through_join(plan, left=below[0], right=below[1])
     if node not in _THROUGH:
-        raise _NotIncremental(f"the query has {_WORDS.get(node, node)}, which looks at more than the new rows")
+        raise _NotIncremental(f"the query has {_WORDS.get(node, node)}, which reads more than the new rows")
     return True
 
 
@@ -180,7 +180,7 @@ def _passes_through_join(plan: Java, *, left: bool, right: bool) -> bool:
         raise _NotIncremental("the query joins tables that have both changed")
     if kind not in (_LEFT if left else _RIGHT):
         raise _NotIncremental(
-            f"the query has a join ({kind}) by which new rows of one table change what was made of the other"
+            f"the query has a join ({kind}) by which new rows of one table change rows derived from the other"
         )
     return True
 
@@ -206,11 +206,11 @@ def _each(sequence: Java) -> Iterator[Java]:
 
 def _mode_reason(step: StepDeclaration) -> str | None:
     if step.write.mode is WriteMode.REPLACE:
-        return "`replace` makes the whole table anew"
+        return "`replace` rewrites the whole table"
     if step.write.mode is WriteMode.PARTITIONS:
         return "`partitions` replaces whole partitions, of which an increment has only the new rows"
     if step.write.delete_missing:
-        return "`delete_missing` has to see every row of the source"
+        return "`delete_missing` must read every row of the source"
     return None
 
 

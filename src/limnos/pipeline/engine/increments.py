@@ -64,8 +64,7 @@ def increment(spark: SparkSession, table: Parts, *, since: int | None, until: in
         return Increment(frame=_by_lineage(spark, table, until=until, after=start.sequence_number))
     if any(int(each.summary.get(key, "0")) for each in between for key in _DELETE_FILES):
         return Increment(
-            whole_because=f"{name}: rows were deleted by delete files (merge-on-read) since, which a changelog can't tell; "
-            "with format version 3 it can be told"
+            whole_because=f"{name}: rows were deleted by delete files (merge-on-read) since, which a changelog can't represent; with format version 3 it can"
         )
     frame = _by_changelog(spark, table, since=since, until=until)
     if frame is None:
@@ -86,7 +85,7 @@ def _between(metadata: TableMetadata, *, since: int, until: int | None) -> tuple
         return (), "the snapshot read last time has expired, or the table was replaced"
     return (
         (),
-        "it was rolled back or written anew since: the snapshot read last time is not among those it was made from",
+        "it was rolled back or rewritten since: the snapshot read last time is not an ancestor of the current one",
     )
 
 

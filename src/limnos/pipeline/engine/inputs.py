@@ -219,6 +219,6 @@ def _call_function(
     frame = function(**frames, **further)
     if not isinstance(frame, DataFrame):
         raise BadRequest(
-            f"Step {step.name}: {body.function} returned {type(frame).__name__}, and a step returns a DataFrame."
+            f"Step {step.name}: {body.function} returned {type(frame).__name__}, and a step must return a DataFrame."
         )
     return frame

@@ -38,7 +38,7 @@ def keys_finding(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
     counts = key_counts(frame, keys)
     if not counts.are_keys:
         return _broken(frame, keys)
-    return _finding(f"every row has a key ({', '.join(keys)}) of its own", checked=counts.rows)
+    return _finding(f"every row has a unique key ({', '.join(keys)})", checked=counts.rows)
 
 
 def _broken(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
@@ -124,5 +124,6 @@ def require_keys(frame: DataFrame, keys: Sequence[str], *, step: str, distinct: 
     finding = keys_finding(frame, keys)
     if not finding.held:
         raise KeyViolation(
-            f"Step {step}: {finding.message}. Nothing was written: make the query give each key once.", finding=finding
+            f"Step {step}: {finding.message}. Nothing was written: make the query return each key once.",
+            finding=finding,
         )

@@ -72,7 +72,7 @@ def sort_term(text: str) -> SortTerm:
     """Parse a declared sort field, `flight_date DESC NULLS LAST`. Raises BadRequest."""
     match = _SORT.fullmatch(text)
     if match is None:
-        raise BadRequest(f"sort: {text!r} is no column: write `name`, `name DESC` or `name DESC NULLS LAST`.")
+        raise BadRequest(f"sort: {text!r} is not a column: write `name`, `name DESC` or `name DESC NULLS LAST`.")
     direction = (match["direction"] or "asc").lower()
     nulls = (match["nulls"] or ("first" if direction == "asc" else "last")).lower()
     return SortTerm(_term(match["term"], what="sort"), direction, f"nulls-{nulls}")
@@ -123,7 +123,7 @@ def _term(text: str, *, what: str) -> PartitionTerm:
     name = _TRANSFORMS.get(call["name"].lower())
     if name is None:
         raise BadRequest(
-            f"{what}: {text.strip()!r} has no transform {call['name']!r}. There are years, months, days, hours, "
+            f"{what}: {text.strip()!r} has no transform {call['name']!r}. Transforms are years, months, days, hours, "
             "bucket(N, column) and truncate(N, column)."
         )
     if name not in _WITH_NUMBER:
@@ -140,7 +140,7 @@ def _column(text: str, *, what: str) -> tuple[str, ...]:
     try:
         return engine.parse_spark(text.strip())
     except InvalidName as error:
-        raise BadRequest(f"{what}: {text.strip()!r} is no column: {error}") from error
+        raise BadRequest(f"{what}: {text.strip()!r} is not a column: {error}") from error
 
 
 def _paths(

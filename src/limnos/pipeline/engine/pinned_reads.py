@@ -111,7 +111,7 @@ def _pin(spark: SparkSession, table: Parts, *, pins: dict[Parts, ReadPin], depth
         return
     view = view_of(spark, table)
     if view is None:
-        raise NotFound(f"{name} is not there, or you may not see it.", kind="table")
+        raise NotFound(f"{name} does not exist, or you may not see it.", kind="table")
     if depth >= _DEPTH_MAX:
         raise UnsupportedOperation(f"{name}: views of views more than {_DEPTH_MAX} deep can't be pinned.")
     pins[table] = ReadPin(name=name, table=table, fingerprint=_fingerprint(view))
@@ -128,7 +128,7 @@ def _metadata(spark: SparkSession, table: Parts) -> TableMetadata | None:
         if "is not an Iceberg table" not in str(error):
             raise
         raise UnsupportedOperation(
-            f"{'.'.join(table)} is no Iceberg table, and so has no snapshots to be pinned: declare a source that reads it."
+            f"{'.'.join(table)} is not an Iceberg table, and so has no snapshots to pin: declare a source that reads it."
         ) from error
 
 
@@ -152,7 +152,7 @@ def _within(spark: SparkSession, view: ViewDefinition, *, parts: Parts) -> Parts
     if len(parts) > 2 and full_name(spark, parts, catalog="") == parts:
         return parts
     raise UnsupportedOperation(
-        f"Over Spark Connect a view's tables are found by their whole names only: write {'.'.join(parts)} with its catalog "
+        f"Over Spark Connect a view's tables are found by their full names only: write {'.'.join(parts)} with its catalog "
         "in the view, or name the tables in the step."
     )
 
@@ -175,7 +175,7 @@ def _read_table(spark: SparkSession, pin: ReadPin, *, table: Parts) -> PinnedRea
     name = engine.render_spark(table)
     metadata = metadata_of(spark, table)
     if metadata is None:
-        raise NotFound(f"{'.'.join(table)} is gone since the run began: it was dropped or renamed.", kind="table")
+        raise NotFound(f"{'.'.join(table)} was dropped or renamed since the run began.", kind="table")
     if pin.snapshot is None:
         return stand_in(spark.table(name).where(f.lit(False)), pin=pin)
     snapshot = metadata.snapshot(pin.snapshot)

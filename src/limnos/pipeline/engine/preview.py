@@ -142,7 +142,7 @@ class _Previewer:
         """Return the text that replaces a name in a query: a view of an empty frame, or the table itself."""
         name = parts if len(parts) == 1 else self._full(parts)
         if name in self._why:
-            raise _UnknownColumns(f"it reads what is not known: {self._why[name]}")
+            raise _UnknownColumns(f"its inputs are not known: {self._why[name]}")
         if name in self._views:
             return self._views[name]
         if len(name) > 1:
@@ -159,7 +159,7 @@ class _Previewer:
         schema = files.schema if isinstance(files, (declaration.Files, declaration.PythonSource)) else None
         if schema is None:
             self._why[(name,)] = f"the columns of source {display.render((name,))}, which has no 'schema'"
-            raise _UnknownColumns(f"it reads what is not known: {self._why[(name,)]}")
+            raise _UnknownColumns(f"its inputs are not known: {self._why[(name,)]}")
         return self._keep((name,), self._spark.createDataFrame([], schema))
 
 

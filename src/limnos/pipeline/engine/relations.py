@@ -143,11 +143,13 @@ def _require_query(tree: ParseTree) -> None:
     if statement is None or _kind(statement) != "StatementDefaultContext":
         raise _at(
             tree.root,
-            "a step's SQL is one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step does the writing",
+            "a step's SQL must be one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step writes its result",
         )
     streams = tree.find_contexts("streamRelationPrimary")
     if streams:
-        raise _at(streams[0], "STREAM has no place in a step's SQL: declare a source with 'stream' and read it by name")
+        raise _at(
+            streams[0], "STREAM is not allowed in a step's SQL: declare a source with 'stream' and read it by name"
+        )
 
 
 def _parameters(tree: ParseTree) -> frozenset[str]:
@@ -189,14 +191,14 @@ def _relation(context: Java, grammar: SparkGrammar, *, sql: str) -> NamedRelatio
         return NamedRelation(parts, _span(parent)[0], stop, form=NameForm.STATEMENT)
     if kind == "FunctionTableSubqueryArgumentContext":
         return NamedRelation(parts, start, stop, form=NameForm.ARGUMENT)
-    raise _at(context, f"'{display.render(parts)}' stands where a step's SQL can't name a table")
+    raise _at(context, f"'{display.render(parts)}' is in a place where a step's SQL can't name a table")
 
 
 def _refuse_files(context: Java, parts: Parts) -> None:
     if len(parts) == 2 and parts[0].lower() in FILE_FORMATS and ("/" in parts[1] or ":" in parts[1]):
         raise _at(
             context,
-            f"'{display.render(parts)}' reads files past every catalog: declare a source "
+            f"'{display.render(parts)}' reads files outside of every catalog: declare a source "
             f"(files: {parts[1]}, format: {parts[0].lower()}) and read it by name",
         )
 

@@ -79,7 +79,7 @@ class SparkSessions:
         asking.start()
         asking.join(None if self._classic else _ANSWER_WITHIN_S)
         if asking.is_alive():
-            logger.warning("Spark's server does not answer: what it does for this run is left to it")
+            logger.warning("Spark's server does not answer: its work for this run is not cancelled")
             self._hang_up()
 
     def _hang_up(self) -> None:
@@ -131,7 +131,7 @@ def _interrupt(busy: Sequence[SparkSession]) -> None:
         try:
             spark.interruptAll()
         except Exception:
-            logger.debug("Spark did not take an interrupt", exc_info=True)
+            logger.debug("Spark rejected an interrupt", exc_info=True)
 
 
 def _cloned(spark: SparkSession) -> SparkSession:

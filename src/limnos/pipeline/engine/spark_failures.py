@@ -20,7 +20,9 @@ _AWAY = re.compile(
     r"|HttpHostConnectException|NoHttpResponseException|Connection reset|SocketTimeoutException|SocketException"
     r"|Error occurred while processing \w+ request|Connection closed|Broken pipe|StateUnknown"
 )
-_NO_SPACE = re.compile(r"No space left on device|[Dd]isk quota exceeded|has no room left")
+_NO_SPACE = re.compile(
+    r"No space left on device|[Dd]isk quota exceeded|has no (?:room|space) left|disk of the database is full"
+)
 """Messages about a full server or disk. Spark wraps them like an unreachable server, but waiting does not help."""
 _HELD_LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block rdd_\w+ not found")
 """Messages that staged rows were lost with their executors."""
@@ -47,7 +49,7 @@ def failure_of(error: BaseException) -> StepError:
         if _NO_SPACE.search(text):
             return StepFailed(message)
         if _HELD_LOST.search(text):
-            return StepAway("executors died that held rows of this step")
+            return StepAway("executors with rows of this step were lost")
         if _AWAY.search(text):
             return StepAway(message)
     return StepFailed(message)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 RUN_MARK = "limnos.run"
 STEP_MARK = "limnos.step"
-_ASIDE = {QUARANTINE: "Rows that break expectations of", MALFORMED: "Rows of files that could not be read for"}
+_ASIDE = {QUARANTINE: "Rows that violate expectations of", MALFORMED: "Rows of files that could not be read for"}
 
 
 def carry_out(spark: SparkSession, step: StepDeclaration, *, context: StepContext) -> StepOutcome:

@@ -91,7 +91,7 @@ def write(
             metadata = metadata_there(spark, branch.table)
             if not _has_landed(metadata, branch=branch, before=before, marks=entries):
                 raise
-            logger.info("The answer of a write to %s was lost, and it has landed", branch_identifier(branch))
+            logger.info("The response to a write to %s was lost, but the write succeeded", branch_identifier(branch))
     return _write_result(metadata_there(spark, branch.table), branch=branch, before=before)
 
 
@@ -124,7 +124,7 @@ def _has_landed(metadata: TableMetadata, *, branch: StepBranch, before: int | No
 def _write_result(metadata: TableMetadata, *, branch: StepBranch, before: int | None) -> WriteResult:
     head = metadata.head(branch.name)
     if head is None:
-        raise NotFound(f"Branch {branch.name} is gone: somebody dropped it. Run the pipeline again.", kind="branch")
+        raise NotFound(f"Branch {branch.name} was dropped by another client. Run the pipeline again.", kind="branch")
     snapshot = metadata.snapshot(head)
     if head == before or snapshot is None:
         return WriteResult(head=head, rows=0, bytes=0)

@@ -75,7 +75,7 @@ def _with_inputs(
             notes.add(f"{body.function} has no argument '{name}'{nearest_word(name, names)}", at)
     for one in draft.arguments:
         if one.required and one.name not in body.inputs and one.name not in entries:
-            notes.add(f"{body.function} needs '{one.name}', and 'inputs' gives it nothing", at)
+            notes.add(f"{body.function} needs '{one.name}', and 'inputs' has no value for it", at)
     return draft
 
 
@@ -120,12 +120,12 @@ FILE = Record(
     name="the file",
     keys={
         "pipeline": RecordKey(PIPELINE_NAME, "Name of the pipeline.", "pipeline: flights", required=True),
-        "catalog": RecordKey(WORD, "The catalog in which all steps' tables lie: one commit publishes them.", "catalog: main", required=True),
-        "comment": RecordKey(TEXT, "What the pipeline is for.", "comment: Delays by carrier and day."),
-        "parameters": RecordKey(MapOf(WORD, PARAMETER), "Values that a run is given; SQL takes them as `:name`.", "parameters: {day: date}"),
-        "sources": RecordKey(MapOf(WORD, SOURCE), "What is read besides tables, by names of one part.", "sources: {flights: data/flights.csv}"),
-        "steps": RecordKey(MapOf(TableName(word="a table's name"), STEP), "What makes each table, by the table's name below the catalog.", "steps: {curated.nyc.delays: {sql: SELECT 1}}", required=True),
-        "python_files": RecordKey(ListOf(TEXT), "Further Python files and packages that go to executors.", "python_files: [units.py]"),
+        "catalog": RecordKey(WORD, "The catalog of all steps' tables: one commit publishes them.", "catalog: main", required=True),
+        "comment": RecordKey(TEXT, "Purpose of the pipeline.", "comment: Delays by carrier and day."),
+        "parameters": RecordKey(MapOf(WORD, PARAMETER), "Values for each run; SQL refers to them as `:name`.", "parameters: {day: date}"),
+        "sources": RecordKey(MapOf(WORD, SOURCE), "Inputs other than tables, by names of one part.", "sources: {flights: data/flights.csv}"),
+        "steps": RecordKey(MapOf(TableName(word="a table's name"), STEP), "The step of each table, by the table's name below the catalog.", "steps: {curated.nyc.delays: {sql: SELECT 1}}", required=True),
+        "python_files": RecordKey(ListOf(TEXT), "Further Python files and packages that are sent to executors.", "python_files: [units.py]"),
     },
     build=build_pipeline,
 )  # fmt: skip

@@ -17,7 +17,7 @@ def _parameter(values: Values, site: NodeSite) -> Parameter:
     kind = ParameterType(values["type"])
     default = values.get("default")
     if default is not None and not fits(default, kind):
-        raise site.bad(f"the default {default!r} is no {kind.value}{_HINTS.get(kind, '')}")
+        raise site.bad(f"the default {default!r} is not a valid {kind.value}{_HINTS.get(kind, '')}")
     return Parameter(name="", type=kind, default=default, comment=values.get("comment"), at=site.at)
 
 
@@ -59,8 +59,8 @@ PARAMETER = Cases(
             name="a parameter",
             keys={
                 "type": RecordKey(TYPES, "Type of the value.", "type: date", required=True),
-                "default": RecordKey(AnyScalar(as_text=False), "Value where a run gives none.", "default: 2026-01-31"),
-                "comment": RecordKey(TEXT, "What it is for.", "comment: The day to load."),
+                "default": RecordKey(AnyScalar(as_text=False), "Default value.", "default: 2026-01-31"),
+                "comment": RecordKey(TEXT, "Purpose of the parameter.", "comment: The day to load."),
             },
             build=_parameter,
         )

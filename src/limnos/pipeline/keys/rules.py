@@ -71,20 +71,20 @@ def _rows(values: Values) -> dict[str, Any]:
 
 def _between(values: Values, site: NodeSite) -> Values:
     if values.get("min", 0) > values.get("max", 10**18):
-        raise site.bad(f"min {values['min']} is more than max {values['max']}: no table has so many rows")
+        raise site.bad(f"min {values['min']} is more than max {values['max']}")
     return values
 
 
-_NAME = RecordKey(TEXT, "What findings call it; else what the rule says.", "name: delay_known")
-_TOLERATED = RecordKey(RowShare(), "Share of the rows that may break it.", "tolerated: 1%", default="0%")
+_NAME = RecordKey(TEXT, "Name of the rule in findings; the default is its text.", "name: delay_known")
+_TOLERATED = RecordKey(RowShare(), "Share of the rows that may violate it.", "tolerated: 1%", default="0%")
 _STRICT = Choice(("fail", "warn"))
 _ROW_ACTION = RecordKey(
     Choice(tuple(one.value for one in ExpectationAction)),
-    "What becomes of rows that break it: the run fails, they are left out (drop), kept in `<table>__quarantine`, or only reported.",
+    "Treatment of rows that violate it: the run fails, the rows are left out (drop), kept in `<table>__quarantine`, or only reported.",
     "action: quarantine",
     default="fail",
 )
-_ACTION = RecordKey(_STRICT, "What becomes of the run when it is broken.", "action: warn", default="fail")
+_ACTION = RecordKey(_STRICT, "Treatment of the run when the rule is violated.", "action: warn", default="fail")
 
 
 def _case(kind: RuleKind, key: RecordKey, *, fields: Callable[[Values], dict[str, Any]], **more: RecordKey) -> Record:
@@ -97,19 +97,23 @@ def _case(kind: RuleKind, key: RecordKey, *, fields: Callable[[Values], dict[str
 RULES: Mapping[str, Record] = {
     "row": _case(
         RuleKind.ROW,
-        RecordKey(SQL, "Condition that holds for a good row; NULL is broken.", "row: delay >= -120", required=True),
+        RecordKey(
+            SQL, "Condition that is true for a valid row; NULL violates it.", "row: delay >= -120", required=True
+        ),
         fields=_row,
         tolerated=_TOLERATED,
     ),
     "unique": _case(
         RuleKind.UNIQUE,
-        RecordKey(COLUMNS, "No two rows have the same values there.", "unique: [carrier, flight, day]", required=True),
+        RecordKey(
+            COLUMNS, "Columns whose values are unique among all rows.", "unique: [carrier, flight, day]", required=True
+        ),
         fields=lambda values: {"columns": values["unique"]},
         tolerated=_TOLERATED,
     ),
     "not_null": _case(
         RuleKind.NOT_NULL,
-        RecordKey(COLUMNS, "No NULL in these columns.", "not_null: [carrier, day]", required=True),
+        RecordKey(COLUMNS, "Columns without NULL.", "not_null: [carrier, day]", required=True),
         fields=lambda values: {"columns": values["not_null"]},
         tolerated=_TOLERATED,
     ),
@@ -117,13 +121,13 @@ RULES: Mapping[str, Record] = {
         RuleKind.REFERENCES,
         RecordKey(
             TableName(),
-            "The table in which each value of `columns` is found.",
+            "The table that contains each value of `columns`.",
             "references: raw.nyc.airlines",
             required=True,
         ),
         fields=_references,
         columns=RecordKey(COLUMNS, "Columns of this table.", "columns: carrier", required=True),
-        to=RecordKey(COLUMNS, "Columns of the other table; else of the same names.", "to: carrier"),
+        to=RecordKey(COLUMNS, "Columns of the other table; the default is the same names.", "to: carrier"),
         tolerated=_TOLERATED,
     ),
     "rows": _case(
@@ -133,12 +137,12 @@ RULES: Mapping[str, Record] = {
                 name="'rows'",
                 some_of=("min", "max"),
                 keys={
-                    "min": RecordKey(WholeNumber(), "At least so many rows.", "min: 1"),
-                    "max": RecordKey(WholeNumber(), "At most so many rows.", "max: 1000000"),
+                    "min": RecordKey(WholeNumber(), "Minimum number of rows.", "min: 1"),
+                    "max": RecordKey(WholeNumber(), "Maximum number of rows.", "max: 1000000"),
                 },
                 build=_between,
             ),
-            "How many rows the table may have.",
+            "Allowed number of rows of the table.",
             "rows: {min: 1}",
             required=True,
         ),
@@ -147,18 +151,18 @@ RULES: Mapping[str, Record] = {
     "fresh": _case(
         RuleKind.FRESH,
         RecordKey(
-            Text(word="a column"), "Column whose newest value must be young.", "fresh: changed_at", required=True
+            Text(word="a column"), "Column whose newest value must be recent.", "fresh: changed_at", required=True
         ),
         fields=lambda values: {"columns": (values["fresh"],), "within_s": values["within"]},
-        within=RecordKey(Duration(), "How old it may be when the run starts.", "within: 2 days", required=True),
+        within=RecordKey(Duration(), "Maximum age of that value when the run starts.", "within: 2 days", required=True),
     ),
     "no_fewer_rows": _case(
         RuleKind.NO_FEWER_ROWS,
-        RecordKey(
-            Boolean(only=True), "Not fewer rows than what was published last.", "no_fewer_rows: true", required=True
-        ),
+        RecordKey(Boolean(only=True), "At least as many rows as last published.", "no_fewer_rows: true", required=True),
         fields=lambda values: {},
-        tolerated=RecordKey(RowShare(), "Share of the rows that may go.", "tolerated: 5%", default="0%"),
+        tolerated=RecordKey(
+            RowShare(), "Share of the rows by which the number may shrink.", "tolerated: 5%", default="0%"
+        ),
     ),
     "empty": _case(
         RuleKind.EMPTY,

@@ -36,12 +36,12 @@ TRANSFORM = Text(
 ORDER = Text(
     word="a column",
     pattern=r"\S.*?(\s+([Aa][Ss][Cc]|[Dd][Ee][Ss][Cc]))?(\s+[Nn][Uu][Ll][Ll][Ss]\s+([Ff][Ii][Rr][Ss][Tt]|[Ll][Aa][Ss][Tt]))?",
-    rule="write a column, then 'desc' or 'nulls last' if wanted",
+    rule="write a column, optionally followed by 'desc' or 'nulls last'",
 )
 ENVIRONMENT = Text(
     word="an environment variable's name",
     pattern=r"[A-Za-z_][A-Za-z0-9_]*",
-    rule="name the environment variable that holds the password",
+    rule="name the environment variable that contains the password",
 )
 
 

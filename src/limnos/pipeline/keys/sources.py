@@ -23,7 +23,7 @@ _COMPRESSED = re.compile(r"\.(gz|bz2|zst|snappy|lz4|deflate)$")
 SHORT_FILES = Text(
     word="files by path or URL",
     pattern=r".*\.(csv|tsv|json|jsonl|ndjson|parquet|orc|txt|text|log)(\.(gz|bz2|zst|snappy|lz4|deflate))?",
-    rule="a source in one word is a path that ends in its format (data/*.csv); write 'files:' with 'format:' for others, "
+    rule="a source written as a string is a path that ends in its format (data/*.csv); write 'files:' with 'format:' for others, "
     "'table:' for a table, 'python:' for a function",
 )
 _LOGIN = re.compile(r"jaas|password|secret|\.key$|credential|token(?!\.endpoint)", re.IGNORECASE)
@@ -38,7 +38,7 @@ def _files(values: Values, site: NodeSite) -> Files:
     written = values["files"]
     kind = values.get("format") or SUFFIXES.get(re.sub(r"^.*(\.[^./*]+)$", r"\1", _COMPRESSED.sub("", written.lower())))
     if kind is None:
-        raise site.bad(f"the format of '{written}' isn't told by its ending: add 'format: csv' (or another)")
+        raise site.bad(f"the format of '{written}' does not follow from its ending: add 'format: csv' (or another)")
     options = dict(pairs(values.get("options", ())))
     if written.lower().endswith((".tsv", ".tsv.gz")):
         options.setdefault("sep", "\t")
@@ -54,7 +54,7 @@ def _files(values: Values, site: NodeSite) -> Files:
 def _jdbc(values: Values, site: NodeSite) -> Jdbc:
     options = dict(pairs(values.get("options", ())))
     if _SECRET.search(values["jdbc"]) or any(_SECRET.search(f"{key}=") for key in options):
-        raise site.bad("a password has no place in the file: name its environment variable by 'password_env'")
+        raise site.bad("a password is not allowed in the file: name its environment variable in 'password_env'")
     if values.get("partitions", 1) > 1 and "partition_column" not in values:
         raise site.bad("'partitions' needs 'partition_column', the column by which the table is divided")
     return Jdbc(
@@ -81,11 +81,11 @@ def _stream(values: Values, site: NodeSite) -> Stream:
     kafka = dict(pairs(values["kafka"])) if "kafka" in values else None
     for key, value in (kafka or {}).items():
         if not key.endswith("_env") and (_LOGIN.search(key) or _SECRET.search(value)):
-            raise site.bad(f"a password has no place in the file: name its environment variable by '{key}_env'")
+            raise site.bad(f"a password is not allowed in the file: name its environment variable in '{key}_env'")
     return Stream(files=files, table=values.get("table"), kafka=kafka)
 
 
-_COMMENT = RecordKey(TEXT, "What it is, for people.", "comment: Flights as the airport tells them.")
+_COMMENT = RecordKey(TEXT, "Description of the source.", "comment: Flights as reported by the airport.")
 _SCHEMA = RecordKey(
     Text(
         word="a column list", pattern=r"[\s\S]*\S\s+\S[\s\S]*", rule="write columns with types: id bigint, name string"
@@ -96,17 +96,16 @@ _SCHEMA = RecordKey(
 _FILE_KEYS = {
     "files": RecordKey(
         TEXT,
-        "Path from the pipeline's file, or URL; * and ? stand for others.",
+        "Path relative to the pipeline's file, or URL; * and ? are wildcards.",
         "files: data/flights_*.csv",
         required=True,
     ),
-    "format": RecordKey(Choice(FORMATS), "Format, where the name's ending doesn't tell.", "format: csv"),
+    "format": RecordKey(Choice(FORMATS), "Format, if it does not follow from the name's ending.", "format: csv"),
     "schema": _SCHEMA,
     "options": RecordKey(OPTIONS, "Options of Spark's reader.", "options: {header: true}"),
     "malformed": RecordKey(
         Choice(tuple(one.value for one in MalformedRowPolicy)),
-        "What becomes of rows that the schema doesn't take: the run fails, they are kept in `<table>__malformed`, or "
-        "counted and left out.",
+        "Treatment of rows that do not match the schema: the run fails, the rows are kept in `<table>__malformed`, or counted and left out.",
         "malformed: keep",
         default="fail",
     ),
@@ -135,14 +134,16 @@ SOURCE_CASES: Mapping[str, Record] = {
             "jdbc": RecordKey(TEXT, "JDBC URL, without a password.", "jdbc: jdbc:postgresql://db/shop", required=True),
             "table": RecordKey(TEXT, "The table to read.", "table: public.orders"),
             "query": RecordKey(SQL, "A query instead of a table.", "query: SELECT * FROM orders WHERE NOT test"),
-            "user": RecordKey(TEXT, "Who to connect as.", "user: reader"),
+            "user": RecordKey(TEXT, "User of the connection.", "user: reader"),
             "password_env": RecordKey(
                 ENVIRONMENT, "Environment variable with the password.", "password_env: SHOP_PASSWORD"
             ),
             "options": RecordKey(OPTIONS, "Options of Spark's reader.", "options: {fetchsize: 10000}"),
-            "partition_column": RecordKey(TEXT, "Column by which several read at once.", "partition_column: id"),
+            "partition_column": RecordKey(
+                TEXT, "Column that divides the rows for concurrent reads.", "partition_column: id"
+            ),
             "partitions": RecordKey(
-                WholeNumber(least=1, most=10_000), "How many read at once.", "partitions: 8", default="1"
+                WholeNumber(least=1, most=10_000), "Number of concurrent reads.", "partitions: 8", default="1"
             ),
             "comment": _COMMENT,
         },
@@ -166,7 +167,10 @@ SOURCE_CASES: Mapping[str, Record] = {
         name="a source that streams",
         keys={
             "stream": RecordKey(
-                _STREAM, "What is new since the last run is read.", "stream: {table: raw.web.clicks}", required=True
+                _STREAM,
+                "Only rows that are new since the last run are read.",
+                "stream: {table: raw.web.clicks}",
+                required=True,
             ),
             "comment": _COMMENT,
         },

@@ -43,7 +43,7 @@ def _body(values: Values, site: NodeSite) -> StepBody:
     except ValueError as error:
         raise site.bad(str(error)) from None
     if not text_of_file.strip():
-        raise site.bad(f"'{written}' is empty: one query belongs there")
+        raise site.bad(f"'{written}' is empty: it must have one query")
     return Sql(text=text_of_file, at=SourcePosition(str(site.beside.directory / written), 1, 1))
 
 
@@ -56,7 +56,7 @@ def require_unique_names(values: Values, site: NodeSite) -> Values:
     """Return the values if all expectations have different names."""
     names = [one.name for one in values.get("expect", ())]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        site.add(f"two expectations are called '{name}': give them names of their own")
+        site.add(f"two expectations are called '{name}': give them different names")
     return values
 
 
@@ -95,28 +95,27 @@ COLUMN = Cases(
     cases={
         "comment": Record(
             name="a column",
-            keys={"comment": RecordKey(TEXT, "What the column holds.", "comment: Minutes late.", required=True)},
+            keys={"comment": RecordKey(TEXT, "Description of the column.", "comment: Minutes late.", required=True)},
             build=_column,
         )
     },
 )
 _INPUTS = RecordKey(
     _StepInputs(WORD, _StepInput(word="a source or table", parts_min=1)),
-    "What the function's arguments are given: sources, or tables. Without it, each argument is given the source of its "
-    "name; parameters, `run_id`, `run_at` and `spark` are given by their names.",
+    "What the function's arguments are given: sources, or tables. Without it, each argument receives the source of its name; parameters, `run_id`, `run_at` and `spark` are passed by their names.",
     "inputs: {flights: flights, airlines: raw.nyc.airlines}",
 )
 _BODIES = {
-        "sql": RecordKey(SQL, "One query. What it reads is found by Spark's own grammar.", "sql: SELECT * FROM flights"),
-        "sql_file": RecordKey(TEXT, "A file with the query, beside the pipeline's file or below.", "sql_file: sql/delays.sql"),
+        "sql": RecordKey(SQL, "One query. Its inputs are found with Spark's own grammar.", "sql: SELECT * FROM flights"),
+        "sql_file": RecordKey(TEXT, "A file with the query, in the pipeline's directory or below.", "sql_file: sql/delays.sql"),
         "python": RecordKey(FUNCTION, "A function from DataFrames to a DataFrame.", "python: delays:make"),
         "inputs": _INPUTS,
-        "load": RecordKey(WORD, "A source, taken as it is.", "load: flights"),
+        "load": RecordKey(WORD, "A source, loaded without changes.", "load: flights"),
 }  # fmt: skip
 _TABLE = {
-        "write": RecordKey(WRITE, "How the rows come into the table.", "write: append", default="replace"),
-        "incremental": RecordKey(Boolean(), "Read only what is new since it was last published, where that is sound.", "incremental: true", default="false"),
-        "partition": RecordKey(ListOf(TRANSFORM, single=True), "How a new table is divided.", "partition: days(day)"),
+        "write": RecordKey(WRITE, "How the rows are written to the table.", "write: append", default="replace"),
+        "incremental": RecordKey(Boolean(), "Read only rows that are new since the last publication, where the result is the same.", "incremental: true", default="false"),
+        "partition": RecordKey(ListOf(TRANSFORM, single=True), "Partitioning of a new table.", "partition: days(day)"),
         "sort": RecordKey(ListOf(ORDER, single=True), "The order of rows in files.", "sort: [carrier, day desc]"),
         "properties": RecordKey(OPTIONS, "Properties of the table.", "properties: {write.target-file-size-bytes: 134217728}"),
         "columns": RecordKey(MapOf(Text(word="a column"), COLUMN), "Comments of columns.", "columns: {delay: Minutes late.}"),
@@ -126,16 +125,16 @@ _TABLE = {
                 name="'allow'",
                 some_of=("drop", "narrow"),
                 keys={
-                    "drop": RecordKey(COLUMNS, "Columns that may go.", "drop: [old_code]"),
-                    "narrow": RecordKey(COLUMNS, "Columns whose type may hold less than before.", "narrow: [price]"),
+                    "drop": RecordKey(COLUMNS, "Columns that may be dropped.", "drop: [old_code]"),
+                    "narrow": RecordKey(COLUMNS, "Columns whose type may become narrower.", "narrow: [price]"),
                 },
                 build=_allowed_changes,
             ),
-            "Changes of the table's columns that lose something, by name.",
+            "Changes of the table's columns that lose data, by name.",
             "allow: {drop: [old_code]}",
         ),
-        "expect": RecordKey(ListOf(RULE), "What must hold of the rows.", "expect: [delay >= -120]"),
-        "after": RecordKey(ListOf(TableName(), single=True), "Steps to be done before, though nothing of them is read.", "after: curated.nyc.days"),
+        "expect": RecordKey(ListOf(RULE), "Rules for the rows.", "expect: [delay >= -120]"),
+        "after": RecordKey(ListOf(TableName(), single=True), "Steps that run before this one although it does not read them.", "after: curated.nyc.days"),
 }  # fmt: skip
 STEP = Record(
     name="a step",

@@ -13,9 +13,7 @@ from limnos.pipeline.keys.shared import COLUMNS, SQL, TEXT
 from limnos.pipeline.shapes import Boolean, Choice, NodeSite, ProblemNotes, Values
 from limnos.pipeline.yaml import ScalarNode, YamlNode
 
-_KEYS = RecordKey(
-    COLUMNS, "Columns by which a row is known; never NULL, never twice.", "keys: [flight_id]", required=True
-)
+_KEYS = RecordKey(COLUMNS, "Columns that identify a row; never NULL, unique.", "keys: [flight_id]", required=True)
 _MISSING = "Keys that the source lacks are {}. The step then reads the whole source, never an increment."
 
 
@@ -40,7 +38,7 @@ MODES = {
     WriteMode.APPEND: "The rows are added.",
     WriteMode.PARTITIONS: "The partitions that the rows fall into are replaced.",
     WriteMode.MERGE: "Rows are updated by their keys, or added.",
-    WriteMode.HISTORY: "A row for each state of a key, with the times it held (slowly changing dimension, type 2).",
+    WriteMode.HISTORY: "A row for each state of a key, with its period of validity (slowly changing dimension, type 2).",
 }
 _SIMPLE = (WriteMode.REPLACE, WriteMode.APPEND, WriteMode.PARTITIONS)
 
@@ -78,16 +76,20 @@ WRITE = Cases(
             keys={
                 "keys": _KEYS,
                 "tracked": RecordKey(
-                    COLUMNS, "Columns whose change makes a new row; else all but the keys.", "tracked: [price]"
+                    COLUMNS,
+                    "Columns whose change creates a new row; the default is all but the keys.",
+                    "tracked: [price]",
                 ),
                 "as_of": RecordKey(
-                    SQL, "Expression of the time from which a row holds; else the run's.", "as_of: changed_at"
+                    SQL,
+                    "Expression of the time from which a row is valid; the default is the run's time.",
+                    "as_of: changed_at",
                 ),
                 "valid_from": RecordKey(
-                    TEXT, "Column of the time from which a row holds.", "valid_from: from_time", default="valid_from"
+                    TEXT, "Column of the time from which a row is valid.", "valid_from: from_time", default="valid_from"
                 ),
                 "valid_to": RecordKey(
-                    TEXT, "Column of the time until which it held.", "valid_to: to_time", default="valid_to"
+                    TEXT, "Column of the time until which it was valid.", "valid_to: to_time", default="valid_to"
                 ),
                 "current": RecordKey(
                     TEXT, "Column that marks the newest state.", "current: is_latest", default="is_current"

@@ -52,7 +52,7 @@ def parse_range(pipeline: Pipeline, text: str) -> ParameterRange:
     if high < low:
         raise BadRequest(f"--backfill {text}: {last} is before {first}; the earlier one comes first")
     if (high - low) // step >= VALUES_MAX:
-        raise BadRequest(f"--backfill {text}: more than {VALUES_MAX:,} runs; go through it in parts")
+        raise BadRequest(f"--backfill {text}: more than {VALUES_MAX:,} runs; divide the range")
     values = tuple(_value(parameter, number) for number in range(low, high + 1, step))
     return ParameterRange(name=name, values=values, step=step)
 
@@ -78,7 +78,7 @@ def _step(width: str, *, text: str) -> int:
     if not width:
         return 1
     if not width.isascii() or not width.isdigit() or int(width) < 1:
-        raise BadRequest(f"--backfill {text}: {width!r} is no step; {_FORM}")
+        raise BadRequest(f"--backfill {text}: {width!r} is not a step; {_FORM}")
     return int(width)
 
 
@@ -86,8 +86,7 @@ def _number(parameter: Parameter, text: str) -> int:
     """Convert a value to a number. A date becomes its ordinal day."""
     if parameter.type not in (ParameterType.DATE, ParameterType.INT):
         raise BadRequest(
-            f"parameter {parameter.name} is {parameter.type.value}, and only those of type date and int have values between two others: "
-            "run it once for each value"
+            f"parameter {parameter.name} is {parameter.type.value}, and only parameters of type date and int have ranges: run the pipeline once for each value"
         )
     value = typed_value(parameter, text)
     return date.fromisoformat(str(value)).toordinal() if parameter.type is ParameterType.DATE else int(str(value))

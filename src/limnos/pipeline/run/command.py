@@ -132,11 +132,12 @@ def _project(seen: Run, file: Path | None) -> Project:
     option = seen.options.get("file")
     path = file or (Path(option) if isinstance(option, str) else None)
     if path is None:
-        raise BadRequest(f"run {seen.id} was not started from a file: give it, `limnos pipeline resume {seen.id} FILE`")
+        raise BadRequest(
+            f"run {seen.id} was not started from a file: give one, `limnos pipeline resume {seen.id} FILE`"
+        )
     if not path.exists():
         raise BadRequest(
-            f"run {seen.id} was started from {path}, which is not here: give the file, "
-            f"`limnos pipeline resume {seen.id} FILE`"
+            f"run {seen.id} was started from {path}, which does not exist here: give the file, `limnos pipeline resume {seen.id} FILE`"
         )
     return load(path)
 

@@ -130,13 +130,13 @@ def _difference(branch: StepBranch, heads: TableHeads | None) -> MovedOutput | N
     if heads is None:
         return MovedOutput(branch, f"{path} was dropped or renamed during the run", is_dropped=True)
     if heads.uuid != branch.uuid:
-        return MovedOutput(branch, f"{path} was dropped and made again during the run")
+        return MovedOutput(branch, f"{path} was dropped and created again during the run")
     if heads.main != branch.base:
         return MovedOutput(branch, f"{path} was written {_writer(heads)}")
     if _schema(heads) != branch.schema_id:
         return MovedOutput(branch, f"the columns of {path} were changed during the run")
     if heads.refs.get(branch.name) != branch.head:
-        return MovedOutput(branch, f"branch {branch.name} of {path} is not as its step left it")
+        return MovedOutput(branch, f"branch {branch.name} of {path} was changed after its step")
     return None
 
 
@@ -162,4 +162,4 @@ def _writer(heads: TableHeads) -> str:
         words.append(f"by {engine}")
     if operation := summary.get("operation"):
         words.append(f"({operation}, snapshot {heads.main})")
-    return " ".join(words) or "by somebody else"
+    return " ".join(words) or "by another client"

@@ -50,7 +50,7 @@ def missing_grants(client: Client, work: AttemptWork, *, names: Iterable[str]) -
     try:
         lines = grants_lacking_now(client, read=[*read, *results], written=written)
     except ClientError as error:
-        logger.debug("nobody can tell which rights lack: %s", error)
+        logger.debug("the missing privileges cannot be determined: %s", error)
         return ""
     return "".join(f"; `{line}`" if line.startswith("limnos ") else f"; {line}" for line in lines)
 
@@ -66,6 +66,6 @@ def explain_failure(
     try:
         levels = find_gone(client, work.outputs, written=written, branches=branches, message=error.message)
     except ClientError as failure:
-        logger.debug("nobody can tell what became of the tables of step %s: %s", step.name, failure)
+        logger.debug("the state of the tables of step %s cannot be determined: %s", step.name, failure)
         return error
     return OutputGone(f"{'; '.join(levels)} ({error.message})") if levels else error

@@ -50,7 +50,7 @@ class HeartbeatThread:
             try:
                 self.beat()
             except ClientError as error:
-                logger.debug("a beat of run %s was not taken: %s", self._run, error)
+                logger.debug("a heartbeat of run %s was rejected: %s", self._run, error)
 
     def beat(self) -> None:
         """Send one heartbeat, and stop the run if the response requests it. Raises ClientError."""
@@ -66,7 +66,4 @@ class HeartbeatThread:
 
 def superseded_message(run: str, error: ClientError) -> str:
     """Return the message that another attempt has taken over the run."""
-    return (
-        f"this process does not hold the run any longer ({error.message}); it stopped and published nothing. "
-        f"`limnos pipeline show {run}` says who does"
-    )
+    return f"this process no longer holds the run ({error.message}); it stopped and published nothing. `limnos pipeline show {run}` names the present holder"

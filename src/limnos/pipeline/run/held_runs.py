@@ -39,7 +39,7 @@ def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResul
         words = f"published {tables}{_tell_lineage(client, seen)}"
         return _run_result(seen, "published", why=EndReason.DONE, message=words, revision=result.revision)
     words = "; ".join(moved.who for moved in result)
-    advice = f"nothing was published; `limnos pipeline resume {run_id}` runs those steps again on what is there now"
+    advice = f"nothing was published; `limnos pipeline resume {run_id}` runs those steps again on the present tables"
     return _run_result(seen, "held", why=EndReason.MOVED, message=f"{words}; {advice}")
 
 
@@ -71,9 +71,9 @@ def _tell_lineage(client: Client, seen: Run) -> str:
     """
     try:
         if client.whoami() != seen.user:
-            return f"; what they come from was not told, as only {seen.user} can say what the run read"
+            return f"; their lineage was not reported, because only {seen.user} can report the run's inputs"
     except ClientError as error:
-        return f"; what they come from was not told: {error.message}"
+        return f"; their lineage was not reported: {error.message}"
     outcomes = {
         step.name: record_json.outcome_of(outputs=step.outputs, inputs=step.inputs, rows=step.rows, size=step.bytes)
         for step in seen.steps
@@ -102,8 +102,7 @@ def _own_branches(seen: Run) -> list[StepBranch]:
         is_made = branch.head is not None or (branch.base is None and not branch.columns_to_drop)
         if not is_own or not is_made or branch.table[:1] != branches[0].table[:1]:
             raise CommitConflict(
-                f"run {seen.id} of user {seen.user} says that it wrote {branch.name} of {'.'.join(branch.table)}, which is no branch that it "
-                f"can have made: nothing was published; `limnos pipeline discard {seen.id}` throws the run away"
+                f"run {seen.id} of user {seen.user} says that it wrote {branch.name} of {'.'.join(branch.table)}, which cannot be a branch of this run: nothing was published; `limnos pipeline discard {seen.id}` discards the run"
             )
     return branches
 
@@ -125,7 +124,7 @@ def _advice(seen: Run) -> str:
         return f"`limnos pipeline cancel {seen.id}` stops it"
     if seen.state == "published":
         return "its tables' snapshots are kept, and each table can be rolled back"
-    return f"`limnos pipeline resume {seen.id}` goes on with it, `limnos pipeline run` starts a new one"
+    return f"`limnos pipeline resume {seen.id}` continues it, `limnos pipeline run` starts a new one"
 
 
 def _run_result(seen: Run, state: str, *, why: EndReason, message: str, revision: int | None = None) -> RunResult:

@@ -81,7 +81,7 @@ def find_gone(
         heads = heads_of(client, table)
         if heads is not None:
             if uuids.get(table, heads.uuid) != heads.uuid:
-                names.append(f"{path} was dropped and made again during the run")
+                names.append(f"{path} was dropped and created again during the run")
         elif levels := next((each for each in _namespaces(table, outputs) if not _is_there(client, each)), None):
             names.append(f"namespace {'.'.join(levels)} was renamed or dropped during the run")
         elif table in uuids or (_NO_FILE.search(message) and table[-1] in message):

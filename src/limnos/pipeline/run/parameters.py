@@ -56,7 +56,7 @@ def typed_value(parameter: Parameter, value: object) -> Scalar:
         return _typed_value(parameter.type, value)
     except (ValueError, TypeError, OverflowError):
         raise BadRequest(
-            f"parameter {parameter.name}: {value!r} is no {parameter.type.value}; write for example "
+            f"parameter {parameter.name}: {value!r} is not a valid {parameter.type.value}; write for example "
             f"--param {parameter.name}={_EXAMPLES[parameter.type]}"
         ) from None
 

@@ -46,7 +46,7 @@ def resume(
     patience = RetryPolicy(run_options.away_s, stop=means.stop)
     seen = patience.on(lambda: means.client.runs.load(run_id))
     if seen.pipeline != pipeline.name:
-        raise BadRequest(f"run {run_id} is one of pipeline {seen.pipeline}, and the file declares {pipeline.name}")
+        raise BadRequest(f"run {run_id} belongs to pipeline {seen.pipeline}, and the file declares {pipeline.name}")
     reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     chosen = options_of(seen.options, like=run_options)
@@ -93,8 +93,7 @@ def _names(seen: Run, pipeline: Pipeline) -> frozenset[str]:
     missing = names - {step.name for step in pipeline.steps}
     if missing:
         raise BadRequest(
-            f"the pipeline has no step {', '.join(sorted(missing))} any longer, which run {seen.id} began with: "
-            f"discard that run (`limnos pipeline discard {seen.id}`), and start a new one"
+            f"the pipeline has no step {', '.join(sorted(missing))} any longer, which run {seen.id} has: discard that run (`limnos pipeline discard {seen.id}`), and start a new one"
         )
     return names
 

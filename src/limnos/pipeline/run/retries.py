@@ -46,7 +46,7 @@ class RetryPolicy:
             except (UnavailableError, ServerError, StepAway) as error:
                 if time.monotonic() + pause_s > until:
                     raise
-                logger.info("the server is away (%s); trying again in %.1f s", error, pause_s)
+                logger.info("the server does not answer (%s); trying again in %.1f s", error, pause_s)
             if self.stop.wait(pause_s):
                 self.stop.check()
             pause_s = min(pause_s * 2, PAUSE_MAX_S)

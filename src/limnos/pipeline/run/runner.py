@@ -119,7 +119,7 @@ class AttemptRunner:
                 return failed
             self.stop.check()
             if self.work.options.hold:
-                return self._end("held", EndReason.DONE, message=f"all steps are done; {self._how_to_publish()}")
+                return self._end("held", EndReason.DONE, message=f"all steps are complete; {self._how_to_publish()}")
             result = self._publish(again=round_number)
             if isinstance(result, PublishResult):
                 return self._published(result)
@@ -184,7 +184,7 @@ class AttemptRunner:
                 lost += 1
                 if lost > _AWAY_TRIES:
                     raise
-                logger.info("step %s: %s; it is run again when the server is there", step.name, error.message)
+                logger.info("step %s: %s; it will run again when the server answers", step.name, error.message)
                 self.patience.until_there(self.client.whoami)
 
     def _context(self, again: int) -> StepContext:
@@ -315,7 +315,7 @@ class AttemptRunner:
     def _not_published(self, moved: tuple[MovedOutput, ...], *, missing_names: list[str]) -> RunResult:
         words = "; ".join(missing_names or [each.who for each in moved])
         advice = (
-            "start a new run, which makes it again"
+            "start a new run, which creates it again"
             if missing_names
             else f"nothing was published, and the branches are kept; `limnos pipeline resume {self.work.run}` tries again"
         )
@@ -325,10 +325,10 @@ class AttemptRunner:
 
     def _how_to_publish(self) -> str:
         run = self.work.run
-        return f"`limnos pipeline publish {run}` publishes them, `limnos pipeline discard {run}` throws them away"
+        return f"`limnos pipeline publish {run}` publishes them, `limnos pipeline discard {run}` deletes them"
 
     def _how_to_go_on(self) -> str:
-        return f"nothing was published; mend it, then `limnos pipeline resume {self.work.run}`"
+        return f"nothing was published; correct the cause, then `limnos pipeline resume {self.work.run}`"
 
     def _failed(self, failed: Mapping[str, BaseException]) -> RunResult:
         for error in failed.values():
@@ -347,7 +347,7 @@ class AttemptRunner:
             return self._end(
                 "failed",
                 why,
-                message=f"{words.rstrip('.')}. nothing was published; start a new run, which makes it again",
+                message=f"{words.rstrip('.')}. nothing was published; start a new run, which creates it again",
             )
         return self._end("failed", why, message=f"{words.rstrip('.')}. {self._how_to_go_on()}")
 
@@ -368,9 +368,9 @@ class AttemptRunner:
 
     def _away(self, error: BaseException) -> RunResult:
         """Return the result for an unreachable server: the end cannot be recorded, so the lease expires."""
-        message = f"{error_text(error)}. When it is back: `limnos pipeline show {self.work.run}` says whether it was published"
+        message = f"{error_text(error)}. When the server answers again: `limnos pipeline show {self.work.run}` shows whether it was published"
         return self._ended(
-            "lost", EndReason.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` goes on"
+            "lost", EndReason.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` continues it"
         )
 
     def _end(self, state: str, why: EndReason, *, message: str) -> RunResult:
@@ -409,7 +409,7 @@ class AttemptRunner:
         try:
             self.client.runs.beat(self.work.run, self.work.attempt, phases_s=record_json.encode_phases(seconds))
         except ClientError as error:
-            logger.debug("the phases of run %s were not taken: %s", self.work.run, error)
+            logger.debug("the phases of run %s were rejected: %s", self.work.run, error)
 
     def _clear(self, *, keep_tables: bool) -> None:
         tables = {

@@ -40,7 +40,7 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
     PermissionDenied, NotFound, BadRequest, ServiceUnavailable.
     """
     if filters.before is not None and filters.after is not None:
-        raise BadRequest("Go on before a line or after one, not both")
+        raise BadRequest("Continue before a line or after one, not both")
     if metalake is None:
         await refuse_former(ctx)
     seen = await _narrow_to_allowed(ctx, metalake, filters=filters)
@@ -88,4 +88,4 @@ async def audit_catch_up(ctx: Context) -> None:
     for _ in range(BITES_MAX):
         if not await ctx.services.audit.collect():
             return
-    raise ServiceUnavailable("Many changes wait to be told by the audit: try again in a minute")
+    raise ServiceUnavailable("Many changes are not yet in the audit: try again in a minute")

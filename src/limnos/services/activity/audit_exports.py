@@ -55,7 +55,7 @@ def export_days(ctx: Context, *, location: str | None, since: date | None, until
     """Return the export of a request: by default of all days that are over. Raises BadRequest, OutsideRoots."""
     place = location or ctx.services.defaults.audit.export
     if place is None:
-        raise BadRequest("Say where the files go: the setting audit.export names no location")
+        raise BadRequest("The setting audit.export has no location: set the location of the files")
     root = root_of(place)
     ctx.services.defaults.allowed.check_root(root)
     over = over_at(ctx.services.store.time.now_ms())

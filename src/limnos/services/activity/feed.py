@@ -145,7 +145,7 @@ async def page_read(
         except ChangesOutdated:
             continue
         return _page(home, position, part, _in_order(changes))
-    raise ServiceUnavailable("What changed was moved about faster than it could be told: try again")
+    raise ServiceUnavailable("The changed objects were moved too often during the request: try again")
 
 
 def _in_order(changes: list[list[PublishedChange]]) -> list[PublishedChange]:
@@ -186,7 +186,7 @@ def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> d
     if position is None:
         return dict.fromkeys((home.zone, *home.catalogs), start)
     if position.home != home.zone:
-        raise BadRequest("This position is one in the changes of another metalake or catalog: give one of this feed")
+        raise BadRequest("This position belongs to the feed of another metalake or catalog: give one of this feed")
     requested = dict.fromkeys((home.zone, *home.catalogs), OLDEST)
     return requested | {zone: at for zone, at in position.zones.items() if zone not in home.hidden}
 
@@ -216,7 +216,7 @@ def _refuse_lost(position: FeedPosition | None, part: FeedSlice) -> None:
     for zone, at in part.reached.items():
         clock = part.clocks[zone]
         if zone in position.zones and zone not in part.entries and not clock.pruned_to <= at <= clock.revision:
-            raise pruned_error("the setting store.change_retention_s says how long changes are kept")
+            raise pruned_error("the setting store.change_retention_s sets how long changes are kept")
 
 
 async def _publish(

@@ -43,7 +43,7 @@ def position_of(text: str) -> FeedPosition:
             raise ValueError
     except (ValueError, binascii.Error, msgspec.DecodeError):
         raise BadRequest(
-            f"'{text[:50]}' is no position in the changes: give 'next' of the answer before, 'now' or 'oldest'"
+            f"'{text[:50]}' is not a position in the changes: give 'next' of the previous answer, 'now' or 'oldest'"
         ) from None
     return position
 
@@ -51,5 +51,5 @@ def position_of(text: str) -> FeedPosition:
 def pruned_error(why: str) -> PositionPruned:
     """Return the error for a position whose following changes were pruned."""
     return PositionPruned(
-        f"Changes after this position are not kept any longer ({why}): read what there is now, then start anew"
+        f"Changes after this position are no longer kept ({why}): read the present state, then start again at 'now'"
     )

@@ -116,7 +116,7 @@ async def datasets_find(
             home = await ctx.read(
                 RequestScope(metalake), usable_catalogs_of
             )  # a catalog was dropped or renamed, or the rights changed
-    raise ServiceUnavailable("What the event names was moved about faster than it could be found: send it again")
+    raise ServiceUnavailable("The objects of the event were moved too often during the request: send it again")
 
 
 async def _dataset_candidates(

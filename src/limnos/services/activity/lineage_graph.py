@@ -106,7 +106,7 @@ async def graph_require_user(ctx: Context, metalake: str) -> None:
     """Refuse a caller who may use no catalog, and therefore sees no node of the graph. Raises PermissionDenied."""
     if not (await ctx.read(RequestScope(metalake), visibility.usable_catalogs_of)).catalogs:
         raise PermissionDenied(
-            f"You may use no catalog of metalake {metalake}: lineage is told to who may load what it is about"
+            f"You may use no catalog of metalake {metalake}: lineage is only shown to users who may load its objects"
         )
 
 
@@ -117,7 +117,7 @@ async def lineage_graph(ctx: Context, question: GraphQuery) -> LineageGraphPart:
     incomplete path.
     """
     if len(question.path) < 3:
-        raise BadRequest("Say which table or view: its whole path, as ?path=main.raw.trips")
+        raise BadRequest("Name a table or view by its full path, as ?path=main.raw.trips")
     scope = RequestScope(question.metalake, question.path[0])
     node_id, body = await ctx.read(scope, lambda request_view: _root(request_view, question))
     walk = _GraphWalk(ctx, question)
@@ -183,7 +183,9 @@ class _GraphWalk:
             at = self._add(steps, visible_objects)
         visible_objects = await self._look(self.known)
         if visible_objects.get(root[0]) is None:
-            raise NotFound(f"{display.render(self.question.path)} has gone, or you may not load it", kind="table")
+            raise NotFound(
+                f"{display.render(self.question.path)} no longer exists, or you may not load it", kind="table"
+            )
         return _GraphPicture(self, visible_objects).draw(root)
 
     async def _read(self, at: Iterable[GraphPlace], visible_objects: visibility.VisibleObjects) -> list[_GraphStep]:

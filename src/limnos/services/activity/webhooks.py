@@ -75,12 +75,12 @@ def url_check(url: str, allowed: tuple[str, ...]) -> None:
     """Refuse a URL that the server's settings do not allow. Raises BadRequest."""
     if len(url) > URL_MAX or not _URL.fullmatch(url) or "#" in url or not _is_plain(url):
         raise BadRequest(
-            "A webhook's url is an http or https address of at most 2000 characters, without user or fragment"
+            "A webhook's url must be an http or https address of at most 2000 characters, without user or fragment"
         )
     if not any(_is_below(url, root) for root in allowed):
         raise BadRequest(
-            f"Changes may not be sent to {url}: it lies below none of the setting events.allowed_urls of the server; "
-            "whoever runs the server adds an address above it there"
+            f"Changes may not be sent to {url}: it is not below an address of the server's setting events.allowed_urls; "
+            "the server's operator can add one"
         )
 
 
@@ -261,6 +261,6 @@ async def webhook_next(services: NodeServices, webhook: Webhook, position: str, 
 
     if services.rules.access_enabled and not await ctx.read(RequestScope(node.name), is_maker):
         raise PermissionDenied(
-            f"User {webhook.user}, who made this webhook, was removed from metalake {node.name}: make a new one"
+            f"User {webhook.user}, who created this webhook, was removed from metalake {node.name}: create a new one"
         )
     return WebhookBatch(node.name, await page_read(ctx, RequestScope(node.name), position_of(position), limit=limit))

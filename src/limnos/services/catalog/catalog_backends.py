@@ -17,7 +17,7 @@ URI: Final = "uri"
 _NATIVE: Final = ("jdbc", "memory")
 """Backends with storage of their own. The server accepts them, since it stores the tables itself."""
 _NATIVE_ADVICE: Final = (
-    f"leave out {BACKEND} and {URI}: this server keeps the tables of a {ICEBERG_PROVIDER} catalog itself"
+    f"leave out {BACKEND} and {URI}: this server stores the tables of a {ICEBERG_PROVIDER} catalog itself"
 )
 _PROVIDERS: Final[Mapping[str, str]] = {
     "hive": f"provider {HIVE_PROVIDER}, with the property metastore.uris instead of {URI}",
@@ -35,14 +35,14 @@ def check_backend(provider: str, properties: Mapping[str, str]) -> None:
         return
     if backend in _PROVIDERS:
         raise BadRequest(
-            f"Property {BACKEND}={backend}: a catalog of provider {ICEBERG_PROVIDER} shows no other system. To show one, use "
+            f"Property {BACKEND}={backend}: a catalog of provider {ICEBERG_PROVIDER} does not connect to another system. To connect to one, use "
             f"{_PROVIDERS[backend]}; for a catalog of this server, {_NATIVE_ADVICE}"
         )
     if backend not in _NATIVE:
-        raise BadRequest(f"Property {BACKEND}={backend[:100]} is not known: {_NATIVE_ADVICE}")
+        raise BadRequest(f"Property {BACKEND}={backend[:100]} is unknown: {_NATIVE_ADVICE}")
     if properties.get(URI, "").strip():
         raise BadRequest(
-            f"Property {URI}: the tables of a catalog with {BACKEND}={backend} are not kept there, but by this server; {_NATIVE_ADVICE}"
+            f"Property {URI}: the tables of a catalog with {BACKEND}={backend} are not stored there, but by this server; {_NATIVE_ADVICE}"
         )
 
 

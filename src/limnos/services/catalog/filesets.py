@@ -141,7 +141,7 @@ def _record(request_view: RequestView, path: Levels, *, request: FilesetRequest,
     above = {} if namespace is None else cast("NamespaceRecord", namespace.record).properties
     requested = request.locations or _inherited_locations(request_view.catalog_record, above, path=path)
     if not requested and request.external:
-        raise BadRequest("An external fileset has a location: give storageLocation or storageLocations")
+        raise BadRequest("An external fileset needs a location: give storageLocation or storageLocations")
     holes = _placeholder_values(
         request_view, path, properties=(request_view.catalog_record.properties, above, properties)
     )
@@ -156,7 +156,7 @@ def _record(request_view: RequestView, path: Levels, *, request: FilesetRequest,
     )
     if default not in locations:
         raise BadRequest(
-            f"Property {DEFAULT_NAME} says which of several locations is meant: set it to one of {', '.join(locations)}"
+            f"Property {DEFAULT_NAME} selects one of several locations: set it to one of {', '.join(locations)}"
         )
     return FilesetRecord(request.comment, properties, request.external, locations)
 
@@ -213,9 +213,7 @@ def _fill_template(text: str, holes: Mapping[str, str]) -> str:
     def fill(match: re.Match[str]) -> str:
         value = holes.get(match[1])
         if value is None:
-            raise BadRequest(
-                f"Location {text}: nothing is known of {match[0]}: set the property {_PLACEHOLDER}{match[1]}"
-            )
+            raise BadRequest(f"Location {text}: {match[0]} is undefined: set the property {_PLACEHOLDER}{match[1]}")
         if not _VALUE_PATTERN.fullmatch(value) or not value.strip("."):
             raise BadRequest(f"Location {text}: the value of {match[0]} cannot be part of a path: {value}")
         return value
@@ -250,7 +248,7 @@ def fileset_path(
     place.check(base)  # the catalog's roots may have changed since the fileset was created
     location = f"{base}/{rest}" if rest else base
     if not is_within(normalise(location), [base]):
-        raise BadRequest(f"Path {sub_path} leads out of the fileset: name something in it")
+        raise BadRequest(f"Path {sub_path} is outside of the fileset: name a file in it")
     return location, place
 
 

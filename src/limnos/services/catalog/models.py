@@ -144,7 +144,7 @@ async def version_link(
     Raises NotFound, AlreadyExists (an alias belongs to another version), PermissionDenied, BadRequest.
     """
     if not uris:
-        raise BadRequest("A version has at least one URI: give uri or uris")
+        raise BadRequest("A version needs at least one URI: give uri or uris")
     for uri_name, uri in uris.items():
         _check(uri_name, "The name of a URI")
         _check_uri(uri)
@@ -170,7 +170,7 @@ def _check(name: str, what: str) -> None:
 
 def _check_uri(uri: str) -> None:
     if not uri.strip():
-        raise BadRequest("A URI is empty: say where the version lies")
+        raise BadRequest("A URI is empty: give the location of the version")
 
 
 def version_insert(tx: Tx, permit: Permit[VersionLink]) -> int:
@@ -187,7 +187,7 @@ def version_insert(tx: Tx, permit: Permit[VersionLink]) -> int:
 
 
 def _alias_taken_error(alias: str, model: Node) -> AlreadyExists:
-    return AlreadyExists(f"Alias {alias} of model {model.name} leads to another version already", kind="alias")
+    return AlreadyExists(f"Alias {alias} of model {model.name} belongs to another version already", kind="alias")
 
 
 async def version_alter(
@@ -248,7 +248,7 @@ def _uris_over(uris: Mapping[str, str], edits: VersionEdits) -> dict[str, str]:
             raise BadRequest(f"The version has a URI {name} already: change it instead")
         entries[name] = uri
     if not entries:
-        raise BadRequest("A version has at least one URI: delete the version instead")
+        raise BadRequest("A version needs at least one URI: delete the version instead")
     return entries
 
 

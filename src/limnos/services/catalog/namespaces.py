@@ -91,7 +91,7 @@ def already_exists(levels: Levels, holder: str = "namespace") -> AlreadyExists:
     """
     words = f"{holder.capitalize()} already exists: {render(levels)}"
     if holder != Kind.NAMESPACE.word:
-        words += f", and no namespace can have the name of a {holder} beside it: choose another one"
+        words += f", and a namespace cannot have the name of a {holder} in the same place: choose another one"
     return AlreadyExists(words, kind="namespace")
 
 
@@ -222,12 +222,12 @@ def _refuse_nesting(request_view: RequestView, levels: Levels) -> None:
     if len(levels) > 1 and not codec_of(request_view).nested:
         record = request_view.catalog_record
         why = (
-            f"its property {NESTED} says so"
+            f"its property {NESTED} is false"
             if record.provider in TABLE_FORMATS
             else f"its provider is {record.provider}"
         )
         raise UnsupportedOperation(
-            f"Schemas of catalog {request_view.catalog.name} do not nest, as {why}: {levels[0]} can hold none"
+            f"Schemas of catalog {request_view.catalog.name} do not nest, because {why}: {levels[0]} cannot contain schemas"
         )
 
 
@@ -357,5 +357,5 @@ def namespace_reparent(tx: Tx, permit: Permit[NamespaceMove]) -> None:
     if node.parent_id != into.id and not command.frees:
         tx.protection.refuse_move(node)
     if command.room is not None and tx.nodes.height(node.id) > command.room:
-        raise BadRequest(f"Moved there, what lies in namespace {node.name} would be deeper than {PARTS_MAX} levels")
+        raise BadRequest(f"This move would put objects of namespace {node.name} deeper than {PARTS_MAX} levels")
     tx.nodes.move(node, parent_id=into.id, name=command.name, moves_access=True)

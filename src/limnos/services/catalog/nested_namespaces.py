@@ -34,7 +34,7 @@ def refuse_nesting_change(tx: Tx, catalog: Node, *, before: bool, after: bool, s
             raise separator_in_names_error(catalog.name, separator, names=[each.name for each in conflicts])
     if before and not after and (inner := tx.nesting.nested_one(catalog.id)) is not None:
         raise BadRequest(
-            f"Namespaces of catalog {catalog.name} cannot be flat: {render(inner)} lies in another one. Move or drop what is nested"
+            f"Namespaces of catalog {catalog.name} cannot be flat: {render(inner)} is in another one. Move or drop nested namespaces"
         )
 
 
@@ -56,8 +56,8 @@ def separator_check(tx: Tx, *, separator: str, policy: str) -> None:
     others = f", and so do names of {len(entries) - 1} other catalogs" if len(entries) > 1 else ""
     raise CannotStart(
         f"The separator {quote_for_message(separator)} cannot be used",
-        why=f"{count} names of namespaces in catalog {catalog} hold it, such as {quote_for_message(name)}, and would read as several{others}",
-        advice=f"start with the separator used so far and have them changed with 'limnos names plan {catalog} --separator "
+        why=f"{count} names of namespaces in catalog {catalog} contain it, such as {quote_for_message(name)}, and would be read as several levels{others}",
+        advice=f"start with the previous separator and rename them with 'limnos names plan {catalog} --separator "
         f'"{separator}"\', or choose another one',
     )
 
@@ -71,7 +71,7 @@ def separator_in_names_error(catalog: str, separator: str, *, names: Sequence[st
     """Return the error for names that contain the separator, which prevents nesting."""
     text = ", ".join(map(quote_for_message, names[:NAMES_SHOWN_MAX])) + (", …" if len(names) > NAMES_SHOWN_MAX else "")
     return IllegalName(
-        f"Namespaces of catalog {catalog} cannot nest: names hold the separator {quote_for_message(separator)} and would read as several: "
-        f"{text}. See all with 'limnos names check {catalog}', and have them changed with 'limnos names plan {catalog}'; or "
+        f"Namespaces of catalog {catalog} cannot nest: names contain the separator {quote_for_message(separator)} and would be read as several levels: "
+        f"{text}. See all with 'limnos names check {catalog}', and rename them with 'limnos names plan {catalog}'; or "
         "choose another separator"
     )

@@ -127,7 +127,7 @@ async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> nes
     """
     if to not in nesting_steps.GOALS:
         raise BadRequest(
-            f"{quote_for_message(to)} is nothing that names can come to: use one of {', '.join(nesting_steps.GOALS)}"
+            f"{quote_for_message(to)} is not a target state of names: use one of {', '.join(nesting_steps.GOALS)}"
         )
     catalog = await ctx.read(scope, _catalog)
     migration = (await _progress(ctx, catalog)).migration
@@ -181,6 +181,6 @@ def _check_replacement(replacement: str, separator: str) -> None:
     check_part(replacement)
     if separator in replacement or "." in replacement or len(replacement) > REPLACEMENT_MAX:
         raise BadRequest(
-            f"{quote_for_message(replacement)} cannot take the place of {quote_for_message(separator)}: name at most {REPLACEMENT_MAX} characters "
+            f"{quote_for_message(replacement)} cannot replace {quote_for_message(separator)}: give at most {REPLACEMENT_MAX} characters "
             "without it, and no dot"
         )

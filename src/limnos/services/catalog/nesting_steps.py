@@ -125,7 +125,7 @@ def nesting_begin(tx: Tx, permit: Permit[NestingBegin]) -> NestingProgress:
     if migration is not None and (migration.state not in ("planned", "planning") or migration.goes_on):
         raise BadRequest(
             f"Names of catalog {node.name} were changed or are being changed ({migration.state}): first undo that with 'limnos names "
-            f"undo {node.name}', or let it stand with 'limnos names confirm {node.name}'"
+            f"undo {node.name}', or confirm it with 'limnos names confirm {node.name}'"
         )
     tx.nesting.begin(node.id, separator=command.separator, replacement=command.replacement, nests=command.nests)
     return nesting_batch(tx, permit.about(command.step))
@@ -139,7 +139,7 @@ def nesting_end(tx: Tx, permit: Permit[NestingEnd]) -> None:
         raise no_plan(node)
     if migration.state not in (*_RESTS, "planning") or migration.goes_on:
         raise BadRequest(
-            f"Names of catalog {node.name} are being changed ({migration.state}): let it come to its end with 'limnos names migrate "
+            f"Names of catalog {node.name} are being changed ({migration.state}): complete it with 'limnos names migrate "
             f"{node.name}', or undo it"
         )
     tx.nesting.end(node.id)
@@ -191,8 +191,7 @@ def _refuse_unspellable(node: Node, migration: NameMigration, *, separator: str)
     """Refuse to restore names that contain the separator if namespaces nest and the server uses that separator now."""
     if is_nested(cast("CatalogRecord", node.record)) and not migration.nests and migration.separator == separator:
         raise BadRequest(
-            f"The old names hold {quote_for_message(separator)}, by which this server separates names now: they would read as several. "
-            "Start it with another separator to undo this"
+            f"The old names contain {quote_for_message(separator)}, the present separator of this server: they would be read as several levels. Start it with another separator to undo this"
         )
 
 

@@ -23,7 +23,7 @@ _MARK: Final = SCAN_MODE.encode()
 def check_scan_mode(properties: Mapping[str, str]) -> None:
     """Check the scan mode in a catalog's properties. Raises BadRequest."""
     if (word := properties.get(SCAN_MODE)) is not None and word not in SCAN_MODES:
-        raise BadRequest(f"Property {SCAN_MODE} is {word[:50]!r}: it is {' or '.join(SCAN_MODES)}")
+        raise BadRequest(f"Property {SCAN_MODE} is {word[:50]!r}: it must be {' or '.join(SCAN_MODES)}")
 
 
 def catalog_scan_mode(properties: Mapping[str, str]) -> str:

@@ -339,7 +339,7 @@ def table_move_of(
 ) -> Permit[TableMove]:  # fmt: skip
     """Decide on renaming or moving a table. Raises NotFound, AlreadyExists, PermissionDenied, BadRequest."""
     if min(len(source), len(target)) < table_formats.least_levels(request_view):
-        raise BadRequest("A table lies in a namespace: name at least two levels")
+        raise BadRequest("A table must be in a namespace: give at least two levels")
     check_levels(target)
     stays = source[:-1] == target[:-1]
     action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE

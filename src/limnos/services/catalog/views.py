@@ -182,7 +182,7 @@ async def view_move(ctx: Context, scope: RequestScope, *, source: Levels, target
 def view_move_of(request_view: RequestView, source: Levels, target: Levels) -> Permit[ViewMove]:
     """Decide on renaming or moving a view. Raises NotFound, AlreadyExists, PermissionDenied, BadRequest."""
     if len(source) < 2 or len(target) < 2:
-        raise BadRequest("A view lies in a namespace: name at least two levels")
+        raise BadRequest("A view must be in a namespace: give at least two levels")
     check_levels(target)
     stays = source[:-1] == target[:-1]
     action = Action.VIEW_RENAME if stays else Action.VIEW_MOVE

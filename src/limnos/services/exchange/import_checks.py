@@ -125,7 +125,7 @@ def _comment(message: Catalog | Namespace | Table) -> str | None:
 def _place(ctx: Context, catalog_id: int, *, catalogs: Mapping[int, CatalogRecord]) -> CatalogStorage:
     record = catalogs.get(catalog_id)
     if record is None:
-        raise errors.BadRequest(f"it lies in catalog {catalog_id}, which no record before it defines")
+        raise errors.BadRequest(f"it is in catalog {catalog_id}, which no earlier record defines")
     return catalog_storage_within(record, "", ctx.services.defaults.allowed, storages=ctx.services.defaults.storages)
 
 
@@ -141,11 +141,11 @@ async def _table(ctx: Context, checked_record: CheckedRecord, *, place: CatalogS
     message, pointer = record.table, record.pointer
     check_part(message.name)
     if not record.HasField("pointer") or not pointer.location:
-        raise errors.BadRequest(f"table {message.name} says nothing of where it lies")
+        raise errors.BadRequest(f"table {message.name} has no location")
     expected = TABLE_FORMATS.get(place.catalog.provider)
     if message.format != expected:
         raise errors.BadRequest(
-            f"table {message.name} is of format '{message.format[:20]}', and its catalog holds {expected or 'none'}"
+            f"table {message.name} is of format '{message.format[:20]}', and its catalog contains {expected or 'none'}"
         )
     paths: tuple[str, ...] = ()
     if message.format == ICEBERG:
@@ -169,7 +169,7 @@ async def _table(ctx: Context, checked_record: CheckedRecord, *, place: CatalogS
 def _check_uuid(document: MetadataDocument, uuid: str) -> None:
     if uuid and document.uuid != uuid:
         raise errors.BadRequest(
-            f"{document.metadata_location} is the metadata of {document.uuid}, and {uuid} is meant: another table took its place"
+            f"{document.metadata_location} is the metadata of {document.uuid}, not of {uuid}: another table has replaced it"
         )
 
 
@@ -180,9 +180,9 @@ async def _entity(
     message: Entity = record.entity
     kind = KINDS.get(message.kind)
     if kind is None:
-        raise errors.BadRequest(f"'{message.kind[:50]}' is no kind of object that this version imports")
+        raise errors.BadRequest(f"'{message.kind[:50]}' is not a kind of object that this version imports")
     if message.WhichOneof("rest") != RESTS[kind]:
-        raise errors.BadRequest(f"{kind.word} {message.name} carries no {RESTS[kind]} record")
+        raise errors.BadRequest(f"{kind.word} {message.name} has no {RESTS[kind]} record")
     check_part(message.name)
     stored = NODE_RECORDS[kind].read(getattr(message, RESTS[kind]).SerializeToString())
     if kind is Kind.VIEW:

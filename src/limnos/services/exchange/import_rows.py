@@ -62,17 +62,17 @@ class ImportPart(ImportWriter):
         if ready.number == 1 or word == "header":
             self._header(ready, word)
         elif not self._progress.metalake_id and word != "metalake":
-            raise BadRequest(f"Record {ready.number}: the second record of an export is the metalake")
+            raise BadRequest(f"Record {ready.number}: the second record of an export must be the metalake")
         else:
             with with_record_number(ready.number):
                 if self._progress.state == imports.WHOLE:
-                    raise BadRequest("it stands behind the file's last record")
+                    raise BadRequest("it follows the file's last record")
                 _TAKE[word](self, ready)
         self._progress = self._progress._replace(records=ready.number)
 
     def _header(self, ready: CheckedRecord, word: str) -> None:
         if ready.number != 1 or word != "header":
-            raise BadRequest(f"Record {ready.number}: an export has one header, as its first record")
+            raise BadRequest(f"Record {ready.number}: an export must have one header, as its first record")
         head = ready.record.header
         self._progress = self._progress._replace(source=head.metalake)
 
@@ -81,7 +81,7 @@ class ImportPart(ImportWriter):
     def metalake(self, ready: CheckedRecord) -> None:
         """Add the metalake, hidden until the import is finished."""
         if self._progress.metalake_id:
-            raise BadRequest("there was a metalake before: an export has one")
+            raise BadRequest("a second metalake: an export has one")
         message, record = ready.record.metalake, ready.record
         comment = message.comment if message.HasField("comment") else None
         stored = MetalakeRecord(comment, dict(message.properties), message.in_use, unknown=record.unknown)
@@ -98,7 +98,7 @@ class ImportPart(ImportWriter):
         message = ready.record.principal
         kinds = {"user": Kind.USER, "group": Kind.GROUP}
         if message.kind not in kinds:
-            raise BadRequest("a principal is a user or a group")
+            raise BadRequest("a principal must be a user or a group")
         self._check_name(message.name, kinds[message.kind], statement=imports.PRINCIPAL)
         new = self._define(message.id, kinds[message.kind])
         external = message.external_id if message.HasField("external_id") else None
@@ -123,10 +123,10 @@ class ImportPart(ImportWriter):
         message = ready.record.namespace
         above = self._find_parent(message.catalog_id, message.parent_id if message.HasField("parent_id") else None)
         if above.kind is Kind.NAMESPACE and not above.nests:
-            raise BadRequest(f"namespaces of its catalog do not nest, and {message.name} lies in another one")
+            raise BadRequest(f"namespaces of its catalog do not nest, and {message.name} is in another one")
         if above.nests and self._separator in message.name:
             raise BadRequest(
-                f"the name {message.name} holds '{self._separator}', by which this server separates names: start it with another separator"
+                f"the name {message.name} contains '{self._separator}', the separator of this server: start it with another separator"
             )
         self._add_node(
             ready,
@@ -143,7 +143,7 @@ class ImportPart(ImportWriter):
             message.catalog_id, message.namespace_id if message.HasField("namespace_id") else None
         )
         if above.kind is Kind.CATALOG and not is_lance(message.format):
-            raise BadRequest(f"table {message.name} lies in no namespace")
+            raise BadRequest(f"table {message.name} is not in a namespace")
         new = self._define_below(message.id, Kind.TABLE, above=above)
         self._add_node(ready, new, parent_id=above.new_id, name=message.name, audit=message.audit_info)
 
@@ -200,11 +200,11 @@ class ImportPart(ImportWriter):
             self._attach(message)
             return
         if message.kind not in _LINKS:
-            raise BadRequest(f"'{message.kind[:50]}' is no kind of link that this version imports")
+            raise BadRequest(f"'{message.kind[:50]}' is not a kind of link that this version imports")
         statement, begins, ends = _LINKS[message.kind]
         first, last = self._require(message.from_id, *filter(None, (begins,))), self._require(message.to_id, *ends)
         if message.kind == "holder" and first.kind not in (Kind.USER, Kind.GROUP):
-            raise BadRequest("a role is held by users and groups")
+            raise BadRequest("a role can only be granted to users and groups")
         self._add_row(statement, {"from": first.new_id, "to": last.new_id})
 
     def _attach(self, message: Link) -> None:
@@ -217,7 +217,7 @@ class ImportPart(ImportWriter):
         else:
             self._add_row(statement, row)
         if message.values and kind is not Kind.TAG:
-            raise BadRequest("only tags have values where they are attached")
+            raise BadRequest("only attached tags have values")
         for position, value in enumerate(message.values):
             place: Params = {**row, "field": message.field_id, "value": check_tag_value(value), "position": position}
             self._add_row(imports.TAG_VALUE, place)
@@ -240,9 +240,9 @@ class ImportPart(ImportWriter):
         message = ready.record.lance_version
         check_branch(message.branch)
         if message.staged and not is_staged_name(message.staged):
-            raise BadRequest(f"{message.staged[:100]!r} is the name of no staged manifest")
+            raise BadRequest(f"{message.staged[:100]!r} is not the name of a staged manifest")
         if message.scheme not in SCHEMES.values() or message.number < 0:
-            raise BadRequest(f"version {message.number} of scheme {message.scheme} is no version of a Lance table")
+            raise BadRequest(f"version {message.number} of scheme {message.scheme} is not a version of a Lance table")
         self._insert_unique(imports.LANCE_VERSION, {
             "id": self._require(message.table_id, Kind.TABLE).new_id, "branch": message.branch, "version": message.number,
             "scheme": message.scheme, "staged": message.staged, "size": message.size if message.HasField("size") else None,
@@ -256,7 +256,7 @@ class ImportPart(ImportWriter):
         try:
             msgspec.json.decode(message.value)
         except msgspec.DecodeError:
-            raise BadRequest(f"the value of statistic {message.name[:100]} is no JSON") from None
+            raise BadRequest(f"the value of statistic {message.name[:100]} is not JSON") from None
         row: Params = {
             "id": self._require(message.table_id, Kind.TABLE).new_id, "name": message.name, "value": message.value,
             **self._audit_columns(message.audit_info),
@@ -302,7 +302,7 @@ class ImportPart(ImportWriter):
         records = ready.record.trailer.records
         if records != ready.number:
             raise BadRequest(
-                f"the file says that it has {records} records, and this one is the last: some are missing, or were added"
+                f"the file declares another number of records ({records}) than it has: some are missing, or were added"
             )
         self._tx.imports.end(self._progress.id)
         self._progress = self._progress._replace(state=imports.WHOLE)
@@ -311,7 +311,7 @@ class ImportPart(ImportWriter):
 def _field_id(sent: int) -> int:
     """Check a column's field id. Raises BadRequest."""
     if sent > FIELD_ID_MAX:
-        raise BadRequest(f"{sent} is no id of a column")
+        raise BadRequest(f"{sent} is not a column's id")
     return sent
 
 
@@ -322,9 +322,9 @@ def _check_held(kind: Kind, above: ImportedObject) -> None:
         expected is kind if above.provider in HELD or kind in HELD.values() else kind in _IN_ICEBERG
     )
     if not fits:
-        raise BadRequest(f"a catalog of provider {above.provider} holds no {kind.word}s")
+        raise BadRequest(f"a catalog of provider {above.provider} cannot contain {kind.word}s")
     if above.kind is not Kind.NAMESPACE:
-        raise BadRequest(f"the {kind.word} lies in no namespace")
+        raise BadRequest(f"the {kind.word} is not in a namespace")
 
 
 _TAKE: Final[Mapping[str, Callable[[ImportPart, CheckedRecord], None]]] = {

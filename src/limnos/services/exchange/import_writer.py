@@ -81,13 +81,13 @@ class ImportWriter:
             if old is None:
                 continue
             if not 0 < old < 1 << 53:
-                raise BadRequest(f"Record {ready.number}: {old} is no id: ids are from 1 to {(1 << 53) - 1}")
+                raise BadRequest(f"Record {ready.number}: {old} is not an id: ids are from 1 to {(1 << 53) - 1}")
             if old in self._ids:
-                raise BadRequest(f"Record {ready.number}: there was an object with id {old} before")
+                raise BadRequest(f"Record {ready.number}: an earlier object has id {old}")
             self._ids[old] = ready.number
         known = self._tx.imports.refs(self._progress.id, self._ids)
         for old in known:
-            raise BadRequest(f"Record {self._ids[old]}: there was an object with id {old} before")
+            raise BadRequest(f"Record {self._ids[old]}: an earlier object has id {old}")
         if not self._ids:
             return
         numbers = self._ids
@@ -102,7 +102,7 @@ class ImportWriter:
         count = self._tx.imports.find_used_id(list(numbers))
         if count is not None:
             raise BadRequest(
-                f"Record {numbers[count]}: id {count} is or was something else's in this store, and ids are never used twice: import with --ids map"
+                f"Record {numbers[count]}: id {count} is or was used for another object in this store, and ids are never reused: import with --ids map"
             )
         self._tx.session.pass_ids(max(numbers))
 
@@ -116,7 +116,7 @@ class ImportWriter:
 
     def _define_below(self, old: int, kind: Kind, *, above: ImportedObject) -> ImportedObject:
         if above.depth >= PARTS_MAX:
-            raise BadRequest(f"it lies deeper than {PARTS_MAX} levels")
+            raise BadRequest(f"it is deeper than {PARTS_MAX} levels")
         return self._define(
             old, kind, catalog_id=above.catalog_id, depth=above.depth + 1, provider=above.provider, nests=above.nests
         )
@@ -125,14 +125,14 @@ class ImportWriter:
         catalog = self._require(catalog_id, Kind.CATALOG)
         above = catalog if parent_id is None else self._require(parent_id, Kind.NAMESPACE, Kind.CATALOG)
         if above.catalog_id != catalog.new_id:
-            raise BadRequest(f"it lies in {parent_id}, which lies in another catalog than {catalog_id}")
+            raise BadRequest(f"it is in {parent_id}, which is in another catalog than {catalog_id}")
         return above
 
     def _require(self, old: int, *kinds: Kind) -> ImportedObject:
         imported_object = self._refs.get(old)
         if imported_object is None:
             raise BadRequest(
-                f"it names {old}, which no record before it defines: that is missing in the file, comes later, or the two lie in each other"
+                f"it names {old}, which no earlier record defines: it is missing in the file, follows later, or the two contain each other"
             )
         if kinds and imported_object.kind not in kinds:
             raise BadRequest(
@@ -193,7 +193,7 @@ class ImportWriter:
     def _insert_unique(self, statement: Sql, row: Params, *, what: str) -> None:
         """Insert a row at once, which must be the only one with its key. Raises BadRequest."""
         if not self._tx.count(statement, row):
-            raise BadRequest(f"{what} stands in a record before it")
+            raise BadRequest(f"{what} is in an earlier record")
 
     def _write_rows(self) -> None:
         """Write the collected rows. A duplicate name is reported with the later record's number."""
@@ -201,9 +201,7 @@ class ImportWriter:
             self._tx.imports.many(statement, rows)
         doubled = self._tx.imports.missing(list(self._numbers)) if self._numbers else None
         if doubled is not None:
-            raise BadRequest(
-                f"Record {self._numbers[doubled]}: something before it has the same name in the same place"
-            )
+            raise BadRequest(f"Record {self._numbers[doubled]}: an earlier object has the same name in the same place")
         self._lock_locations()
         for ref, ready in self._located:
             if ready.document is not None:

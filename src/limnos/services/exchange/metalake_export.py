@@ -58,9 +58,7 @@ def _decide(request_view: RequestView, *, secrets: bool) -> int:
     request_view.require(Action.METALAKE_EXPORT, request_view.settled.outer)
     if secrets:
         if not request_view.rules.access_enabled:
-            raise PermissionDenied(
-                "Access control is off, so anybody might ask: secrets are exported with access control on alone"
-            )
+            raise PermissionDenied("Access control is off: secrets are only exported while access control is on")
         request_view.require(Action.SECRETS_EXPORT, ())
     return request_view.metalake.id
 
@@ -75,7 +73,7 @@ async def metalake_export(
     decide = partial(_decide, secrets=secrets)
     await ctx.read(RequestScope(metalake), decide)
     if _EXPORT_COUNTER.count >= AT_ONCE_MAX:
-        raise ServiceUnavailable(f"{AT_ONCE_MAX} exports are under way here already: try again when one has ended")
+        raise ServiceUnavailable(f"{AT_ONCE_MAX} exports are in progress on this node: try again when one has ended")
     _EXPORT_COUNTER.count += 1
     try:
         async with ctx.services.store.snapshot() as moment:

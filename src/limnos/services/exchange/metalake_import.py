@@ -99,9 +99,7 @@ async def import_begin(ctx: Context, *, name: str, form: str, ids: str) -> Metal
     """Begin an import of a metalake under a name. Raises AlreadyExists, BadRequest, InvalidName, PermissionDenied."""
     check_metalake_name(name)
     if form not in FORMS or ids not in IDS:
-        raise BadRequest(
-            f"An import has a format ({' or '.join(FORMS)}) and says what becomes of ids ({' or '.join(IDS)})"
-        )
+        raise BadRequest(f"An import has a format ({' or '.join(FORMS)}) and a treatment of ids ({' or '.join(IDS)})")
     await refuse_former(ctx)
 
     def decide(request_view: RequestView) -> Permit[ImportBegin]:
@@ -143,7 +141,7 @@ async def import_load(ctx: Context, import_id: int) -> MetalakeImport:
 def no_import(import_id: int | str) -> NotFound:
     """Return the error for an import that does not exist."""
     return NotFound(
-        f"Import {import_id} does not exist, is done or was given up: see the open ones with 'limnos import --list'",
+        f"Import {import_id} does not exist, is complete or was abandoned: list the open ones with 'limnos import --list'",
         kind="import",
     )
 
@@ -170,13 +168,13 @@ async def import_feed(
     """
     metalake_import = await import_load(ctx, import_id)
     if after is None:
-        raise BadRequest("after says how many records of the file came before these: a number")
+        raise BadRequest("after must be the number of the file's records before these")
     _require_at(metalake_import, after)
     data = await body()
     form: Form = "json" if metalake_import.form == "json" else "proto"
     records = decode_records(data, form, first=after + 1)
     if not 0 < len(records) <= RECORDS_MAX:
-        raise BadRequest(f"One request brings 1 to {RECORDS_MAX} records, not {len(records)}")
+        raise BadRequest(f"One request must have 1 to {RECORDS_MAX} records, not {len(records)}")
     ready = await _records_check(
         ctx, metalake_import, records=[CheckedRecord(number, each) for number, each in enumerate(records, after + 1)]
     )
@@ -192,10 +190,10 @@ async def import_feed(
 
 def _require_at(metalake_import: MetalakeImport, after: int) -> None:
     if metalake_import.state == WHOLE:
-        raise BadRequest("The import has its last record: finish it, or give it up")
+        raise BadRequest("The import has its last record: finish it, or abandon it")
     if metalake_import.records != after:
         raise CommitConflict(
-            f"The import has {metalake_import.records} records: send those that follow, not those after {after}"
+            f"The import has {metalake_import.records} records: send the following ones, not those after {after}"
         )
 
 
@@ -267,11 +265,11 @@ def import_show(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
     metalake_import = _open(tx, permit)
     if metalake_import.state != WHOLE:
         raise BadRequest(
-            f"The import has {metalake_import.records} records and not the file's last one: send the rest. A file without a last record was cut: export again"
+            f"The import has {metalake_import.records} records, but not the file's last one: send the remaining records. A file without a last record was truncated: export again"
         )
     if tx.nodes.find(ROOT_ID, "metalake", metalake_import.name) is not None:
         raise AlreadyExists(
-            f"Metalake {metalake_import.name} already exists: give this up and import under another name",
+            f"Metalake {metalake_import.name} already exists: abandon this import and import under another name",
             kind="metalake",
         )
     tx.imports.show(metalake_import, owner_id=_owner(tx, metalake_import, admins=permit.command.admins))
@@ -285,7 +283,7 @@ def _owner(tx: Tx, metalake_import: MetalakeImport, *, admins: frozenset[str]) -
         ref = tx.imports.refs(metalake_import.id, [metalake_import.owner_id]).get(metalake_import.owner_id)
         if ref is None or ref.kind not in (Kind.USER, Kind.GROUP):
             raise BadRequest(
-                f"Record 2: the metalake's owner {metalake_import.owner_id} is no user or group of the file"
+                f"Record 2: the metalake's owner {metalake_import.owner_id} is not a user or group of the file"
             )
         owner = ref.new_id
     else:

@@ -240,7 +240,7 @@ def _create_permit(request_view: RequestView, kind: Kind, *, path: Levels, actio
 
 def _require_commit(request_view: RequestView, change: SourceTableCommit) -> None:
     if len(change.path) < 2:
-        raise BadRequest("A table lies in a namespace: name at least two levels")
+        raise BadRequest("A table must be in a namespace: give at least two levels")
     if change.makes:
         request_view.require(Action.TABLE_CREATE, parent_chain(request_view, change.path))
     else:

@@ -51,7 +51,7 @@ def decide_move(request_view: RequestView, kind: Kind, *, source: Levels, target
         PermissionDenied: The caller may not rename it, or not move it, or not create it in the target namespace.
     """
     if min(len(source), len(target)) < 2:
-        raise BadRequest(f"A {kind.word} lies in a namespace: name at least two levels")
+        raise BadRequest(f"A {kind.word} must be in a namespace: give at least two levels")
     stays = source[:-1] == target[:-1]
     rename, move, make = _MOVES[kind]
     source_lookup = find_source_object(request_view, kind, path=source, action=rename if stays else move)

@@ -318,7 +318,7 @@ async def submit_source_change(ctx: Context, permit: Permit[C], *, mutation: Cal
     for _ in range(READS_MAX):
         with suppress(AlreadyExists, StalePermit):  # another request changed the same names
             return await ctx.submit(bare, mutation)
-    log.warning("nothing stands for what a source has done", zone=permit.zone)
+    log.warning("no placeholder node for a change in a source", zone=permit.zone)
     return None
 
 

@@ -145,7 +145,7 @@ async def refuse_protected(ctx: Context, source_lookup: placeholder_nodes.Source
         protection.below or (source_lookup.node is not None and protection.node_id == source_lookup.node.id)
     ):
         raise ProtectedObject(
-            f"{source_lookup.path[-1]} lies in what is protected with all that is below: end that protection first",
+            f"{source_lookup.path[-1]} is below an object that is protected with its content: end that protection first",
             kind=source_lookup.kind.word,
         )
 

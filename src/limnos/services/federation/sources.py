@@ -85,7 +85,7 @@ class SourceConnectors:
         connector = of(self._connector(origin))
         if connector is None:
             raise UnsupportedOperation(
-                f"Catalog {origin.catalog.name} of provider {origin.provider} has nothing of that kind: choose another catalog"
+                f"Catalog {origin.catalog.name} of provider {origin.provider} has no objects of that kind: choose another catalog"
             )
         try:
             return await self._shares.run(origin.catalog.id, lambda: question(connector))
@@ -138,12 +138,12 @@ class _SourceTimeout(LimnosError):
 
 
 def _timeout_error() -> LimnosError:
-    return _SourceTimeout("The source does not answer in time: try again, or have it looked at")
+    return _SourceTimeout("The source does not answer in time: try again, or have it checked")
 
 
 def _unknown_outcome_error() -> StateUnknown:
     return StateUnknown(
-        "The source did not answer in time, and what was asked may yet be done: look before you ask again"
+        "The source did not answer in time, and may still complete the request: check before you repeat it"
     )
 
 

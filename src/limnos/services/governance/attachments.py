@@ -83,14 +83,14 @@ def attachment_point_require(request_view: RequestView, on: AttachmentTarget, *,
     """
     if on.kind not in HOLDERS:
         name = ", ".join(each.word for each in HOLDERS)
-        raise IllegalObject(f"A {on.kind.word} takes no {PLURAL[kind]}: attach them to a {name}")
+        raise IllegalObject(f"A {on.kind.word} cannot have {PLURAL[kind]}: attach them to a {name}")
     request_view.require_in_metalake_use()
     if on.kind is Kind.COLUMN:
         column = column_require(request_view, on.full_name, action=Action.METADATA_LOAD)
         return AttachmentPoint(column.table, column.chain, column.field_id)
     target = target_require(request_view, on.kind, on.full_name, codec_of(request_view), Action.METADATA_LOAD)
     if target.node is None:
-        raise IllegalObject(f"{on.kind.word.capitalize()} {on.full_name} takes no {PLURAL[kind]}")
+        raise IllegalObject(f"{on.kind.word.capitalize()} {on.full_name} cannot have {PLURAL[kind]}")
     return AttachmentPoint(target.node, target.chain, OWN)
 
 
@@ -115,7 +115,7 @@ async def attachment_load(ctx: Context, on: AttachmentTarget, *, kind: Kind, nam
         if attachment.node.name == name:
             return attachment
     word = kind.word.capitalize()
-    raise NotFound(f"{word} {name} is not on {on.kind.word} {on.full_name}, or you may not know of it", kind=kind.word)
+    raise NotFound(f"{word} {name} is not on {on.kind.word} {on.full_name}, or you may not see it", kind=kind.word)
 
 
 def attachments_of(
@@ -175,7 +175,7 @@ async def attachments_associate(
     """
     if len(adds) + len(removes) > NAMES_MAX:
         many = len(adds) + len(removes)
-        raise BadRequest(f"{many} {PLURAL[kind]} in one request are more than the {NAMES_MAX} that are taken")
+        raise BadRequest(f"{many} {PLURAL[kind]} in one request are more than the {NAMES_MAX} that are allowed")
     both = frozenset(adds) & frozenset(removes)
     added, removed = (tuple(dict.fromkeys(each for each in names if each not in both)) for names in (adds, removes))
 

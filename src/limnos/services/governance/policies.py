@@ -107,11 +107,11 @@ def _require_same(record: PolicyRecord, policy_type: str, *, text: str) -> None:
     """
     if policy_type != record.policy_type:
         raise BadRequest(
-            f"The policy is of type {record.policy_type} and cannot become one of {policy_type}: make another one"
+            f"The policy is of type {record.policy_type} and cannot become one of {policy_type}: create another one"
         )
     before, after = (supported_types(policy_type, each) for each in (record.content, text))
     if set(before) != set(after):
-        raise BadRequest(f"The policy is for {', '.join(before)}, and that does not change: make another one")
+        raise BadRequest(f"The policy is for {', '.join(before)}, which cannot change: create another one")
 
 
 def policy_update(tx: Tx, permit: Permit[PolicyAlter]) -> Node:

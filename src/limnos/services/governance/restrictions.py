@@ -126,7 +126,7 @@ async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, req
         raise BadRequest(f"A restriction has at most {MASKS_MAX} masks, not {len(request.masks)}")
     masks = tuple([ColumnMask(column, check_action(action)) for column, action in request.masks.items()])
     if not row_filter and not masks:
-        raise BadRequest("A restriction has a filter, a mask or both: without any it restricts nothing")
+        raise BadRequest("A restriction needs a filter, a mask or both")
 
     def decide(request_view: RequestView) -> Permit[RestrictionSet]:
         target = _target(request_view, on)
@@ -182,7 +182,7 @@ def _scope(on: RestrictionTarget) -> RequestScope:
 def _target(request_view: RequestView, on: RestrictionTarget) -> SecurableTarget:
     """Find the object, for a caller who may restrict it. Raises NotFound, PermissionDenied, BadRequest."""
     if on.kind not in Action.RESTRICT.kinds:
-        raise BadRequest(f"Reading is restricted of a table, or of all in a namespace, not of a {on.kind.word}")
+        raise BadRequest(f"A restriction applies to a table, or to all tables of a namespace, not to a {on.kind.word}")
     request_view.require_in_metalake_use()
     try:
         target = target_require(request_view, on.kind, on.full_name, codec_of(request_view), Action.RESTRICT)
@@ -195,14 +195,16 @@ def _target(request_view: RequestView, on: RestrictionTarget) -> SecurableTarget
 
 def _node_of(target: SecurableTarget) -> Node:
     if target.node is None:
-        raise BadRequest("Reading is restricted of tables and namespaces alone")
+        raise BadRequest("Restrictions apply only to tables and namespaces")
     return target.node
 
 
 def _ids(request_view: RequestView, who: RestrictionPrincipals) -> tuple[int, ...]:
     """Return the ids of a restriction's principals. Raises NotFound, BadRequest."""
     if sum(map(len, who)) > NAMED_MAX:
-        raise BadRequest(f"A restriction names at most {NAMED_MAX} users, groups and roles: name a role that they hold")
+        raise BadRequest(
+            f"A restriction may name at most {NAMED_MAX} users, groups and roles: name a role of these users"
+        )
     results = [principal_require(request_view, Kind.USER, name).id for name in who.users]
     results += [principal_require(request_view, Kind.GROUP, name).id for name in who.groups]
     results += [role_require(request_view, name).id for name in who.roles]

@@ -79,14 +79,14 @@ def _find_statistics_target(request_view: RequestView, on: AttachmentTarget, *, 
         request_view, on.kind, on.full_name, codec_of(request_view), action if is_table else Action.METADATA_LOAD
     )
     if not is_table or target.node is None:
-        raise UnsupportedOperation(f"Statistics are kept of tables and columns, not of a {on.kind.word}")
+        raise UnsupportedOperation(f"Statistics are for tables and columns, not for a {on.kind.word}")
     request_view.require_in_use()
     return _StatisticsTarget(target.node, target.chain, OWN)
 
 
 def _of_partitions(on: AttachmentTarget) -> None:
     if on.kind is Kind.COLUMN:
-        raise UnsupportedOperation("A column has no partitions of its own: name the table")
+        raise UnsupportedOperation("A column has no partitions: name the table")
 
 
 async def _read_statistics_target(ctx: Context, on: AttachmentTarget) -> _StatisticsTarget | None:
@@ -121,7 +121,7 @@ async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, withi
     target = await _read_statistics_target(ctx, on)
     _of_partitions(on)
     if within.above is None and within.below is None:
-        raise BadRequest("Which partitions are meant: give from, to or both")
+        raise BadRequest("Name the partitions: give from, to or both")
     if target is None:
         return []
     statistics = await ctx.look_up(lambda: partition_statistics_read(target.table.id, within, limit=READ_MAX + 1))
@@ -187,14 +187,14 @@ def statistics_delete(tx: Tx, permit: Permit[StatisticsDrop]) -> bool:
 
 def _check_count(count: int) -> None:
     if not 0 < count <= WRITES_MAX:
-        raise BadRequest(f"A request names 1 to {WRITES_MAX} statistics, not {count}")
+        raise BadRequest(f"A request must name 1 to {WRITES_MAX} statistics, not {count}")
 
 
 def _checked_statistic(name: str) -> str:
     if not name.startswith(CUSTOM):
-        raise IllegalStatistic(f"Statistic {name} is none that you may write: its name must begin with {CUSTOM}")
+        raise IllegalStatistic(f"Statistic {name} cannot be written: its name must begin with {CUSTOM}")
     if not len(CUSTOM) < len(name) <= NAME_MAX:
-        raise IllegalStatistic(f"A statistic's name has something after {CUSTOM}, and {NAME_MAX} characters at most")
+        raise IllegalStatistic(f"A statistic's name must have characters after {CUSTOM}, and at most {NAME_MAX} in all")
     return name
 
 
@@ -203,5 +203,5 @@ def _text(name: str, value: StatisticValue) -> str:
         raise BadRequest(f"Statistic {name} has no value: give a number, text, boolean, list or object, or drop it")
     text = msgspec.json.encode(value)
     if len(text) > VALUE_BYTES_MAX:
-        raise BadRequest(f"The value of statistic {name} has {len(text)} bytes; {VALUE_BYTES_MAX} are taken")
+        raise BadRequest(f"The value of statistic {name} has {len(text)} bytes; at most {VALUE_BYTES_MAX} are allowed")
     return text.decode()

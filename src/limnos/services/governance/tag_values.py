@@ -62,7 +62,7 @@ def tag_record(comment: str | None, properties: dict[str, str], *, allowed_value
     """
     values = tuple(dict.fromkeys(check_tag_value(value) for value in allowed_values or ()))
     if len(values) > VALUES_MAX:
-        raise BadRequest(f"A tag allows {VALUES_MAX} values at most, or any")
+        raise BadRequest(f"A tag allows at most {VALUES_MAX} values, or any")
     return TagRecord(comment, properties, values, valueless=allowed_values is not None and not values)
 
 
@@ -111,17 +111,17 @@ def _by_name(
     added, removed = dict.fromkeys(adds), dict.fromkeys(removes)
     if len(added) + len(removed) > attachments.NAMES_MAX:
         raise BadRequest(
-            f"{len(added) + len(removed)} tags in one request are more than the {attachments.NAMES_MAX} that are taken"
+            f"{len(added) + len(removed)} tags in one request are more than the {attachments.NAMES_MAX} that are allowed"
         )
     both = next(iter(added.keys() & removed.keys()), None)
     if both is not None:
         text = "without a value" if both.value is None else f"with value {both.value}"
-        raise BadRequest(f"Tag {both.name} {text} is to be added and removed at once: leave one of them out")
+        raise BadRequest(f"Tag {both.name} {text} is both added and removed: leave one of them out")
     requested: dict[str, tuple[tuple[str | None, ...], tuple[str | None, ...]]] = {}
     for name in dict.fromkeys(pair.name for pair in (*added, *removed)):
         some, dropped = (tuple(each.value for each in pairs if each.name == name) for pairs in (added, removed))
         if None in some and len(some) > 1:
-            raise BadRequest(f"Tag {name} is to be added with a value and without one: choose")
+            raise BadRequest(f"Tag {name} is added both with a value and without one: choose")
         for value in (*some, *dropped):
             if value is not None:
                 check_tag_value(value)
@@ -157,7 +157,9 @@ def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:
             rows.detach(tag_id, target.id, field_id=field_id)
             continue
         if len(after) > VALUES_MAX:
-            raise BadRequest(f"Tag {tag.tag.name} would have {len(after)} values there; {VALUES_MAX} are taken")
+            raise BadRequest(
+                f"Tag {tag.tag.name} would have {len(after)} values there; at most {VALUES_MAX} are allowed"
+            )
         is_new = rows.attach(tag_id, target.id, field_id=field_id)
         if after != (before or ()):
             rows.set_values(tag_id, target.id, values=after, field_id=field_id, is_change_written=is_new)

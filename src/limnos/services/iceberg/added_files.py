@@ -35,7 +35,7 @@ log = get_logger("limnos.added_files")
 MANIFEST_BYTES_MAX: Final = 16 << 20
 """The largest manifest or manifest list that a commit reads; larger ones are not checked."""
 LOOKED_AT = Counter(
-    "limnos_commit_files_total", "Files that commits added: found, missing, or not looked for.", ("outcome",)
+    "limnos_commit_files_total", "Files that commits added: found, missing, or not checked.", ("outcome",)
 )
 
 
@@ -95,7 +95,7 @@ class _AddedFilesCheck:
             return
         places = await _places_of(self.ctx, commit, added=added)
         if places is None:
-            self.left_out("the table has no place of its own alone", len(added.snapshots))
+            self.left_out("the table's location is not exclusive", len(added.snapshots))
             return
         async with CHECK_SLOTS.of(self.ctx.services):
             files = TableFiles(self.ctx, commit.place, places=places, bytes_max=MANIFEST_BYTES_MAX)
@@ -106,7 +106,7 @@ class _AddedFilesCheck:
     def left_out(self, reason: str, count: int) -> None:
         """Log and count the files that were not checked."""
         LOOKED_AT["not looked for",] += count
-        log.warning("files of a commit were not looked for", reason=reason, count=count)
+        log.warning("files of a commit were not checked", reason=reason, count=count)
 
     async def _snapshot(self, files: TableFiles, *, snapshot: SnapshotFiles, ids: set[int]) -> None:
         manifests = list(snapshot.manifests)
@@ -138,7 +138,7 @@ class _AddedFilesCheck:
         async def look(file: ListedFile) -> None:
             try:
                 if await files.size(file.path) is None:
-                    raise MissingFile("it is not there")
+                    raise MissingFile("it does not exist")
             except (MissingFile, OutsideRoots) as error:
                 raise _file_refusal(error, snapshot, what="file", location=file.path) from error
             LOOKED_AT["found",] += 1
@@ -187,17 +187,16 @@ def _file_refusal(error: LimnosError, snapshot: SnapshotFiles, *, what: str, loc
     Errors of the storage itself are returned unchanged.
     """
     if isinstance(error, MissingFile):
-        reason = "which is not there"
+        reason = "which does not exist"
     elif isinstance(error, OutsideRoots):
-        reason = "which lies outside of the table's location and data paths, where no file is looked for"
+        reason = "which is outside of the table's location and data paths, where files are not checked"
     elif isinstance(error, InvalidTable):
         reason = f"which cannot be read: {error.message}"
     else:
         return error
     LOOKED_AT["missing",] += 1
     return BadRequest(
-        f"Snapshot {snapshot.snapshot_id} names {what} {location[:1000]}, {reason}. Nothing was committed: write the file again and commit anew "
-        "(setting iceberg.check_added_files)"
+        f"Snapshot {snapshot.snapshot_id} names {what} {location[:1000]}, {reason}. Nothing was committed: write the file again and commit again (setting iceberg.check_added_files)"
     )
 
 

@@ -55,7 +55,7 @@ PATIENCE_S = 300.0
 OFFERED_BYTES_MAX = 64 << 10
 _PAUSE_S = 0.002
 _PAUSE_MAX_S = 0.02
-LOST_RACES = Counter("limnos_commit_races_lost_total", "Commits built again because another one came first.", ())
+LOST_RACES = Counter("limnos_commit_races_lost_total", "Commits rebuilt after a concurrent commit.", ())
 
 
 class TableCommit(msgspec.Struct, frozen=True):
@@ -153,7 +153,7 @@ async def table_commit(
         )
         document = request_view.document(node.id)
         if version is not None and document.version != version:
-            raise CommitConflict("Another commit came first: read the table again")
+            raise CommitConflict("A concurrent commit has changed the table: read it again")
         return CommitBase(
             request_view.permit(None, decision, *more),
             node,

@@ -61,7 +61,7 @@ def lock_proof_of(text: str) -> LockProof:
     """Parse the lock of a request header. Raises BadRequest."""
     number, dot, secret = text.partition(".")
     if not (dot and secret and number.isascii() and number.isdigit() and len(number) < 19):
-        raise BadRequest("The header X-Limnos-Lock is none that a statement of SQL++ was given: leave it out")
+        raise BadRequest("The header X-Limnos-Lock does not name a lock of an SQL++ statement: leave it out")
     return LockProof(int(number), secret)
 
 
@@ -127,7 +127,7 @@ def check_dataset_commit(
         _check_kept(guard, guard.form, before=before, after=after)
         if proof is None and _is_row_change(before, after) and not stored.takes_outside_writers(_properties(before)):
             raise OutsideWriter(
-                f"{display_name(guard.path)} takes rows from SQL++ alone, so that each key is there once: use INSERT, UPSERT, DELETE or "
+                f"{display_name(guard.path)} accepts rows only from SQL++, so that keys stay unique: use INSERT, UPSERT, DELETE or "
                 f"LOAD at /query/service, or have its owner set the table's property {stored.OUTSIDE_WRITERS} to "
                 f"{stored.ALLOWED}. Branches other than main can be written"
             )
@@ -154,14 +154,13 @@ def _check_kept(guard: DatasetGuard, form: StorageForm, *, before: Json, after: 
     )
     if broken_schema is not None:
         raise OutsideWriter(
-            f"{display_name(guard.path)} is a dataset of SQL++, and this would change {broken_schema}. Optional columns can be added; for anything "
-            "else make a dataset of another type and INSERT this one's objects into it"
+            f"{display_name(guard.path)} is a dataset of SQL++, and this would change {broken_schema}. Optional columns can be added; for other changes create a dataset of another type and INSERT this one's objects into it"
         )
     old, new = _properties(before), _properties(after)
     name = stored.broken_property(old, new)
     if name is not None:
         raise OutsideWriter(
-            f"{display_name(guard.path)} is a dataset of SQL++, which rests on its property {name}: leave it as it is"
+            f"{display_name(guard.path)} is a dataset of SQL++, which needs its property {name}: do not change it"
         )
     _check_outside_writers(guard, before=old.get(stored.OUTSIDE_WRITERS), after=new.get(stored.OUTSIDE_WRITERS))
 
@@ -173,7 +172,7 @@ def _check_outside_writers(guard: DatasetGuard, *, before: str | None, after: st
         raise BadRequest(f"{stored.OUTSIDE_WRITERS} is {stored.ALLOWED} or {stored.REFUSED}, not {after}")
     if not guard.owns:
         raise PermissionDenied(
-            f"Who may write {display_name(guard.path)} beside SQL++ is for its owner to say ({stored.OUTSIDE_WRITERS})"
+            f"Only the owner of {display_name(guard.path)} may allow writers other than SQL++ ({stored.OUTSIDE_WRITERS})"
         )
 
 

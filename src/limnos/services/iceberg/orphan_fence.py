@@ -188,8 +188,7 @@ class _FencedTable:
         name = file.path.rpartition("/")[2]
         if name in self._removing or (name in self._deleted and await files.size(file.path) is None):
             raise CommitConflict(
-                f"File {file.path[:1000]} of this commit was written long ago, and the server removes it as an orphan: "
-                "write it again and commit anew (policy of type system_iceberg_orphan_file_removal)"
+                f"File {file.path[:1000]} of this commit was written long ago, and the server removes it as an orphan: write it again and commit again (policy of type system_iceberg_orphan_file_removal)"
             )
 
 

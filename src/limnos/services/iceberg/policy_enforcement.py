@@ -39,8 +39,8 @@ from limnos.telemetry.logs import get_logger
 log = get_logger("limnos.restricting")
 AT_ONCE: Final = 4
 READS: Final = FileRights(reads=True, writes=False)
-_UNREADABLE: Final = "A restricted table's manifests are not read here"
-_WHAT_TO_DO: Final = "one is missing, damaged, too large or elsewhere. Have whoever owns the table look at the server's log, and write its manifests anew"
+_UNREADABLE: Final = "The server cannot read a restricted table's manifests"
+_WHAT_TO_DO: Final = "one is missing, damaged, too large or elsewhere. The table's owner should check the server's log and rewrite the manifests"
 _STATISTICS: Final = ("value-counts", "null-value-counts", "nan-value-counts", "lower-bounds", "upper-bounds")
 
 
@@ -116,7 +116,7 @@ async def _abandon_plan(
         await quota_meter.settle()
         await directory_leave(ctx, scanned, bound=bound, plan=plan)
     except LimnosError as error:
-        log.warning("a restricted plan that was given up is counted until it expires", error=error.message)
+        log.warning("an abandoned restricted plan counts until it expires", error=error.message)
 
 
 async def read_shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, query: str) -> Json:
@@ -237,7 +237,7 @@ def require_warehouse(scanned: ScanTarget) -> None:
     """Raise UnsupportedOperation if the server may not use the catalog's warehouse."""
     if scanned.place.home is None:
         raise UnsupportedOperation(
-            "The catalog's warehouse is not one that this server may use, so nothing can be shown to whom restrictions bind"
+            "This server may not use the catalog's warehouse, so restricted users cannot read its tables"
         )
 
 

@@ -42,10 +42,7 @@ DEADLINE_S: Final = 10.0
 CALLER_MAX: Final = 2
 """The maximum number of concurrent previews of one caller on a node."""
 _NOTHING: Final = BoundRestrictions(None, {})
-_ENDED: Final = (
-    "The rows were not read: the process that reads them has ended, or too much else is read at the moment. Try again, "
-    "ask for fewer columns or rows, or read the table with a client"
-)
+_ENDED: Final = "The rows were not read: the worker process has ended, or too many previews are running. Try again, request fewer columns or rows, or read the table with a client"
 
 
 class PreviewRequest(NamedTuple):
@@ -61,9 +58,9 @@ class PreviewRequest(NamedTuple):
     def check(self) -> None:
         """Check the limits. Raises BadRequest."""
         if not 1 <= self.rows <= ROWS_MAX:
-            raise BadRequest(f"A preview has 1 to {ROWS_MAX} rows, not {self.rows}")
+            raise BadRequest(f"A preview must have 1 to {ROWS_MAX} rows, not {self.rows}")
         if len(self.columns) > COLUMNS_MAX:
-            raise BadRequest(f"A preview has at most {COLUMNS_MAX} columns: name fewer")
+            raise BadRequest(f"A preview may have at most {COLUMNS_MAX} columns: name fewer")
 
 
 class PreviewColumn(NamedTuple):
@@ -99,7 +96,7 @@ class RunningPreviews:
         """Count a preview while it runs. Raises ServiceUnavailable if the caller has too many."""
         if self._counts.get(caller, 0) >= CALLER_MAX:
             raise ServiceUnavailable(
-                f"{CALLER_MAX} previews of yours are running: try again when one is done", retry_after_s=2
+                f"{CALLER_MAX} previews of your user are running: try again when one is complete", retry_after_s=2
             )
         self._counts[caller] = self._counts.get(caller, 0) + 1
         try:
@@ -138,7 +135,7 @@ async def _before_deadline(work: Coroutine[object, object, T]) -> T:
         if task.done():
             return task.result()
         raise ServiceUnavailable(
-            f"Reading the first rows took longer than {DEADLINE_S:.0f} s: ask for fewer columns, or read the table with a client"
+            f"Reading the first rows took longer than {DEADLINE_S:.0f} s: request fewer columns, or read the table with a client"
         )
     finally:
         task.cancel()

@@ -128,7 +128,7 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
     node = tx.nodes.confirm(command.table)
     tx.protection.refuse(node)
     if tx.orphan_files.is_removing(node.id):
-        raise ServiceUnavailable("Orphan files of the table are being deleted: try again in some minutes")
+        raise ServiceUnavailable("Orphan files of the table are being deleted: try again in a few minutes")
     locations_lock(tx, documents=(command.document,), locations=command.data_paths)
     if not tx.documents.swap(command.document, expected=command.expected):
         tx.stale()

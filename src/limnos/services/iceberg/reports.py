@@ -33,9 +33,7 @@ WAITING_BYTES_MAX = 4 << 20
 BATCH_MAX = 500
 PAUSE_S = 0.5
 PAGE_MAX = 1000
-TAKEN = Counter(
-    "limnos_metrics_reports_total", "Reports of clients about scans and commits, by what became of them.", ("outcome",)
-)
+TAKEN = Counter("limnos_metrics_reports_total", "Reports of clients about scans and commits, by outcome.", ("outcome",))
 
 
 class ReportQueue:

@@ -84,22 +84,22 @@ def _quota_refusal(ctx: Context, scanned: ScanTarget, *, tx: Tx, is_new: bool) -
     wait_s = max(1, min(defaults.scan_keep_ms, usage.first_end_ms - tx.now_ms) // 1000) if usage.first_end_ms else 60
     if is_new and usage.reader_directories >= defaults.scan_plans_max:
         return _quota_error(
-            f"{usage.reader_directories} restricted plans of yours", setting="planning.plans_max", wait_s=wait_s
+            f"{usage.reader_directories} your restricted plans", setting="planning.plans_max", wait_s=wait_s
         )
     if usage.reader_bytes >= defaults.restricted_reader_bytes:
         return _quota_error(
-            "the files that were rewritten for you", setting="planning.restricted_bytes_per_reader", wait_s=wait_s
+            "the rewritten files for you", setting="planning.restricted_bytes_per_reader", wait_s=wait_s
         )
     if usage.table_bytes >= defaults.restricted_table_bytes:
         return _quota_error(
-            "the files that were rewritten of this table", setting="planning.restricted_bytes_per_table", wait_s=wait_s
+            "the rewritten files of this table", setting="planning.restricted_bytes_per_table", wait_s=wait_s
         )
     return None
 
 
 def _quota_error(what: str, *, setting: str, wait_s: int) -> ServiceUnavailable:
     return ServiceUnavailable(
-        f"This scan is not planned: {what} reach the limit of {setting}. They are deleted when their plans end: cancel plans that you have read, or try again later",
+        f"This scan was not planned: {what} reach the limit of {setting}. They are deleted when their plans end: cancel plans that you have read, or try again later",
         retry_after_s=wait_s,
     )
 

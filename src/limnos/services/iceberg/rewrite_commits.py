@@ -31,7 +31,7 @@ from limnos.telemetry.metrics import Counter
 log = get_logger("limnos.maintenance")
 BYTES_MAX: Final = 128 << 20
 """The maximum bytes of manifests that one check reads."""
-LEASE_OVER: Final = "The lease of this operation is over: another executor may have it now. Nothing was committed"
+LEASE_OVER: Final = "The lease of this operation has expired: another executor may have it now. Nothing was committed"
 REWRITES = Counter("limnos_maintenance_rewrites_total", "Commits of maintenance operations, by outcome.", ("outcome",))
 REWRITTEN_FILES = Counter("limnos_maintenance_rewritten_files_total", "Files that maintenance operations replaced.", ())
 REWRITTEN_BYTES = Counter(
@@ -115,7 +115,7 @@ def _check_place(path: str, *, location: str) -> None:
     except BadRequest:
         is_own = False
     if not is_own:
-        raise BadRequest(f"The commit adds file {path[:1000]}, which lies outside of the table's own location")
+        raise BadRequest(f"The commit adds file {path[:1000]}, which is outside of the table's own location")
 
 
 async def _check_snapshot(
@@ -140,7 +140,7 @@ async def _check_snapshot(
         left -= len(piece)
         if left < 0 and not (path in both and not before[path].has_deletes):
             raise BadRequest(
-                f"The manifests of this rewrite have more than {BYTES_MAX >> 20} MiB: rewrite less at once"
+                f"The manifests of this rewrite have more than {BYTES_MAX >> 20} MiB: rewrite fewer files at once"
             )
         if left < 0:
             break  # manifests of data files that stay: read to notice a file that is there twice

@@ -144,7 +144,7 @@ async def tasks_load(ctx: Context, scanned: ScanTarget, *, task: str) -> ScanTas
     )
     if plan is None or plan.is_cancelled or not plan.parts or int(number) >= int(plan.parts):
         raise NotFound(
-            "There is no such plan task of yours for this table: its plan has ended or was cancelled, or this server did not give it. Plan the scan anew",
+            "You have no such plan task for this table: its plan has ended or was cancelled, or another server issued it. Plan the scan again",
             kind="plan-task",
         )
     scan = _scan(ctx, scanned, plan_record=plan)
@@ -202,5 +202,5 @@ async def _store_plan(ctx: Context, scanned: ScanTarget, *, plan: ScanPlan, snap
 
 def _no_plan() -> NotFound:
     return NotFound(
-        "There is no such plan of yours for this table: it has ended, or its first answer told all of it", kind="plan"
+        "You have no such plan for this table: it has ended, or its first response was complete", kind="plan"
     )

@@ -92,7 +92,7 @@ class TableScan:
     def __init__(self, ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> None:
         if scanned.bound is not None:
             raise PermissionDenied(
-                f"Restrictions bind {scanned.asker.name} on this table ({CLOSED_TO}), and this way of planning does not keep them"
+                f"{scanned.asker.name} is restricted on this table ({CLOSED_TO}), and this way of planning does not enforce restrictions"
             )
         self._files = ctx.services.files
         self._offloader = SCAN_OFFLOADER.of(ctx.services)
@@ -123,7 +123,7 @@ class TableScan:
         """Plan the files of some manifests. Raises as `needed` does."""
         if sum(each.length for each in needed.deletes) > DELETE_BYTES_MAX:
             raise UnsupportedOperation(
-                f"The manifests of deletes of this scan come to over {DELETE_BYTES_MAX} bytes: compact the table, or plan this scan where it is read"
+                f"The delete manifests of this scan exceed {DELETE_BYTES_MAX} bytes: compact the table, or plan this scan in the client"
             )
         if not needed.data:
             return ScanTasks(b"", b"", 0)
@@ -147,7 +147,7 @@ class TableScan:
             current += len(data)
             if current > READ_BYTES_MAX:
                 raise UnsupportedOperation(
-                    f"One step of this scan reads over {READ_BYTES_MAX} bytes of manifests or their lists: ask for fewer snapshots, or plan it where it is read"
+                    f"One step of this scan reads more than {READ_BYTES_MAX} bytes of manifests or manifest lists: request fewer snapshots, or plan it in the client"
                 )
             return data
 
@@ -157,7 +157,7 @@ class TableScan:
         root = self.aim.location
         if not is_within(location, [root]):
             raise UnsupportedOperation(
-                f"File {location} of the table lies outside of its location {root}, where nothing is read here: plan this scan where it is read"
+                f"File {location} of the table is outside of its location {root}, where the server reads no files: plan this scan in the client"
             )
         properties = self._scanned.place.catalog.properties
         return await self._files.read_within(location, properties, [root], bytes_max=LIST_BYTES_MAX)

@@ -34,16 +34,16 @@ SLICE_S: Final = 10.0
 _FILES_AT_A_TIME: Final = 200
 MISSING, SIZE, UNREADABLE, OUTSIDE = "missing", "size", "unreadable", "outside"
 _ADVICE: Final = {
-    ("metadata", MISSING): "restore it, or register the table anew with the newest metadata file that is there",
+    ("metadata", MISSING): "restore it, or register the table again with its newest existing metadata file",
     ("manifest list", MISSING): "its snapshot cannot be read: restore it, or roll the table back to another snapshot and expire this one",
     ("manifest", MISSING): "snapshots that list it cannot be read: restore it, or roll the table back to a snapshot without it",
     ("file", MISSING): "scans that need it fail: restore it, roll the table back to a snapshot without it, or delete it from the table and write its rows again",
-    ("statistics", MISSING): "nothing but statistics is lost: compute them again, or remove them from the table",
+    ("statistics", MISSING): "only statistics are lost: compute them again, or remove them from the table",
 }  # fmt: skip
 _WRONG: Final = {
-    SIZE: "it was cut off or overwritten: restore the file that was written first, else treat it as missing",
-    UNREADABLE: "restore the file that was written first, else treat it as missing",
-    OUTSIDE: "it lies outside of the table's location and data paths, where the server does not look: check it by the storage's own means",
+    SIZE: "it was truncated or overwritten: restore the original file, or treat it as missing",
+    UNREADABLE: "restore the original file, or treat it as missing",
+    OUTSIDE: "it is outside of the table's location and data paths, where the server does not check files: check it with the storage's own tools",
 }
 
 
@@ -133,7 +133,7 @@ def _position_of(after: str | None) -> _SlicePosition:
     except (TypeError, ValueError):
         position = _START
     if len(after) > 100 or min(position.manifest, position.file) < 0 or position == _START:
-        raise BadRequest(f"'{after[:50]}' is no place in a check: send what 'after' of the last answer says")
+        raise BadRequest(f"'{after[:50]}' is not a position in a check: send 'after' of the last response")
     return position
 
 
@@ -146,7 +146,7 @@ def _remaining_snapshots(
         chosen = [each for each in snapshots if each.snapshot_id == requested]
         if position != _START and not chosen:
             raise BadRequest(
-                f"Snapshot {requested} was removed while it was checked: begin the check anew, without 'after'"
+                f"Snapshot {requested} was removed while it was checked: start the check again, without 'after'"
             )
         return [(each, None) for each in chosen]
     at = (position.timestamp_ms, position.snapshot_id)
@@ -259,7 +259,7 @@ class _SliceCheck:
             try:
                 size = await self.files.size(file.path)
                 if size is None:
-                    raise MissingFile("it is not there")
+                    raise MissingFile("it does not exist")
             except (MissingFile, OutsideRoots) as error:
                 return self._finding(error, file, kind=kind, snapshot=snapshot)
             if file.size in (None, size):

@@ -74,7 +74,7 @@ async def privilege_request_at(
         name = path[0] if path else question.metalake
         return PrivilegeRequest(kind, _catalog_name(name) if kind is Kind.CATALOG else name, privileges)
     if len(path) < 2:
-        raise BadRequest(f"A {kind.word} has a path of its catalog and name")
+        raise BadRequest(f"A {kind.word} needs a path of its catalog and name")
     levels, leaf = (path[1:], None) if kind is Kind.NAMESPACE else (path[1:-1], path[-1])
 
     def spell(request_view: RequestView) -> str:

@@ -103,7 +103,7 @@ def require_asker(request_view: RequestView, chain: SecurableChain) -> bool:
     """
     kind = chain[0].kind
     if kind not in Action.EXPLAIN_OTHERS.kinds:
-        raise BadRequest(f"Nobody has access to a {kind.word.replace('_', ' ')} of its own")
+        raise BadRequest(f"Access is not granted on a single {kind.word.replace('_', ' ')}")
     if request_view.decide(Action.EXPLAIN_OTHERS, chain).allowed:
         return True
     if kind in Action.PRIVILEGE_GRANT.kinds and request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:

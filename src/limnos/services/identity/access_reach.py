@@ -85,7 +85,7 @@ async def access_reach(ctx: Context, question: AccessQuestion, *, request: Reach
         target = target_of(request_view, question)
         user = request.user or request_view.user
         if target.chain[0].kind not in CONTAINERS:
-            raise BadRequest("Name a metalake, a catalog or a namespace: nothing lies below other objects")
+            raise BadRequest("Name a metalake, a catalog or a namespace: other objects have no objects below them")
         if user != request_view.user:
             request_view.require(Action.EXPLAIN_OTHERS, target.chain)
         is_manager = request_view.decide(Action.EXPLAIN_OTHERS, target.chain).allowed

@@ -41,9 +41,9 @@ CODE_S: Final = 120
 EXTEND_EVERY_MS: Final = 300_000
 """The minimum time between two extensions of a session, in milliseconds, so that most clicks write nothing."""
 CLIENT_NAME_MAX: Final = 100
-_NOBODY: Final = "Say who you are: a session of the console belongs to somebody"
-_OVER: Final = "The session is over: sign in again"
-_NO_CODE: Final = "The code was used already or has expired: make a new one with 'limnos console'"
+_NOBODY: Final = "Authenticate: a session of the console needs a user"
+_OVER: Final = "The session has expired: sign in again"
+_NO_CODE: Final = "The code was used already or has expired: create a new one with 'limnos console'"
 
 
 class ConsoleSessionOpen(msgspec.Struct, frozen=True):

@@ -52,7 +52,7 @@ async def access_explain(
     require_kind(action, expected)
     require_path(expected, path, metalake=metalake)
     if through and action not in DEFINER_ACTIONS:
-        raise BadRequest(f"Views lend {' and '.join(DEFINER_ACTIONS)} alone, not {action.word}")
+        raise BadRequest(f"Definer's rights of views cover only {' and '.join(DEFINER_ACTIONS)}, not {action.word}")
 
     def read(request_view: RequestView) -> tuple[Decision, list[str]]:
         request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])  # a stranger learns only this
@@ -115,7 +115,7 @@ def require_path(kind: Kind, path: tuple[str, ...], *, metalake: str) -> None:
         raise BadRequest(f"The object is the metalake {metalake}: leave the path out")
     if kind is Kind.METALAKE or _is_in_tree(kind) or len(path) == 1:
         return
-    raise BadRequest(f"A {kind.word.replace('_', ' ')} lies in the metalake itself: give its name alone")
+    raise BadRequest(f"A {kind.word.replace('_', ' ')} is in the metalake itself: give only its name")
 
 
 def chain_to(request_view: RequestView, kind: Kind, *, path: tuple[str, ...]) -> SecurableChain:
@@ -162,4 +162,4 @@ def _missing(request_view: RequestView, action: Action, chain: SecurableChain) -
     ):
         return []
     kind, name = chain[absent[-1]].kind, display_names(chain)[absent[-1]]
-    return [escape_percent(f"There is no {kind.word.replace('_', ' ')} {name}: look at the spelling of the path.")]
+    return [escape_percent(f"There is no {kind.word.replace('_', ' ')} {name}: check the spelling of the path.")]

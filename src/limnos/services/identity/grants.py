@@ -92,19 +92,18 @@ def check_privilege_requests(wishes: tuple[PrivilegeRequest, ...]) -> None:
     count = sum(len(wish.privileges) for wish in wishes)
     if max(count, len(wishes)) > RULES_MAX:
         raise BadRequest(
-            f"{max(count, len(wishes))} privileges in one request are more than the {RULES_MAX} that are taken at once: "
-            "grant the rest in further requests, object by object"
+            f"{max(count, len(wishes))} privileges in one request are more than the {RULES_MAX} that are allowed: grant the others in further requests, object by object"
         )
     for wish in wishes:
         if not wish.privileges:
-            raise IllegalObject(f"{wish.kind.word.capitalize()} {wish.full_name} comes without privileges: name some")
+            raise IllegalObject(f"{wish.kind.word.capitalize()} {wish.full_name} has no privileges: name some")
         check_conditions(wish.privileges, wish.full_name)
 
 
 def refuse_duplicates(wishes: tuple[PrivilegeRequest, ...]) -> None:
     """Refuse a role request that names the same object twice. Raises BadRequest."""
     if len({(wish.kind, wish.full_name) for wish in wishes}) != len(wishes):
-        raise BadRequest("The same object stands twice in the role: give it all its privileges in one place")
+        raise BadRequest("The role names the same object twice: give all of its privileges in one entry")
 
 
 def _find_grant_target(request_view: RequestView, wish: PrivilegeRequest, *, hides: bool) -> ResolvedGrants:
@@ -279,7 +278,7 @@ async def roles_give(
     PermissionDenied.
     """
     if len(roles) > NAMES_MAX:
-        raise BadRequest(f"{len(roles)} roles in one request are more than the {NAMES_MAX} that are taken at once")
+        raise BadRequest(f"{len(roles)} roles in one request are more than the {NAMES_MAX} that are allowed")
 
     def decide(request_view: RequestView) -> Permit[RolesChange]:
         return request_view.permit(*roles_decide(request_view, kind, name=name, roles=roles, gives=gives))

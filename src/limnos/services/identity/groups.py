@@ -53,7 +53,7 @@ async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[s
     Raises NotFound for a group or user, BadRequest.
     """
     if len(users) > MEMBERS_MAX:
-        raise BadRequest(f"{len(users)} users in one request are more than the {MEMBERS_MAX} that are taken at once")
+        raise BadRequest(f"{len(users)} users in one request are more than the {MEMBERS_MAX} that are allowed")
 
     def decide(request_view: RequestView) -> Permit[MembersAdd]:
         principal, _, decision = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_MEMBERS)

@@ -68,18 +68,18 @@ class NoIssuer:
 
     async def identity(self, text: str) -> IssuerIdentity:
         """Refuse every token. Raises AuthenticationFailed."""
-        raise AuthenticationFailed(
-            f"No outside issuer is set up here whose token of {len(text)} bytes could be checked"
-        )
+        raise AuthenticationFailed(f"This server has no outside issuer that could check a token of {len(text)} bytes")
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
         """Refuse to begin. Raises AuthenticationFailed."""
-        raise AuthenticationFailed(f"No outside issuer is set up here that leads back to {request.redirect_uri}")
+        raise AuthenticationFailed(
+            f"This server has no outside issuer with the redirect address {request.redirect_uri}"
+        )
 
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
         """Refuse every code. Raises AuthenticationFailed."""
         raise AuthenticationFailed(
-            f"No outside issuer is set up here whose code of {len(code)} bytes leads to {request.redirect_uri}"
+            f"This server has no outside issuer for a code of {len(code)} bytes with the redirect address {request.redirect_uri}"
         )
 
 

@@ -79,9 +79,7 @@ async def store_identity(
             ):  # the metalake does not exist, or the user is disabled, which stays so
                 await _write_user(ctx, metalake, identity=identity)
     except BadRequest as error:
-        raise AuthenticationFailed(
-            f"The token of the outside issuer names a user who cannot be: {error.message}"
-        ) from error
+        raise AuthenticationFailed(f"The token of the outside issuer names an invalid user: {error.message}") from error
     return credential
 
 

@@ -36,7 +36,7 @@ from limnos.store.identity.tokens import token_read
 from limnos.store.tx import Tx
 
 _WRONG: Final = "The user or the password is wrong"
-_OVER: Final = "The session is over: sign in again with 'limnos login'"
+_OVER: Final = "The session has expired: sign in again with 'limnos login'"
 
 
 class PasswordPut(msgspec.Struct, frozen=True):
@@ -134,7 +134,7 @@ def _is_admin(request_view: RequestView) -> bool:
 def _may(request_view: RequestView, user: str) -> Decision:
     """Decide on a user's password: allowed for the user and for service admins."""
     if request_view.user == ANONYMOUS:
-        raise PermissionDenied("Nobody in particular has no password: say who you are")
+        raise PermissionDenied("The anonymous user has no password: authenticate first")
     if user == request_view.user:
         return _own_decision(request_view, user)
     return request_view.require(Action.TOKEN_MANAGE_OTHERS, ())
@@ -192,7 +192,7 @@ def _require_trusted(ctx: Context, known: Password) -> None:
     """
     if known.trust not in ctx.services.rules.trusts:
         raise AuthenticationFailed(
-            "The password does not count here: it was set by somebody whose word does not. Have a service admin set it anew",
+            "The password is not valid on this server, because the user who set it was not authenticated. Have a service admin set it again",
             was_right=True,
         )
 
@@ -204,7 +204,7 @@ async def session_refresh(ctx: Context, *, text: str) -> PasswordSession:
         raise AuthenticationFailed(_OVER)
     token = await ctx.look_up(partial(token_read, credential.token_id))
     if token is None or token.secret_hash != credential.secret_hash or token.purpose is not TokenPurpose.REFRESH:
-        raise AuthenticationFailed("This is no token to refresh a session with: sign in with 'limnos login'")
+        raise AuthenticationFailed("This is not a refresh token: sign in with 'limnos login'")
     known = await ctx.look_up(partial(password_read, token.user))
     if known is None or not _is_refreshable(token, known, now_ms=ctx.services.store.time.now_ms()):
         raise AuthenticationFailed(_OVER, was_right=True)

@@ -34,7 +34,7 @@ class PasswordHasher:
     async def run(self, work: Callable[[], T]) -> T:
         """Run a slow function in a thread. Raises ServiceUnavailable if too many callers wait already."""
         if self._waiting >= WAITING_MAX:
-            raise ServiceUnavailable("Too many sign in at this moment: try again", retry_after_s=2)
+            raise ServiceUnavailable("Too many sign-ins are in progress: try again", retry_after_s=2)
         self._waiting += 1
         try:
             async with self._free:

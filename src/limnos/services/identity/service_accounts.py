@@ -37,7 +37,7 @@ SECRETS_MAX: Final = 2
 """The maximum number of active secrets: the current one, and its replacement."""
 ACCOUNTS_MAX: Final = 10_000
 _OVER: Final = (
-    "The service account's secret was ended: ask an administrator for a new one, made with 'limnos user secret create'"
+    "The service account's secret was ended: ask an administrator to create a new one with 'limnos user secret create'"
 )
 
 
@@ -97,7 +97,7 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
     """
     check_principal_name(user, Kind.USER)
     if ":" in user:
-        raise BadRequest("A service account's name has no colon: clients write credential=NAME:SECRET")
+        raise BadRequest("A service account's name must not have a colon: clients write credential=NAME:SECRET")
     check_life(expires_in_s)
     await refuse_former(ctx)
     secret = new_secret()
@@ -105,7 +105,7 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
     def decide(request_view: RequestView) -> Permit[SecretCreate]:
         decision = _manage(request_view)
         if user == request_view.user:
-            raise BadRequest("A service account is a user of its own: name another one than yourself")
+            raise BadRequest("You cannot turn your own user into a service account: name another user")
         trust, _ = worth_of(ctx, request_view, user=user)
         return request_view.permit(
             SecretCreate(user, hash_secret(secret), expires_in_s, trust, request_view.rules.service_admins), decision
@@ -120,7 +120,7 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
     command = permit.command
     if tx.passwords.find(command.user) is not None:
         raise AlreadyExists(
-            f"{escape_percent(command.user)} has a password, and a service account has none: take it away first",
+            f"{escape_percent(command.user)} has a password, and a service account must not have one: delete it first",
             kind="password",
         )
     secrets = tx.tokens.secrets(command.user)
@@ -128,7 +128,7 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
         check_new_user(tx, command.user, admins=command.admins)
     if len(secrets) >= SECRETS_MAX:
         raise InUse(
-            f"{escape_percent(command.user)} has {SECRETS_MAX} secrets that count: end the old one first, 'limnos user secret end'",
+            f"{escape_percent(command.user)} has {SECRETS_MAX} valid secrets: end the old one first, 'limnos user secret end'",
             kind="secret",
         )
     expires_at = None if command.expires_in_s is None else tx.now_ms + command.expires_in_s * 1000
@@ -148,7 +148,7 @@ async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
     token = await ctx.look_up(partial(token_read, secret_id))
     if token is None or token.user != user or token.purpose is not TokenPurpose.CLIENT:
         raise NotFound(
-            f"{escape_percent(user)} has no secret {secret_id}: 'limnos user secret list' shows those there are",
+            f"{escape_percent(user)} has no secret {secret_id}: 'limnos user secret list' lists them",
             kind="secret",
         )
 
@@ -189,7 +189,7 @@ async def token_by_secret(ctx: Context, *, client: str, text: str) -> IssuedToke
 def _check_client(client: str, user: str) -> None:
     if client not in ("", user):
         raise AuthenticationFailed(
-            f"The secret is not one of the client {client[:100]!a}: write credential=USER:SECRET, or credential=USER:TOKEN with a token of that user's own"
+            f"The secret does not belong to the client {client[:100]!a}: write credential=USER:SECRET, or credential=USER:TOKEN with a token of that user's own"
         )
 
 
@@ -224,7 +224,7 @@ async def _find_token(ctx: Context, text: str) -> Token | None:
 async def _open(ctx: Context, secret: Token) -> IssuedToken:
     if secret.trust not in ctx.services.rules.trusts:
         raise AuthenticationFailed(
-            "The secret does not count here: it was made by somebody whose word does not. Have a service admin make a new one",
+            "The secret is not valid on this server, because the user who created it was not authenticated. Have a service admin create a new one",
             was_right=True,
         )
     text = new_secret()

@@ -56,7 +56,7 @@ class TokenRevoke(msgspec.Struct, frozen=True):
 def _may(request_view: RequestView, user: str | None) -> Decision:
     """Decide on the tokens of a user, or of all users if `user` is None. Users may always manage their own."""
     if request_view.user == ANONYMOUS:
-        raise PermissionDenied("Nobody in particular has no tokens: say who you are, by Basic or by a token")
+        raise PermissionDenied("The anonymous user has no tokens: authenticate by Basic or with a token")
     if user == request_view.user:
         return Decision(
             True,
@@ -110,7 +110,7 @@ def worth_of(
 def check_life(expires_in_s: int | None) -> None:
     """Check the lifetime of a token, in seconds; None for no expiry. Raises BadRequest."""
     if expires_in_s is not None and not 0 < expires_in_s <= EXPIRES_MAX_S:
-        raise BadRequest(f"A token expires in 1 to {EXPIRES_MAX_S} seconds, or never; {expires_in_s} is not that")
+        raise BadRequest(f"A token must expire in 1 to {EXPIRES_MAX_S} seconds, or never, not in {expires_in_s}")
 
 
 async def token_create(

@@ -74,7 +74,8 @@ def _require_within(visible_object: CatalogDirectory, location: str) -> None:
     allowed = visible_object.place.allowed
     if is_local(location) and not leads_within(location, allowed.roots, allowed=allowed):
         raise OutsideRoots(
-            f"{location} leads to where this server may not read: put the files themselves there", location=location
+            f"{location} is a link to a location that this server may not read: replace it by the files",
+            location=location,
         )
 
 

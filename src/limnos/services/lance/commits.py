@@ -267,7 +267,9 @@ class FinalCheck:
         """
         permit, location = await self._ctx.read(self._scope, self._decide)
         if (permit.command.id, location) != (self._table.node.id, self._table.location):
-            raise CommitConflict("The table was replaced by another one meanwhile, and nothing was changed: look again")
+            raise CommitConflict(
+                "The table was replaced by another one meanwhile, and nothing was changed: read the table again"
+            )
         self._permit = permit
 
     def _decide(self, request_view: RequestView) -> tuple[Permit[Node], str]:
@@ -281,7 +283,7 @@ class FinalCheck:
     async def submit(self, command: C, mutation: Callable[[Tx, Permit[tuple[Node, C]]], None]) -> None:
         """Run a mutation under the permit of the last check, even if the right was revoked since then."""
         if self._permit is None:
-            raise RuntimeError("nobody has looked before the change")
+            raise RuntimeError("the table was not read before the change")
         permit = self._permit.about((self._permit.command, command))
         await self._ctx.submit(replace(permit, stamps=()), mutation)
 

@@ -28,7 +28,7 @@ from limnos.telemetry.metrics import Counter
 log = get_logger("limnos.janitor")
 PAGE: Final = 200
 MANIFEST_BYTES_MAX: Final = 1 << 28
-REMOVED: Final = Counter("limnos_lance_debris_total", "Files of Lance tables taken away that no version knows.", ())
+REMOVED: Final = Counter("limnos_lance_debris_total", "Removed files of Lance tables that no version refers to.", ())
 
 
 class DebrisTable(NamedTuple):
@@ -79,11 +79,13 @@ async def _tidy_table(work: TaskContext, table: DebrisTable, *, before_ms: int, 
         table.place.allowed.check_use(table.place.catalog.properties)
         names = await work.run_in_thread(partial(delete_debris, table, before_ms=before_ms, dry=dry))
     except LimnosError as error:
-        log.warning("debris of a table was not looked for", location=table.location, error=error.message)
+        log.warning("a table was not checked for unreferenced files", location=table.location, error=error.message)
         return []
     if names and not dry:
         REMOVED[()] += len(names)
-        log.info("debris of a Lance table taken away", location=table.location, files=len(names), first=names[:5])
+        log.info(
+            "unreferenced files of a Lance table removed", location=table.location, files=len(names), first=names[:5]
+        )
     return [f"{table.location}/{name}" for name in names]
 
 

@@ -114,11 +114,11 @@ async def version_deletion_of(
 
 def _checked_spans(spans: Sequence[VersionSpan], *, top: int) -> tuple[VersionSpan, ...]:
     if len(spans) > SPANS_MAX:
-        raise BadRequest(f"{len(spans)} ranges are more than the {SPANS_MAX} that are taken: send several requests")
+        raise BadRequest(f"{len(spans)} ranges are more than the {SPANS_MAX} that are allowed: send several requests")
     for span in spans:
         if span.start < 0 or (span.end != ALL and span.end < span.start) or max(span) > VERSION_MAX:
             raise BadRequest(
-                f"Range {span.start} to {span.end} is none: it begins at a version and ends before a later one, or with -1"
+                f"Range {span.start} to {span.end} is not valid: it must begin at a version and end before a later one, or with -1"
             )
     return tuple(VersionSpan(each.start, top + 1 if each.end == ALL else each.end) for each in spans)
 
@@ -131,7 +131,7 @@ def _refuse_kept(spans: Sequence[VersionSpan], branch: str, *, top: int, referen
     """Raise InUse if a span contains a version that must stay."""
     if top and _is_in_spans(spans, top):
         raise InUse(
-            f"Version {top} is the newest, and a table keeps that one: let the range end before it, or drop the table",
+            f"Version {top} is the newest one, which cannot be deleted: end the range before it, or drop the table",
             kind="version",
         )
     for name, tag in references.tags.items():
@@ -155,7 +155,7 @@ def versions_delete(tx: Tx, permit: Permit[VersionsDelete]) -> int:
     top = versions.top(node.id, command.branch)
     if top is not None and _is_in_spans(command.spans, top.version):
         raise InUse(
-            f"Version {top.version} is the newest, and a table keeps that one: let the range end before it",
+            f"Version {top.version} is the newest one, which cannot be deleted: end the range before it",
             kind="version",
         )
     removed_count = sum(

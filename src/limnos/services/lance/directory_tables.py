@@ -150,7 +150,7 @@ class FolderTables:
             if self._lying(levels).is_declared:
                 self.directory.drop(levels)
         except LimnosError as error:
-            log.warning("the folder of a table that was not made is left", table=levels, error=error.message)
+            log.warning("the folder of a table that was not created remains", table=levels, error=error.message)
 
     @asynccontextmanager
     async def within(self, work: FolderRequest) -> AsyncIterator[None]:
@@ -162,10 +162,10 @@ class FolderTables:
             async with asyncio.timeout(self.limits.seconds):
                 yield
         except TimeoutError:
-            late = f"Not done within {self.limits.seconds:g} s"
+            late = f"The request was not complete within {self.limits.seconds:g} s"
             if work.is_submitted:
-                raise StateUnknown(f"{late}, and the change may have been made: look before you repeat it") from None
-            raise ServiceUnavailable(f"{late}, and nothing was changed: ask for less at once, or try again") from None
+                raise StateUnknown(f"{late}, and the change may have been made: check before you repeat it") from None
+            raise ServiceUnavailable(f"{late}, and nothing was changed: request less at once, or try again") from None
 
 
 class FolderRows:
@@ -247,7 +247,7 @@ class FolderRows:
         async def again() -> None:
             if (await self._folders.lying(self._levels)).location != table.location:
                 raise CommitConflict(
-                    "The table was replaced by another one meanwhile, and nothing was changed: look again"
+                    "The table was replaced by another one meanwhile, and nothing was changed: read the table again"
                 )
 
         about = {

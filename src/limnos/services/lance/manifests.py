@@ -84,12 +84,12 @@ class BranchManifests:
                 f"No staged manifest is at {self.path_of(name)}: write it before it is committed"
             ) from None
         if size is not None and size != len(data):
-            raise BadRequest(f"The staged manifest {name} has {len(data)} bytes and not {size}: write it anew")
+            raise BadRequest(f"The staged manifest {name} has {len(data)} bytes and not {size}: write it again")
         if not data.endswith(MAGIC):
-            raise BadRequest(f"The staged manifest {name} does not end as a manifest does: write it anew")
+            raise BadRequest(f"The staged manifest {name} does not end like a manifest: write it again")
         stated = staged_version(name)
         if stated is None or stated.version != version:
-            raise BadRequest(f"The staged manifest {name} is not that of version {version}: name it as its version")
+            raise BadRequest(f"The staged manifest {name} is not that of version {version}: send its own version")
         return len(data)
 
     async def is_same(self, name: str, version: LanceVersion) -> bool:
@@ -140,7 +140,7 @@ class BranchManifests:
             await self._files.link_new(aside, self._final(version), properties=self._properties, roots=[self._location])
         except (AlreadyExists, MissingFile):
             return await self.is_there(version)
-        log.warning("a manifest that was moved aside by mistake is back", manifest=self._final(version))
+        log.warning("a manifest that was moved aside by mistake was restored", manifest=self._final(version))
         return True
 
     async def publish(self, version: LanceVersion) -> None:

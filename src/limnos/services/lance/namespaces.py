@@ -72,9 +72,7 @@ async def lance_namespace_create(
     if mode == "overwrite" and levels:
         return await _overwrite(ctx, scope, levels=levels, properties=properties)
     if mode == "overwrite":
-        raise UnsupportedOperation(
-            f"Catalog {scope.catalog} is not made anew by this: drop it first, with what is in it"
-        )
+        raise UnsupportedOperation(f"Catalog {scope.catalog} cannot be overwritten: drop it first, with its content")
     try:
         return await _create(ctx, scope, levels=levels, properties=properties)
     except AlreadyExists:
@@ -164,9 +162,7 @@ def namespace_empty(tx: Tx, permit: Permit[NamespaceEmpty]) -> None:
     node = tx.nodes.confirm(command.namespace)
     below = tx.nodes.below(node.id, limit=BELOW_MAX + 1) if command.takes_all else []
     if len(below) > BELOW_MAX:
-        raise BadRequest(
-            f"More than {BELOW_MAX} objects lie in namespace {node.name}: drop some of what is in it first"
-        )
+        raise BadRequest(f"More than {BELOW_MAX} objects are in namespace {node.name}: drop some of them first")
     for each in below:
         _drop(tx, each, keep_ms=command.keep_ms)
     tx.nodes.require_empty(node)
@@ -182,7 +178,7 @@ def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:
         lance_drop_confirmed(tx, node, keep_ms=keep_ms, purges=True)
     else:
         raise NotEmpty(
-            f"{node.kind.word.capitalize()} {node.name} is no Lance table: drop it over Iceberg REST first",
+            f"{node.kind.word.capitalize()} {node.name} is not a Lance table: drop it over Iceberg REST first",
             kind="namespace",
         )
 
@@ -196,7 +192,7 @@ async def _drop_catalog(ctx: Context, scope: RequestScope, *, cascade: bool) -> 
         decision = request_view.require(Action.CATALOG_DROP, request_view.settled.outer)
         if request_view.catalog_record.provider != GENERIC_PROVIDER:
             raise UnsupportedOperation(
-                f"Catalog {request_view.catalog.name} holds Iceberg tables: drop it over Gravitino REST, or with 'limnos drop'"
+                f"Catalog {request_view.catalog.name} has Iceberg tables: drop it over Gravitino REST, or with 'limnos drop'"
             )
         entries = record_properties(cast("CatalogRecord", catalog_load(request_view).record))
         command = CatalogDrop(request_view.catalog, force=False, in_use_too=True)
@@ -213,7 +209,7 @@ async def _empty_catalog(ctx: Context, scope: RequestScope) -> None:
         decision = request_view.require(Action.CATALOG_DROP, request_view.settled.outer)
         if request_view.catalog_record.provider != GENERIC_PROVIDER:
             raise UnsupportedOperation(
-                f"Catalog {request_view.catalog.name} holds Iceberg tables: drop it over Gravitino REST, or with 'limnos drop'"
+                f"Catalog {request_view.catalog.name} has Iceberg tables: drop it over Gravitino REST, or with 'limnos drop'"
             )
         return request_view.permit(CatalogEmpty(request_view.catalog), decision)
 

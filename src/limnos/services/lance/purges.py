@@ -52,7 +52,7 @@ async def lance_purge_run(work: TaskContext, payload: LancePurgePayload) -> str 
     await location_mark_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=result.is_reached)
     if not result.kept_count:
         return None
-    reason = "another table lies there" if claims else "they are not below the table's own location"
+    reason = "another table is at that location" if claims else "they are not below the table's own location"
     log.warning(
         "files of a dropped table are kept", task=work.task_id, location=at, files=result.kept_count, reason=reason
     )

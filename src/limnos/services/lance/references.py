@@ -84,7 +84,7 @@ async def tag_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: s
 async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget) -> None:
     """Create a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest, PermissionDenied."""
     if not check_branch(name):
-        raise BadRequest("The main branch is there always: give a new one a name of its own")
+        raise BadRequest("The main branch always exists: choose another name")
     table = await _to_change(ctx, scope, levels=levels)
     target = await _resolve_target(ctx, table, target=target)
     question = questions.BranchMake(
@@ -128,7 +128,7 @@ async def branch_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name
     Raises NotFound, InUse if another branch or a tag needs it, BadRequest, PermissionDenied.
     """
     if not check_branch(name):
-        raise BadRequest("The main branch stays: drop the table instead")
+        raise BadRequest("The main branch cannot be deleted: drop the table instead")
     table = await _to_change(ctx, scope, levels=levels)
     if not table.record.managed:
         await _change_and_announce(

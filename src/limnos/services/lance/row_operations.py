@@ -28,7 +28,7 @@ from limnos.sources.lance.questions import Explain, LanceQuestion, LanceWriteRes
 
 T = TypeVar("T")
 _NEWEST: Final = VersionReference()
-NO_DATA_MESSAGE: Final = "The table was declared and holds no data yet: insert some first"
+NO_DATA_MESSAGE: Final = "The table was declared and has no data yet: insert some first"
 
 
 async def table_for_rows(
@@ -65,7 +65,7 @@ def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionRefe
         place.allowed.check_use(place.catalog.properties)
     elif not leads_within(table.location, place.roots, allowed=place.allowed):
         raise OutsideRoots(
-            f"A link leads from {table.location} out of the catalog's roots: nobody reads or writes there"
+            f"A link leads from {table.location} out of the catalog's roots: reads and writes there are refused"
         )
     return msgspec.structs.replace(
         question, location=table.location, options=storage_options_of(place.catalog.properties), version=at.version, tag=at.tag,
@@ -81,7 +81,9 @@ def final_check_of(
     async def again() -> None:
         now = await ctx.read(scope, decide)
         if (now.node.id, now.location) != (table.node.id, table.location):
-            raise CommitConflict("The table was replaced by another one meanwhile, and nothing was changed: look again")
+            raise CommitConflict(
+                "The table was replaced by another one meanwhile, and nothing was changed: read the table again"
+            )
 
     return again
 
@@ -211,7 +213,7 @@ async def rows_write(
 def check_keys(question: LanceQuestion) -> None:
     """Refuse a merge without key columns. Raises BadRequest."""
     if isinstance(question, Merge) and not question.on:
-        raise BadRequest("A merge goes by key columns: name them as on=COLUMN, once for each")
+        raise BadRequest("A merge needs key columns: name them as on=COLUMN, once for each")
 
 
 def check_version(at: VersionReference) -> None:

@@ -129,7 +129,7 @@ async def _create_new(
     versions: tuple[LanceVersion, ...] = ()
     document = draft.document(request.location, now_ms=ctx.services.store.time.now_ms())
     if await has_data(ctx, document.location, place=draft.place):
-        raise AlreadyExists(f"At {document.location} lies a table already: register it", kind="table")
+        raise AlreadyExists(f"At {document.location} there already is a table: register it", kind="table")
     if request.delegates:  # before anything is written
         await new_table_credentials(ctx, document.location, place=draft.place, table_format=LANCE)
 
@@ -184,7 +184,7 @@ async def _delete_leftovers(ctx: Context, table: LanceTable, *, mark: int | None
             at, properties=place.catalog.properties, call=lambda: purge.run(lambda _: None)
         )
     except LimnosError as error:
-        log.warning("files of a table that was not made are left", location=at, error=error.message)
+        log.warning("files of a table that was not created remain", location=at, error=error.message)
         return
     if mark is not None:
         await ctx.services.store.submit(upkeep_permit("limnos"), lambda tx: tx.tasks.done(mark))

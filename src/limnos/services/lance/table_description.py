@@ -184,7 +184,7 @@ async def state_of(ctx: Context, table: LanceTable, *, at: VersionReference) -> 
 async def _resolve_tag(ctx: Context, table: LanceTable, *, at: VersionReference) -> VersionReference:
     """Return the version of a managed table's tag. Raises NotFound, BadRequest if a version or branch is given too."""
     if at.version is not None or at.branch is not None:
-        raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
+        raise BadRequest("A tag determines version and branch: leave out version and branch, or the tag")
     reference = (await references_of(ctx, table)).tags.get(cast("str", at.tag))
     if reference is None:
         raise NotFound(cast("str", at.tag), kind="tag")

@@ -137,7 +137,7 @@ class LanceTableDraft(NamedTuple):
         """
         stated = properties.get(MANAGED)
         if stated is not None and stated.lower() not in ("true", "false"):
-            raise BadRequest(f"Property {MANAGED} is true or false, not {stated[:40]}")
+            raise BadRequest(f"Property {MANAGED} must be true or false, not {stated[:40]}")
         stated = stated or self.place.catalog.properties.get(CATALOG_MANAGED, "false")
         return stated.lower() == "true"
 
@@ -219,7 +219,7 @@ def lance_draft_replacing(
     """
     request_view.require_in_use()
     if not levels:
-        raise BadRequest("A table's identifier has two names at least: its catalog's, then its own")
+        raise BadRequest("A table's identifier needs at least two names: its catalog's, then its own")
     check_levels(levels)
     parent, chain, decision = _parent_of(request_view, levels, action=action)
     require_format(request_view, LANCE)
@@ -297,7 +297,9 @@ async def table_register(
     )
     document = draft.document(location, now_ms=now_ms)
     if not await has_data(ctx, document.location, place=draft.place):
-        raise InvalidTable(f"At {document.location} lies no Lance table: write one there first, or declare the table")
+        raise InvalidTable(
+            f"At {document.location} there is no Lance table: write one there first, or declare the table"
+        )
     record = TableRecord(None, properties, managed=draft.is_managed(properties))
     versions = await versions_of(ctx, document, place=draft.place, record=record)
 

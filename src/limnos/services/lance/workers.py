@@ -99,7 +99,7 @@ class WorkerTask:
             return None
         if self._calls.committed_version is not None:
             return StateUnknown(
-                f"The change was made, as version {self._calls.committed_version}, but the table could not be read after it: look before you repeat it"
+                f"The change was made, as version {self._calls.committed_version}, but the table could not be read after it: check before you repeat it"
             )
         return self._calls.failure
 
@@ -164,7 +164,7 @@ class NoLanceWorkers:
 
     @staticmethod
     def _refuse(worker_task: WorkerTask) -> NoReturn:
-        raise UnsupportedOperation(f"Nobody works on the table at {worker_task.table} here")
+        raise UnsupportedOperation(f"No worker process has the table at {worker_task.table}")
 
     def close(self) -> None:
         """No-op: nothing runs."""

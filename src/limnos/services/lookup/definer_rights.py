@@ -63,12 +63,12 @@ class _BrokenViewChain(Exception):
 def check_view_chain(through: ViewChain) -> ViewChain:
     """Check that a table may be read through this list of views. Raises BadRequest."""
     if len(through) > VIEWS_MAX:
-        raise BadRequest(f"A chain of views has at most {VIEWS_MAX} links, not {len(through)}")
+        raise BadRequest(f"A chain of views may have at most {VIEWS_MAX} links, not {len(through)}")
     for place, view in enumerate(through):
         if len(view) < 2:
-            raise BadRequest(f"A view in a chain is named with its namespace, not as {render(view)}")
+            raise BadRequest(f"A view in a chain must be named with its namespace, not as {render(view)}")
         if view in through[:place]:
-            raise BadRequest(f"View {render(view)} stands twice in the chain: a view cannot be read through itself")
+            raise BadRequest(f"View {render(view)} occurs twice in the chain: a view cannot be read through itself")
     return through
 
 
@@ -86,7 +86,7 @@ def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewC
         try:
             return _find_by_definer(request_view, thing, through, cast("Decision", refused.decision))
         except _BrokenViewChain as broken:
-            text = f"{refused.message}. The views that it is read through lend no right: {broken}"
+            text = f"{refused.message}. The views of the chain grant no definer's rights: {broken}"
             raise PermissionDenied(text, decision=refused.decision) from None
 
 
@@ -117,9 +117,11 @@ def _walk(
 ) -> tuple[SecurableChain, Decision]:
     """Walk from the caller to the object, each link by the right of the previous one. Raises _BrokenViewChain."""
     if any(factor.kind == "deny" for factor in refused.factors):
-        raise _BrokenViewChain(f"the right is denied to {refused.user}, which no view lifts")
+        raise _BrokenViewChain(
+            f"the privilege is denied to {refused.user}, and definer's rights do not override a denial"
+        )
     if any(factor.kind == "restricted" for factor in refused.factors):
-        raise _BrokenViewChain(f"a restriction binds {refused.user}, which no view lifts")
+        raise _BrokenViewChain(f"{refused.user} is restricted, and definer's rights do not lift restrictions")
     lender, factors, room = _Definer(refused.user, None), [], TextBudget()
     for view in through:
         chain = _step(request_view, lender, Kind.VIEW, view, room=room)
@@ -127,7 +129,7 @@ def _walk(
         factors.append(DecisionFactor("lent", None, chain[0].id, Kind.VIEW.word, display_names(chain)[0]))
     chain = _step(request_view, lender, thing.kind, thing.path, room=room, action=thing.action)
     if thing.action in RESTRICTED_ACTIONS and request_view.bindings_of(refused.user, chain):
-        raise _BrokenViewChain(f"a restriction binds {refused.user}, which no view lifts")
+        raise _BrokenViewChain(f"{refused.user} is restricted, and definer's rights do not lift restrictions")
     return chain, msgspec.structs.replace(refused, allowed=True, factors=tuple(factors))
 
 
@@ -149,7 +151,7 @@ def _step(
     if not names(lender.document, path, request_view.catalog.name, room=room):
         raise _BrokenViewChain(f"the text of view {render(lender.view)} does not name {text}")
     if not request_view.decide_for(lender.user, action, chain).allowed:
-        raise _BrokenViewChain(f"who wrote view {render(lender.view)} may not load {text}")
+        raise _BrokenViewChain(f"the author of view {render(lender.view)} may not load {text}")
     return chain
 
 
@@ -161,10 +163,10 @@ def _definer_of(request_view: RequestView, view: Levels, chain: SecurableChain) 
     writer_id, zone = cast("ViewRecord", node.record).writer_id, request_view.metalake.id
     writer = require_fact(request_view.view, principal_id_key(writer_id), zone=zone) if writer_id else None
     if writer is None or not writer.enabled:
-        raise _BrokenViewChain(f"who wrote view {render(view)} is no user any more")
+        raise _BrokenViewChain(f"the author of view {render(view)} is no longer a user")
     if request_view.owner_of(chain[0]) not in request_view.subject_of(writer.name).principal_ids:
-        raise _BrokenViewChain(f"who wrote view {render(view)} does not own it")
+        raise _BrokenViewChain(f"the author of view {render(view)} does not own it")
     document = request_view.document(node.id)
     if len(document.body) > DOCUMENT_BYTES_MAX:
-        raise _BrokenViewChain(f"view {render(view)} is too large to be looked through")
+        raise _BrokenViewChain(f"view {render(view)} is too large to be analysed")
     return _Definer(writer.name, view, document.body)

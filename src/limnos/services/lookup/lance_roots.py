@@ -58,7 +58,7 @@ def root_schema_advice(request_view: RequestView) -> str:
     """Return advice for a request that treats that schema as an object: which name to use instead."""
     catalog, name = request_view.catalog.name, request_view.defaults.root_schema
     return (
-        f"Schema {catalog}.{name} shows the tables that lie directly in the catalog {catalog}, and is no object of its own: name the catalog {catalog}, "
+        f"Schema {catalog}.{name} represents the catalog {catalog} itself and is not an object: name the catalog {catalog}, "
         f"or a table as {catalog}.{name}.TABLE"
     )
 

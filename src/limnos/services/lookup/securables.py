@@ -76,7 +76,7 @@ def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
     """
     if kind is Kind.METALAKE:
         if full_name != request_view.metalake.name:
-            raise NotFound(f"Metalake {full_name} is not the one this request is about", kind="object")
+            raise NotFound(f"Metalake {full_name} is not the metalake of this request", kind="object")
         return SecurableTarget(
             request_view.metalake.id, kind, request_view.settled.outer, request_view.metalake, None, None
         )
@@ -107,10 +107,8 @@ def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
     if kind is Kind.NAMESPACE or kind in NAMESPACE_OBJECTS:
         return _in_catalog(request_view, kind, full_name, codec)
     if kind is Kind.COLUMN:
-        raise BadRequest(
-            "A column has tags, policies and statistics of its own, and for the rest what its table has: name the table"
-        )
-    raise BadRequest(f"Objects of type {kind.word} do not exist here yet")
+        raise BadRequest("A column has only tags, policies and statistics: for everything else name its table")
+    raise BadRequest(f"Objects of type {kind.word} are not supported yet")
 
 
 def target_require(

@@ -126,7 +126,7 @@ async def visible_objects_of(
             continue  # a catalog was dropped or renamed, or the caller may no longer use it
         hidden: VisibleObjects = {node_id: None for node_id, zone in homes.items() if zone not in home.catalogs}
         return hidden | seen
-    raise ServiceUnavailable("What was asked for was moved about faster than it could be told: try again")
+    raise ServiceUnavailable("The requested objects were moved too often during the request: try again")
 
 
 def _seen(

@@ -57,7 +57,7 @@ async def responsible_user(services: NodeServices, table_id: int, *, policy: Eff
     owner = None if owner_id is None else await look_up(lambda: principal_by_id_read(owner_id))
     if owner is None or owner.kind is not Kind.USER:
         reason = "has no owner" if owner is None else f"is owned by group {owner.name}"
-        return ResponsibleUser("", name, f"{what} {reason}: give it to a user, in whose name the server can act")
+        return ResponsibleUser("", name, f"{what} {reason}: set a user as owner, for whom the server can act")
     return ResponsibleUser(owner.name, name)
 
 

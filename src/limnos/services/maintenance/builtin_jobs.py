@@ -53,8 +53,8 @@ class BuiltinTemplate(NamedTuple):
 
 
 TEMPLATES: Final = (
-    BuiltinTemplate(f"{PREFIX}iceberg-expire-snapshots", "Expires the snapshots that nothing keeps", EXPIRE),
-    BuiltinTemplate(f"{PREFIX}iceberg-remove-orphan-files", "Removes old files that no metadata names", ORPHANS),
+    BuiltinTemplate(f"{PREFIX}iceberg-expire-snapshots", "Expires the snapshots that are not retained", EXPIRE),
+    BuiltinTemplate(f"{PREFIX}iceberg-remove-orphan-files", "Removes old files that no metadata refers to", ORPHANS),
     BuiltinTemplate(f"{PREFIX}iceberg-rewrite-data-files", "Rewrites small data files", COMPACT, ("options",)),
     BuiltinTemplate(f"{PREFIX}iceberg-rewrite-manifests", "Rewrites manifests", MANIFESTS),
     BuiltinTemplate(f"{PREFIX}iceberg-update-stats", "Computes statistics of all columns", STATISTICS),
@@ -117,14 +117,12 @@ async def builtin_run(ctx: Context, metalake: str, *, name: str, conf: Mapping[s
     path = tuple(display.parse(table or "-"))
     if not catalog or len(path) < 2:
         raise BadRequest(
-            "jobConf names the table: catalog_name is its catalog, table_identifier its path, as raw.trips"
+            "jobConf must name the table: catalog_name is its catalog, table_identifier its path, as raw.trips"
         )
     options = _options(fields.pop("options", "")) if "options" in template.fields else {}
     if fields:
         known = ", ".join(("catalog_name", "table_identifier", *template.fields))
-        raise BadRequest(
-            f"{min(fields)[:100]} is no field of jobConf that this template takes: use {known}, or a policy"
-        )
+        raise BadRequest(f"{min(fields)[:100]} is not a field of jobConf of this template: use {known}, or a policy")
     scope = RequestScope(metalake, catalog)
     if template.kind == EXPIRE:
         operation = await expiry_request(ctx, scope, path=path)
@@ -139,7 +137,7 @@ def _options(text: str) -> dict[str, str]:
     try:
         options = msgspec.json.decode(text or "{}", type=dict[str, str])
     except msgspec.DecodeError as error:
-        raise BadRequest(f"Field options of jobConf is a JSON object of strings: {error}") from None
+        raise BadRequest(f"Field options of jobConf must be a JSON object of strings: {error}") from None
     check_options(options, field="options of jobConf")
     return options
 
@@ -195,7 +193,7 @@ async def builtin_cancel(ctx: Context, metalake: str, *, operation: int) -> Buil
     if job.row.ended_at is not None:
         return job
     if job.row.kind in (EXPIRE, ORPHANS):
-        raise UnsupportedOperation("The server carries this job out within a minute: it cannot be cancelled")
+        raise UnsupportedOperation("The server executes this job within a minute: it cannot be cancelled")
     ancestry = await ctx.look_up(lambda: ancestors_read([job.row.node_id]))
     path = path_of(job.row.node_id, ancestry)
     if path is None:

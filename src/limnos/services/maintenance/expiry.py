@@ -30,9 +30,9 @@ from limnos.telemetry.metrics import Counter
 
 TRIES_MAX: Final = 5
 """The maximum number of attempts of an expiry while other commits change the table."""
-EXPIRED = Counter("limnos_maintenance_expired_snapshots_total", "Snapshots that expiries removed.", ())
+EXPIRED = Counter("limnos_maintenance_expired_snapshots_total", "Snapshots removed by expiry.", ())
 _DATASET: Final = "SQL++ expires the snapshots of its datasets by itself"
-_UNASSESSED: Final = "the server does not know yet what incremental readers have read: wait until it has assessed all tables (setting maintenance.assess)"
+_UNASSESSED: Final = "the server has not yet recorded the positions of incremental readers: wait until it has assessed all tables (setting maintenance.assess)"
 
 
 class ExpiryResult(NamedTuple):

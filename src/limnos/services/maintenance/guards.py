@@ -50,7 +50,7 @@ async def expiry_guards(
             pinned.setdefault(snapshot_id, _pin_text(holder))
     source = source_key(metalake_id, path)
     readers = await look_up(lambda: checkpoints_of(source, since_ms=now_ms - READER_KEEP_MS))
-    checkpoints = {each.snapshot_id: f"incremental reader {each.reader_id} has read it last" for each in readers}
+    checkpoints = {each.snapshot_id: f"incremental reader {each.reader_id} read it last" for each in readers}
     return ExpiryGuards(pinned, checkpoints)
 
 

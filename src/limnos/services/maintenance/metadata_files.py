@@ -38,10 +38,10 @@ from limnos.telemetry.metrics import Counter
 
 log = get_logger("limnos.maintenance")
 DELETED = Counter(
-    "limnos_maintenance_deleted_files_total", "Files of tables that maintenance deleted, by what they were.", ("what",)
+    "limnos_maintenance_deleted_files_total", "Files of tables deleted by maintenance, by kind of file.", ("what",)
 )
 _PERMIT: Final = upkeep_permit("limnos")
-_REASON: Final = "it left the table's metadata log (setting maintenance.metadata_retention_s)"
+_REASON: Final = "it is outside of the table's metadata log (setting maintenance.metadata_retention_s)"
 FILES_MAX: Final = 1_000
 """The maximum number of metadata files of one table that a round deletes."""
 _NAME: Final = re.compile(

@@ -143,9 +143,9 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
     """
     services = work.services
     if services is None:
-        raise ServiceUnavailable("This node has no services: the task is another one's")
+        raise ServiceUnavailable("This node runs no services: another node runs the task")
     if not await work.submit(lambda tx: _take(tx, payload)):
-        raise ServiceUnavailable("A rewrite of this table's files is under way: its snapshots expire after it")
+        raise ServiceUnavailable("A rewrite of this table's files is in progress: its snapshots expire after it")
     try:
         text = await work.await_with_lease(_expire(work, services, payload=payload))
     except (ServiceUnavailable, StorageFailed) as error:

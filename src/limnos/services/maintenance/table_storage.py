@@ -40,7 +40,7 @@ class MaintainedFiles:
     async def read_anywhere(self, location: str, *, bytes_max: int) -> bytes:
         """Read a file within the catalog's roots. Raises OutsideRoots, MissingFile, TooLarge, StorageFailed."""
         if not self.may_read(location):
-            raise OutsideRoots(f"File {location} lies outside of the catalog's roots")
+            raise OutsideRoots(f"File {location} is outside of the catalog's roots")
         return await self._files.read_within(
             location, self._place.catalog.properties, self._place.roots, bytes_max=bytes_max
         )
@@ -78,7 +78,7 @@ class MaintainedFiles:
             home = real_path(self.location)
             for directory in directories:
                 if real_path(f"{self.location}/{directory}") != f"{home}/{directory}":
-                    raise OutsideRoots(f"Directory {directory} of the table leads elsewhere by a link")
+                    raise OutsideRoots(f"Directory {directory} of the table is a link to another place")
 
     def delete_unchanged(self, files: Sequence[tuple[str, int, int]], beat: Heartbeat) -> list[str]:
         """Delete files by name below the table's location. Blocks. Returns the names of files that no longer exist.
@@ -88,7 +88,7 @@ class MaintainedFiles:
             beat: Called after each file.
 
         Raises:
-            OutsideRoots: A directory leads elsewhere by a link.
+            OutsideRoots: A directory is a link to another place.
             StorageFailed: The storage refuses or fails.
             ServiceUnavailable: The storage does not answer.
         """
@@ -98,7 +98,7 @@ class MaintainedFiles:
         for name, size, modified_ms in files:
             location = f"{self.location}/{name}"
             if not self.covers(location):
-                raise OutsideRoots(f"File {location} lies outside of the table's location")
+                raise OutsideRoots(f"File {location} is outside of the table's location")
             if is_local(location):
                 self.refuse_links([name.rpartition("/")[0]])
                 mark = LOCAL_FILES.mark(location)
@@ -115,13 +115,13 @@ class MaintainedFiles:
     async def delete(self, location: str) -> None:
         """Delete a file of the table. Raises OutsideRoots. A failure of the storage is only logged."""
         if not self.covers(location):
-            raise OutsideRoots(f"File {location} lies outside of the table's location")
+            raise OutsideRoots(f"File {location} is outside of the table's location")
         await self._files.delete(location, self._place.catalog.properties)
 
     async def read(self, location: str, *, bytes_max: int) -> bytes:
         """Read a file of the table. Raises OutsideRoots, MissingFile, TooLarge, StorageFailed."""
         if not self.covers(location):
-            raise OutsideRoots(f"File {location} lies outside of the table's location")
+            raise OutsideRoots(f"File {location} is outside of the table's location")
         return await self._files.read_within(
             location, self._place.catalog.properties, (self.location,), bytes_max=bytes_max
         )

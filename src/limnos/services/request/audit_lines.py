@@ -31,9 +31,7 @@ log = get_logger("limnos.audit")
 WAITING_MAX: Final = 20_000
 BATCH_MAX: Final = 500
 PAUSE_S: Final = 0.5
-LINES = Counter(
-    "limnos_audit_lines_total", "Lines of the audit about reads and refusals, by what became of them.", ("outcome",)
-)
+LINES = Counter("limnos_audit_lines_total", "Lines of the audit about reads and refusals, by outcome.", ("outcome",))
 
 
 class _Sampler:
@@ -123,7 +121,7 @@ class AuditLines:
         """Queue one line that states the number of refusals without a line of their own."""
         count, self._left_out = self._left_out, 0
         if count:
-            text = f"{count} more requests were refused or failed, and have no lines"
+            text = f"{count} more requests were refused or failed, without lines of their own"
             line = AuditRecord(
                 0, ROOT_ID, self.store.time.now_ms(), "", None, "refused", operation="left-out", detail=text
             )

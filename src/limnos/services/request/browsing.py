@@ -97,7 +97,7 @@ async def catalog_names(ctx: Context, metalake: str) -> list[str]:
         if many_scopes is not None:
             return many_scopes
         hidden = ()
-    raise ServiceUnavailable("Catalogs came and went faster than they could be listed: try again")
+    raise ServiceUnavailable("The catalogs changed too often during the request: try again")
 
 
 def _key(ctx: Context) -> tuple[object, ...]:

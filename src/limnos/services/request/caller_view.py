@@ -95,7 +95,7 @@ class CallerView:
         enabled, tokens_from = standing
         if self._token_root < tokens_from:
             raise AuthenticationFailed(
-                f"The token is one of an earlier user {self.user} of metalake {self.settled.metalake.name}, who was removed: "
+                f"The token belongs to an earlier user {self.user} of metalake {self.settled.metalake.name}, who was removed: "
                 "ask a service admin for a new one",
                 was_right=True,
             )

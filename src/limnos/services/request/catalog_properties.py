@@ -105,8 +105,8 @@ def check_unmasked(properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
         if MASK in value:
             raise BadRequest(
-                f"Property {key} holds {MASK}, which stands for a secret that is not shown: send the secret itself, or leave "
-                "the property out to keep it as it is"
+                f"Property {key} is {MASK}, which masks a secret: send the secret itself, or leave "
+                "the property out to keep it unchanged"
             )
         if SEALED.search(value):
-            raise BadRequest(f"Property {key} holds a secret that a server has sealed: send the secret itself")
+            raise BadRequest(f"Property {key} is a secret that a server has sealed: send the secret itself")

@@ -76,15 +76,15 @@ class CatalogStorage(NamedTuple):
         self.check(location)
         check_size(location)
         if self.home is not None and is_within(self.home, [location]):
-            raise BadRequest(f"Location {location} holds the catalog's warehouse: choose one below it")
+            raise BadRequest(f"Location {location} contains the catalog's warehouse: choose one below it")
         if self.allowed.holds_server_files(location):
-            raise BadRequest(f"Location {location} holds the server's own directory: choose another")
+            raise BadRequest(f"Location {location} contains the server's own directory: choose another")
         if is_local(location):
             refuse_alias(location, self.roots)
         normal = normalise(location)
         if self.home is not None and _NAMESPACE.fullmatch(normal.removeprefix(f"{self.home}/")):
             raise BadRequest(
-                f"Location {location} is where a namespace's tables go: choose one below it, or leave it out"
+                f"Location {location} is the location of a namespace's tables: choose one below it, or leave it out"
             )
         return normal
 
@@ -94,7 +94,9 @@ class CatalogStorage(NamedTuple):
         Raises OutsideRoots if not, and BadRequest for a location in the directory of restricted reads.
         """
         if RESTRICTED_READS_DIRECTORY in location.split("/"):
-            raise BadRequest(f"Location {location} is set aside for what is shown of restricted tables: choose another")
+            raise BadRequest(
+                f"Location {location} is reserved for rewritten files of restricted tables: choose another"
+            )
         if not self.roots:
             self.allowed.check_root(self.warehouse or "/")
         try:
@@ -103,7 +105,7 @@ class CatalogStorage(NamedTuple):
             if self.allowed.covers(location):
                 raise
             raise OutsideRoots(
-                f"{error.message} The server does not allow it either: it has to be started with --allow-root {normalise(location)}"
+                f"{error.message} The server does not allow it either: it must be started with --allow-root {normalise(location)}"
                 " (setting storage.allowed_roots).",
                 location=location,
             ) from error
@@ -216,9 +218,11 @@ def check_server_location(location: str, warehouse: str, *, catalog_id: int | No
         directory = key.removeprefix(server).split("/")[1]
         if catalog_id is None or not directory.isdecimal() or directory == str(catalog_id):
             return
-        raise BadRequest(f"Location {location} is kept for another catalog in the server's warehouse: choose another")
+        raise BadRequest(
+            f"Location {location} is reserved for another catalog in the server's warehouse: choose another"
+        )
     if relation is not None:
         raise BadRequest(
-            f"Location {location} holds the server's own warehouse, in which each catalog has a directory: choose another, or leave it out "
+            f"Location {location} contains the server's own warehouse, in which each catalog has a directory: choose another, or leave it out "
             "to get such a directory"
         )

@@ -77,4 +77,4 @@ def is_nested(record: CatalogRecord) -> bool:
 def check_nested(properties: Mapping[str, str]) -> None:
     """Check the value of the property that allows nested namespaces. Raises BadRequest."""
     if (word := properties.get(NESTED, "true")) not in _WORDS:
-        raise BadRequest(f"Property {NESTED} is {quote_for_message(word)}: it is true or false")
+        raise BadRequest(f"Property {NESTED} is {quote_for_message(word)}: it must be true or false")

@@ -113,7 +113,7 @@ class Context:
         finally:
             if lease is not None:  # the lease kept all facts that this request loaded, even over the budget
                 view.release(lease)
-        raise ServiceUnavailable("The answer changed faster than it could be read: try again")
+        raise ServiceUnavailable("The data changed too often during the request: try again")
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read data that no decision depends on and no cache holds, such as the names of the objects of a role's

@@ -152,7 +152,9 @@ class FileOperations:
             )
         except MissingFile as error:
             if "leads_to" in error.context:
-                log.warning("a link leads out of the catalog's roots", location=location, to=error.context["leads_to"])
+                log.warning(
+                    "a link points outside of the catalog's roots", location=location, to=error.context["leads_to"]
+                )
             raise
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
@@ -202,7 +204,7 @@ class FileOperations:
 
         def look(store: FileStore) -> int | None:
             if is_local(location) and not leads_within(location, roots, allowed=allowed):
-                raise OutsideRoots(f"File {location} leads out of the roots by a link")
+                raise OutsideRoots(f"File {location} is a link to a place outside of the roots")
             return store.size(location)
 
         return await self._run(location, properties, look)
@@ -248,7 +250,9 @@ class FileOperations:
         """
         if is_local(location):
             if not leads_within(location, roots, allowed=self._allowed):
-                raise OutsideRoots(f"Location {location} leads out of the catalog's roots: choose another")
+                raise OutsideRoots(
+                    f"Location {location} is a link to a place outside of the catalog's roots: choose another"
+                )
             LOCAL_FILES.make_directory(location)
 
     async def link_new(self, source: str, target: str, *, properties: Mapping[str, str], roots: Sequence[str]) -> None:
@@ -262,7 +266,7 @@ class FileOperations:
             await self._run(target, properties, lambda store: store.link_new(source, target))
             return
         if not leads_within(target.rpartition("/")[0], roots, allowed=self._allowed):
-            raise MissingFile(f"{source} is no file within the catalog's roots")
+            raise MissingFile(f"{source} is not a file within the catalog's roots")
         LOCAL_FILES.link_new(source, target)
 
     async def move(self, source: str, target: str, *, properties: Mapping[str, str]) -> None:

@@ -187,6 +187,6 @@ class LocationConflicts:
         """
         if owner_id in self.ids:
             raise PermissionDenied(
-                f"The files of this {what} are given to nobody: another object's files lie at, above or below its location since before that was "
-                "refused. Whoever runs the server learns from 'limnos server check' how to mend it"
+                f"The files of this {what} are not served to clients: another object's files have been at, above or below its location since before that was "
+                "refused. 'limnos server check' tells the operator how to correct it"
             )

@@ -67,7 +67,7 @@ async def read_many_scopes(
             reason = "resolved"
     finally:  # the lease kept all facts that this request loaded, even over the budget
         view.release(lease)
-    raise ServiceUnavailable("The answer changed faster than it could be read: try again")
+    raise ServiceUnavailable("The data changed too often during the request: try again")
 
 
 async def _fetch_facts(gate: FreshnessGate, chains: tuple[Zones, ...], *, requested: dict[Key, int]) -> None:

@@ -267,7 +267,7 @@ class _VisibleListing:
         if page_size is not None and self.filter.everything:
             limit = min(READ_MAX, max(listings.BLOCK, page_size + 1))
         self._want(gap, limit)
-        raise AssertionError("a gap is always wanted")
+        raise AssertionError("a gap always needs a block")
 
     def _want(self, gap: tuple[str, str], limit: int) -> None:
         raise CacheMiss({span_key(self.space, gap, limit): self.zone}, goes_on=limit > listings.BLOCK)

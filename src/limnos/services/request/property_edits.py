@@ -29,11 +29,11 @@ def check_properties(properties: Mapping[str, str], *, before: Mapping[str, str]
     Raises BadRequest.
     """
     if len(properties) > max(PROPERTIES_MAX, len(before)):
-        raise BadRequest(f"A namespace has at most {PROPERTIES_MAX} properties, and these would be {len(properties)}")
+        raise BadRequest(f"A namespace may have at most {PROPERTIES_MAX} properties, and would have {len(properties)}")
     letters = _letters(properties)
     if letters > PROPERTY_LETTERS_MAX and letters > _letters(before):
         raise BadRequest(
-            f"The properties of a namespace have at most {PROPERTY_LETTERS_MAX} letters, and these would have {letters}"
+            f"The properties of a namespace may have at most {PROPERTY_LETTERS_MAX} characters, and would have {letters}"
         )
 
 

@@ -59,7 +59,7 @@ class RequestView(CallerView):
         if self.operation_token is not None and not has_fit_scope(
             self.operation_token.table_id or 0, **scope._asdict()
         ):
-            raise PermissionDenied("This token is for maintenance operations alone, and opens nothing else")
+            raise PermissionDenied("This token is only valid for maintenance operations")
         self.active = active
         self._memo = self._subject = None
         self._missing: NotFound | None = None

@@ -53,7 +53,7 @@ class SealingKeys:
         """Read the keys; create the first one if this server manages its keys. Raises CannotStart."""
         if self.makes and self._file is not None and not keys_read(self._file):
             add_key(self._file, os.urandom(KEY_BYTES), only_first=True)
-            log.info("a key that seals secrets was made: keep a copy of its file", file=str(self._file))
+            log.info("a key that seals secrets was created: keep a copy of its file", file=str(self._file))
         self._held = self._all()
 
     def renew(self) -> bool:
@@ -102,7 +102,7 @@ class SealingKeys:
         lacking = sorted(keys_of(result))
         if lacking:
             raise StorageMisconfigured(
-                f"A secret ({name}) is sealed under key {lacking[0]}, which this server does not have: whoever runs it puts that key into its file of keys ('limnos server check' names the file)"
+                f"A secret ({name}) is sealed under key {lacking[0]}, which this server does not have: the operator must add that key to its key file ('limnos server check' names the file)"
             )
         return result
 
@@ -154,7 +154,7 @@ class SealingKeys:
         except CannotStart as error:
             if not self._held:
                 raise
-            log.warning("the file of keys is not read", file=str(self._file), why=error.why)
+            log.warning("the key file cannot be read", file=str(self._file), why=error.why)
             return ()
 
 

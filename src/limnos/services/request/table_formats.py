@@ -26,12 +26,12 @@ SOURCE: Final = catalog_traits.SOURCE
 _FORMAT_ADVICE: Final = {
     ICEBERG: "an Iceberg table: open it over Iceberg REST",
     LANCE: "a Lance table: open it over Lance REST",
-    SOURCE: "a table of another system: look at it over Gravitino REST, and open it there",
+    SOURCE: "a table of another system: describe it over Gravitino REST, and open it in that system",
 }
 _FORMAT_DESCRIPTIONS: Final = {
-    ICEBERG: "Iceberg tables, which are made over Iceberg REST",
-    LANCE: "Lance tables, which are made over Lance REST",
-    SOURCE: "tables of another system, which are made there or over Gravitino REST",
+    ICEBERG: "Iceberg tables, which are created over Iceberg REST",
+    LANCE: "Lance tables, which are created over Lance REST",
+    SOURCE: "tables of another system, which are created there or over Gravitino REST",
 }
 
 
@@ -101,7 +101,7 @@ def _external_catalog_error(request_view: RequestView) -> ExternalCatalogError:
     federated = "its schemas, tables and views are served over Iceberg REST and Gravitino REST"
     text = federated if provider in REST_PROVIDERS else "its schemas and tables are served over Gravitino REST"
     return ExternalCatalogError(
-        f"Catalog {request_view.catalog.name} of provider {provider} shows another system: {text}, and nothing else of it",
+        f"Catalog {request_view.catalog.name} of provider {provider} connects to another system: only {text}",
         provider=provider,
     )
 
@@ -121,7 +121,7 @@ def require_kind_held(request_view: RequestView, kind: Kind) -> None:
             [provider for provider, current in HELD.items() if current is kind],
         )
         raise UnsupportedOperation(
-            f"Catalog {request_view.catalog.name} of provider {record.provider} holds no {kind.word}s: choose a catalog of provider {requested_names[0]}"
+            f"Catalog {request_view.catalog.name} of provider {record.provider} cannot contain {kind.word}s: choose a catalog of provider {requested_names[0]}"
         )
     refuse_create(request_view)
 
@@ -145,11 +145,11 @@ def require_format(request_view: RequestView, expected: str) -> None:
     if table_format == NO_TABLES:
         word = HELD[traits.record.provider].word
         raise BadRequest(
-            f"Catalog {request_view.catalog.name} holds {word}s and no tables: choose another catalog for this"
+            f"Catalog {request_view.catalog.name} contains {word}s and no tables: choose another catalog for this"
         )
     if table_format != expected:
         raise BadRequest(
-            f"Catalog {request_view.catalog.name} holds {_FORMAT_DESCRIPTIONS[table_format]}: choose another catalog for this"
+            f"Catalog {request_view.catalog.name} contains {_FORMAT_DESCRIPTIONS[table_format]}: choose another catalog for this"
         )
     if traits.is_sourced or traits.shows_directory:
         refuse_create(request_view)
@@ -165,12 +165,12 @@ def refuse_create(request_view: RequestView) -> None:
         raise _external_catalog_error(request_view)
     if traits.is_sourced:
         raise UnsupportedOperation(
-            f"Catalog {request_view.catalog.name} shows another system, in which schemas and tables are made there or over Gravitino REST: choose another "
+            f"Catalog {request_view.catalog.name} connects to another system, whose schemas and tables are created there or over Gravitino REST: choose another "
             "catalog for this"
         )
     if traits.shows_directory:
         raise UnsupportedOperation(
-            f"Catalog {request_view.catalog.name} shows a directory, which this server only reads: choose another catalog for this"
+            f"Catalog {request_view.catalog.name} is a directory, which this server only reads: choose another catalog for this"
         )
 
 
@@ -184,8 +184,7 @@ def refuse_directory_request(request_view: RequestView, action: Action) -> None:
         return
     request_view.require(action, request_view.settled.outer)
     raise UnsupportedOperation(
-        f"Catalog {request_view.catalog.name} shows a directory, whose tables are listed, described and read over Lance REST, and nothing else: change "
-        "them at their location, or import them into another catalog"
+        f"Catalog {request_view.catalog.name} is a directory, whose tables can only be listed, described and read over Lance REST: change them at their location, or import them into another catalog"
     )
 
 

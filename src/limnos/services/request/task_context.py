@@ -71,7 +71,7 @@ class TaskContext:
             nonlocal far
             far = count
             if stopped.is_set():
-                raise InterruptedError("the node is stopping, or gave this up: it goes on elsewhere")
+                raise InterruptedError("the node is stopping, or lost this task: another node continues it")
 
         work = asyncio.create_task(run_in_own_thread(lambda: call(beat)))
         silent, last = 0, -1
@@ -79,7 +79,7 @@ class TaskContext:
             while not (await asyncio.wait({work}, timeout=self._lease_ms / 3000))[0]:
                 silent, last = (silent + 1, last) if far == last else (0, far)
                 if silent >= 3:
-                    raise ServiceUnavailable("Its storage does not answer: the task is tried again")
+                    raise ServiceUnavailable("Its storage does not answer: the task will be retried")
                 await self._keep(str(far))
             return work.result()
         finally:

@@ -40,7 +40,7 @@ class JobRules(NamedTuple):
         """Raise UnsupportedOperation if this server runs no jobs."""
         if not self.enabled:
             raise UnsupportedOperation(
-                "This server runs no jobs of its own: its operator can let it with the setting jobs.executor = local"
+                "This server does not run jobs: its operator can enable them with the setting jobs.executor = local"
             )
 
 
@@ -79,12 +79,10 @@ def path_of(text: str) -> str:
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         text = unquote(parts.path)
     elif parts.scheme:
-        raise BadRequest(
-            f"{preview_value(text)} is no file of the server's machine: jobs are given those alone, as /srv/jobs/load.sh"
-        )
+        raise BadRequest(f"{preview_value(text)} is not a file on the server's machine: name one, as /srv/jobs/load.sh")
     if not text.startswith("/") or "," in text or "#" in text:
         raise BadRequest(
-            f"{preview_value(text)} is no absolute path without ',' and '#': write it as /srv/jobs/load.sh"
+            f"{preview_value(text)} is not an absolute path without ',' and '#': write it as /srv/jobs/load.sh"
         )
     return normpath(text).replace("//", "/")
 
@@ -93,7 +91,7 @@ def require_allowed(rules: JobRules, path: str, *, label: str) -> None:
     """Refuse a file that the settings do not allow. Raises BadRequest."""
     if not any(path == root.rstrip("/") or path.startswith(f"{root.rstrip('/')}/") for root in rules.allowed):
         raise BadRequest(
-            f"{preview_value(label)} lies nowhere that jobs of this server may be given files from: its operator names such places in jobs.allowed"
+            f"{preview_value(label)} is outside of the locations from which jobs of this server may get files: its operator lists them in jobs.allowed"
         )
 
 
@@ -101,17 +99,19 @@ def _require_names(arguments: Mapping[str, str], patterns: Iterable[str], *, lab
     for name in arguments:
         if not any(fnmatchcase(name, pattern) for pattern in patterns):
             raise BadRequest(
-                f"{preview_value(name)} is no {label} that jobs of this server may set: its operator names those in {setting}"
+                f"{preview_value(name)} is not a {label} that jobs of this server may set: its operator lists those in {setting}"
             )
         if not name or "=" in name:
-            raise BadRequest(f"{preview_value(name)} is no name of a {label}")
+            raise BadRequest(f"{preview_value(name)} is not a name of a {label}")
 
 
 def _require_apart(scripts: tuple[str, ...]) -> None:
     """Refuse two scripts of the same name, since a job's scripts are in one directory. Raises BadRequest."""
     names = [each.rpartition("/")[2] for each in scripts]
     if len(set(names)) < len(names):
-        raise BadRequest("Two scripts have the same name: they are put into one directory, so give them different ones")
+        raise BadRequest(
+            "Two scripts have the same name: they are copied to one directory, so give them different names"
+        )
 
 
 JOB_RULES: ComponentKey[JobRules] = ComponentKey("job_rules", lambda _: JobRules())

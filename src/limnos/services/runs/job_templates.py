@@ -100,7 +100,7 @@ async def template_alter(
         metalake_object = metalake_object_find(request_view, KIND, name=name, action=Action.JOB_TEMPLATE_ALTER)
         if updates and not record_of(metalake_object.entity).job_type:
             raise UnsupportedOperation(
-                "What a pipeline runs is its declaration: change that with PUT /api/limnos/v1/metalakes/{m}/pipelines/{p}"
+                "The declaration of a pipeline cannot change here: change it with PUT /api/limnos/v1/metalakes/{m}/pipelines/{p}"
             )
         return request_view.permit(
             TemplateAlter(metalake_object.entity, edits, tuple(updates)), metalake_object.decision

@@ -81,7 +81,9 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
     """
     text = msgspec.json.encode(conf).decode()
     if len(text) > CONF_MAX:
-        raise BadRequest(f"Field jobConf has at most {CONF_MAX} characters as JSON: name a file that holds the rest")
+        raise BadRequest(
+            f"Field jobConf has at most {CONF_MAX} characters as JSON: put the remaining content into a file and name it"
+        )
     rules = JOB_RULES.of(ctx.services)
 
     def decide(request_view: RequestView) -> Permit[JobCreate]:
@@ -89,7 +91,7 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
         record = record_of(metalake_object.entity)
         if not record.job_type:
             raise UnsupportedOperation(
-                "The server starts no runs of pipelines: run it with a runner (limnos.pipeline), and it shows here as a job"
+                "The server does not start runs of pipelines: run it with a runner (limnos.pipeline), and it appears here as a job"
             )
         rules.require_enabled()
         work = work_checked(rules, record.job_type, content=fill_placeholders(content_read(record.content), conf))
@@ -109,7 +111,7 @@ def job_insert(tx: Tx, permit: Permit[JobCreate]) -> TemplateJob:
     template = tx.nodes.confirm(command.template)
     if tx.template_jobs.waiting_of(template.parent_id, command.user) >= command.waiting_max:
         raise ServiceUnavailable(
-            f"User {command.user} has {command.waiting_max} jobs that wait or run already: wait until one of them has ended",
+            f"User {command.user} has {command.waiting_max} waiting or running jobs: wait until one of them has ended",
             retry_after_s=10,
         )
     job = TemplateJob(

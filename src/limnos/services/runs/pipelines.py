@@ -64,9 +64,9 @@ def declaration_of(raw: bytes) -> tuple[str, str]:
         text = msgspec.json.format(raw, indent=-1).decode()
         canonical = msgspec.json.encode(decoded, order="sorted")
     except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
-        raise BadRequest(f"The declaration is no JSON: {error}") from None
+        raise BadRequest(f"The declaration is not JSON: {error}") from None
     if not isinstance(decoded, dict):
-        raise BadRequest("The declaration is a JSON object: send what the pipeline's file says")
+        raise BadRequest("The declaration must be a JSON object: send the content of the pipeline's file")
     return text, sha256(canonical).hexdigest()
 
 
@@ -186,7 +186,7 @@ async def _with_declaration(ctx: Context, node: Node, *, version: int | None = N
     requested = cast("JobTemplateRecord", node.record).declared if version is None else version
     declaration = await ctx.look_up(lambda: declaration_read(node.id, requested))
     if declaration is None and version is not None:
-        raise NotFound(f"Pipeline {node.name} has no version {version}, or it is not kept any longer", kind="version")
+        raise NotFound(f"Pipeline {node.name} has no version {version}, or it is no longer kept", kind="version")
     return PipelineVersion(node, declaration)
 
 
@@ -206,7 +206,6 @@ def require_pipeline_type(node: Node) -> Node:
     if not record_of(node).job_type:
         return node
     raise NotFound(
-        f"{node.name} is a job template of type {record_of(node).job_type} and no pipeline: it is run and dropped over Gravitino REST, "
-        "or with 'limnos job'",
+        f"{node.name} is a job template of type {record_of(node).job_type} and not a pipeline: run and drop it over Gravitino REST, or with 'limnos job'",
         kind=Kind.JOB_TEMPLATE.word,
     )

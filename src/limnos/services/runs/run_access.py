@@ -118,7 +118,7 @@ def require_own(request_view: RequestView, run: PipelineRun) -> None:
 def not_own_error(run: PipelineRun) -> PermissionDenied:
     """Return the error for another user's run."""
     return PermissionDenied(
-        f"Run {run.uuid} acts with the rights of user {run.user}, who started it: nobody else goes on with it. Start a run of your own"
+        f"Run {run.uuid} acts with the rights of user {run.user}, who started it: other users cannot continue it. Start your own run"
     )
 
 

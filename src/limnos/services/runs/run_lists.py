@@ -50,7 +50,7 @@ async def runs_list(
         PermissionDenied: The caller may not list runs.
     """
     if state and state not in STATES:
-        raise BadRequest(f"'{state[:50]}' is no state of a run: use one of {', '.join(STATES)}")
+        raise BadRequest(f"'{state[:50]}' is not a state of a run: use one of {', '.join(STATES)}")
 
     def look(request_view: RequestView) -> tuple[int, RunViewer]:
         of = request_view.metalake.id if pipeline is None else pipeline_find(request_view, pipeline).node.id

@@ -134,11 +134,13 @@ async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, repo
     Raises AttemptSuperseded, RunConflict, NotFound, BadRequest, PermissionDenied.
     """
     if report.state not in STEP_STATES:
-        raise BadRequest(f"'{report.state[:50]}' is no state of a step: use one of {', '.join(STEP_STATES)}")
+        raise BadRequest(f"'{report.state[:50]}' is not a state of a step: use one of {', '.join(STEP_STATES)}")
     if report.findings is not None and len(report.findings) > FINDINGS_MAX:
-        raise BadRequest(f"A step has at most {FINDINGS_MAX} findings, not {len(report.findings)}")
+        raise BadRequest(f"A step may have at most {FINDINGS_MAX} findings, not {len(report.findings)}")
     if any(len(each.body) > FINDING_MAX for each in report.findings or ()):
-        raise BadRequest(f"A finding has at most {FINDING_MAX} characters as JSON: shorten its sample or its message")
+        raise BadRequest(
+            f"A finding may have at most {FINDING_MAX} characters as JSON: shorten its sample or its message"
+        )
     actor = await ctx.read(RequestScope(metalake), lambda request_view: _actor(request_view, uuid, attempt=attempt))
     pins = None if report.outputs is None else await pins_of_outputs(ctx, metalake, outputs=report.outputs)
     run_step_state = await ctx.submit(upkeep_permit(actor.user).about(StepReportPut(actor, report, pins)), step_note)
@@ -157,7 +159,9 @@ def step_note(tx: Tx, permit: Permit[StepReportPut]) -> RunStepState | None:
     run_id, pipeline_id = run
     before = tx.runs.step(run_id, command.step.name)
     if before is None:
-        raise NotFound(f"Step {command.step.name[:200]} is none of those that the run was started with", kind="step")
+        raise NotFound(
+            f"Step {command.step.name[:200]} is not one of the steps that the run was started with", kind="step"
+        )
     step = _merge_step(before, command.step, attempt=command.actor.attempt)
     tx.runs.step_set(run_id, step)
     if command.pins is not None:
@@ -167,7 +171,7 @@ def step_note(tx: Tx, permit: Permit[StepReportPut]) -> RunStepState | None:
         tx.runs.findings_set(run_id, pipeline_id, step=step.name, findings=findings or ())
     if _length(command.step) > LITTLE_MAX and tx.runs.reported_length(run_id) > RUN_MAX:
         raise BadRequest(
-            f"More than {RUN_MAX} characters are told of the steps of run {command.actor.uuid}: tell less of each"
+            f"More than {RUN_MAX} characters are reported about the steps of run {command.actor.uuid}: report less about each"
         )
     return step
 

@@ -53,7 +53,7 @@ PARAMETERS_MAX: Final = 16 << 10
 """The maximum length of a run's parameters as JSON, in characters; a page shows those of a thousand runs."""
 MESSAGE_MAX: Final = 10_000
 _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_LOST = "Its process gave no sign of life, and another run of the pipeline was started"
+_LOST = "Its process stopped responding, and another run of the pipeline was started"
 
 
 class RunBegin(msgspec.Struct, frozen=True):
@@ -111,15 +111,15 @@ class RunResume(msgspec.Struct, frozen=True):
 def begin_check(begin: RunBegin) -> None:
     """Check the fields of a run's start. Raises BadRequest."""
     if not _UUID.fullmatch(begin.uuid):
-        raise BadRequest(f"'{begin.uuid[:50]}' is no id for a run: choose a fresh UUID, in lower case")
+        raise BadRequest(f"'{begin.uuid[:50]}' is not an id for a run: choose a new UUID, in lower case")
     if len(begin.steps) > STEPS_MAX:
-        raise BadRequest(f"A run has at most {STEPS_MAX} steps, not {len(begin.steps)}")
+        raise BadRequest(f"A run may have at most {STEPS_MAX} steps, not {len(begin.steps)}")
     names = [step.name for step in begin.steps]
     if len(set(names)) < len(names) or "" in names:
-        raise BadRequest("Each step of a run has a name of its own")
+        raise BadRequest("Each step of a run needs a unique name")
     if len(begin.parameters) > PARAMETERS_MAX:
         raise BadRequest(
-            f"Field 'parameters' has at most {PARAMETERS_MAX} characters as JSON: name a file or a table that holds the rest"
+            f"Field 'parameters' has at most {PARAMETERS_MAX} characters as JSON: put the remaining values into a file or table and name it"
         )
     lease_check(begin.holder, begin.lease_ms)
 
@@ -127,9 +127,9 @@ def begin_check(begin: RunBegin) -> None:
 def lease_check(holder: str, lease_ms: int) -> None:
     """Check the name of a run's holder, and the length of its lease. Raises BadRequest."""
     if not holder or len(holder) > HOLDER_MAX:
-        raise BadRequest(f"Field 'holder' says which process it is, as host:pid, in at most {HOLDER_MAX} characters")
+        raise BadRequest(f"Field 'holder' must name the process, as host:pid, in at most {HOLDER_MAX} characters")
     if not LEASE_S_MIN * 1000 <= lease_ms <= LEASE_S_MAX * 1000:
-        raise BadRequest(f"Field 'lease_s' is from {LEASE_S_MIN} to {LEASE_S_MAX} seconds")
+        raise BadRequest(f"Field 'lease_s' must be from {LEASE_S_MIN} to {LEASE_S_MAX} seconds")
 
 
 async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: RunBegin) -> RunView:
@@ -175,7 +175,7 @@ def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[PipelineRun, list[RunS
     known = tx.runs.find(pipeline.parent_id, begin.uuid)
     if known is not None:
         if (known.pipeline_id, known.user, known.user_id) != (pipeline.id, command.user, command.user_id):
-            raise AlreadyExists(f"The id {begin.uuid} is another run's: choose a fresh UUID", kind=Kind.JOB.word)
+            raise AlreadyExists(f"The id {begin.uuid} belongs to another run: choose a new UUID", kind=Kind.JOB.word)
         return known, tx.runs.steps(known.id)
     tx.runs.lose(pipeline.id, but=0, message=_LOST)
     refuse_busy(tx.runs.live_of(pipeline.id), pipeline.name, now_ms=tx.now_ms)
@@ -235,7 +235,7 @@ async def run_finish(
         RunConflict: The state transition from the run's present state is not allowed.
     """
     if state not in FINISHES:
-        raise BadRequest(f"A run does not finish as '{state[:50]}': use one of {', '.join(FINISHES)}")
+        raise BadRequest(f"'{state[:50]}' is not a final state of a run: use one of {', '.join(FINISHES)}")
     pipeline_run = await run_look_up(ctx, metalake, uuid=uuid)
 
     def decide(request_view: RequestView) -> Permit[RunChange]:
@@ -307,7 +307,7 @@ def run_stop(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
     run, pipeline = _reread_run(tx, permit.command.run_id, pipeline=permit.command.pipeline)
     if run.state in LIVE and not run.is_held(tx.now_ms):
         tx.runs.finish(
-            run, CANCELLED, attempt=run.attempt, message=f"Cancelled by {tx.actor}; nobody held it any longer"
+            run, CANCELLED, attempt=run.attempt, message=f"Cancelled by {tx.actor}; no process held it any more"
         )
     elif run.state not in (CANCELLING, CANCELLED) and not tx.runs.cancel(run):
         raise _state_conflict(tx, run, state=CANCELLED)

@@ -67,7 +67,7 @@ def question_of(text: str, filters: Mapping[str, str | None] | None = None) -> S
     Raises BadRequest for a query that is empty or too long, has too many words, or has an invalid value of a key.
     """
     if len(text) > TEXT_MAX:
-        raise BadRequest(f"A search has at most {TEXT_MAX} characters, not {len(text)}")
+        raise BadRequest(f"A search may have at most {TEXT_MAX} characters, not {len(text)}")
     words: list[str] = []
     argument = [(key, value) for key, value in (filters or {}).items() if value]
     has_key = False
@@ -79,14 +79,14 @@ def question_of(text: str, filters: Mapping[str, str | None] | None = None) -> S
         elif value.strip():
             words.append(fold(value if key is None else f"{key}:{value}"))
     if len(words) > WORDS_MAX:
-        raise BadRequest(f"A search has at most {WORDS_MAX} words, not {len(words)}")
+        raise BadRequest(f"A search may have at most {WORDS_MAX} words, not {len(words)}")
     plain = "" if has_key else text.strip()
     is_number = plain.isascii() and plain.isdecimal() and len(plain) <= NUMBER_DIGITS_MAX
     question = SearchQuestion(plain, tuple(words), _path(plain), int(plain) if is_number else None)
     for key, value in argument:
         question = _with_filter(question, key, value=value)
     if not question.words and not question.has_filter and question.kinds == SEARCHED:
-        raise BadRequest("Say what to search: a word, a path, or tag:, owner: or kind: with a value")
+        raise BadRequest("Give a word, a path, or tag:, owner: or kind: with a value")
     return question
 
 
@@ -108,10 +108,10 @@ def _with_filter(question: SearchQuestion, key: str, *, value: str) -> SearchQue
             return question._replace(table_format=value.lower())
         case "kind":
             if value not in _KINDS:
-                raise BadRequest(f"'{value[:50]}' is no kind that can be searched: kinds are {', '.join(_KINDS)}")
+                raise BadRequest(f"'{value[:50]}' is not a kind that can be searched: kinds are {', '.join(_KINDS)}")
             return question._replace(kinds=(_KINDS[value],))
         case _:
             parts = _path(value)
             if not parts:
-                raise BadRequest(f"'{value[:50]}' is no path to search below: write it as main.raw.nyc")
+                raise BadRequest(f"'{value[:50]}' is not a path to search below: write it as main.raw.nyc")
             return question._replace(below=parts)

@@ -125,7 +125,7 @@ async def search(
             )
         except (CatalogsOutdated, NotFound, PermissionDenied):
             continue  # a catalog was dropped or renamed, or the rights on it changed
-    raise ServiceUnavailable("What was searched was moved about faster than it could be told: try again")
+    raise ServiceUnavailable("The found objects were moved too often during the request: try again")
 
 
 async def _meant(ctx: Context, metalake: str, *, home: SearchHome, question: SearchQuestion) -> tuple[Suggestion, ...]:

@@ -68,7 +68,9 @@ async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetRes
         raise BadRequest(error.text) from None
     except RequestEnded as error:
         hint = (
-            f". Statements of a worksheet have {timeout_s:g} s: run longer ones with 'limnos sql'" if error.late else ""
+            f". Statements of a worksheet may take {timeout_s:g} s: run longer ones with 'limnos sql'"
+            if error.late
+            else ""
         )
         raise BadRequest(f"{error}{hint}") from None
     finally:
@@ -113,7 +115,7 @@ def _explained(parsed: ParsedStatement) -> ParsedStatement:
         return msgspec.structs.replace(parsed, statement=tree.Explain(statement.at, statement))
     if isinstance(statement, tree.Use | tree.SetOption | tree.DeclareFunction | tree.Explain):
         return parsed
-    raise BadRequest("There is a plan of queries alone: leave the other statements out")
+    raise BadRequest("Only queries have a plan: leave the other statements out")
 
 
 async def worksheet_cancel(ctx: Context, own_id: str) -> None:
@@ -122,4 +124,4 @@ async def worksheet_cancel(ctx: Context, own_id: str) -> None:
     if not own_id or not await REQUESTS.of(ctx.services).cancel(
         "client_context_id", own_id[:OWN_ID_MAX], asker=asker, everybody=False
     ):
-        raise NotFound("No statement of yours runs under this id: it has ended already", kind="request")
+        raise NotFound("You have no running statement with this id: it has ended already", kind="request")

@@ -63,7 +63,7 @@ async def _purge(
     rivals = await work.submit(lambda tx: rivals_of(tx, location, but=payload.fileset))
     if rivals:
         log.warning("files of a dropped fileset are kept", task=work.task_id, location=location, rivals=rivals[:10])
-        return f"kept everything at {location}: another fileset or a table lies at {rivals[0]}", False
+        return f"kept everything at {location}: another fileset or a table is at {rivals[0]}", False
     purge_payload = purges.PurgePayload(
         metadata_location=location, catalog=payload.catalog, roots=place.roots, location=location
     )

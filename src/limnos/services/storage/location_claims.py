@@ -23,7 +23,7 @@ from limnos.store.tx import Tx
 
 _WORDS: Final = {
     LocationKind.TABLE: "table", LocationKind.DATA_PATH: "table", LocationKind.VIEW: "view", LocationKind.LANCE_TABLE: "table",
-    LocationKind.LANCE_DIRECTORY: "directory that a catalog shows", LocationKind.FILESET: "managed fileset",
+    LocationKind.LANCE_DIRECTORY: "directory of a catalog", LocationKind.FILESET: "managed fileset",
     LocationKind.EXTERNAL_FILESET: "fileset", LocationKind.WAREHOUSE: "catalog's warehouse", LocationKind.ALLOWED_LOCATION: "catalog's root",
     LocationKind.STAGED_TABLE: "staged table", LocationKind.RESTRICTED_READS: "directory for restricted reads",
 }  # fmt: skip
@@ -103,7 +103,7 @@ def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> 
             _end_claim(tx, rival)
         elif verdict is ClaimVerdict.WAIT:
             raise ServiceUnavailable(
-                f"Files of what was dropped are being deleted {_SIDES[relation]} location {location}: try again when that is done",
+                f"Files of a dropped object are being deleted {_SIDES[relation]} location {location}: try again after that",
                 retry_after_s=5,
             )
         elif verdict is ClaimVerdict.REFUSED:
@@ -137,22 +137,20 @@ def _claim_refusal(
     claim: LocationClaim, rival: RegisteredLocation, *, relation: LocationRelation, location: str
 ) -> BadRequest:
     if rival.claim.metalake_id != claim.metalake_id:
-        text = f"Location {location} lies {_SIDES[relation]} a place of another metalake, and metalakes share no files: choose another"
+        text = f"Location {location} is {_SIDES[relation]} a location of another metalake, and metalakes cannot share files: choose another"
         return BadRequest(text)
     mine, word = _WORDS[claim.kind], _WORDS[rival.claim.kind]
     if claim.kind in OF_CATALOGS:
         return BadRequest(
-            f"Location {location} lies {_SIDES[relation]} the place of another catalog's {word}, which a {mine} may not: choose another (what "
-            "was dropped keeps its place while its files stand)"
+            f"Location {location} is {_SIDES[relation]} the location of another catalog's {word}, which is not allowed for a {mine}: choose another (dropped objects keep their locations while their files exist)"
         )
     if rival.claim.kind in ROOTS or rival.claim.kind is LocationKind.LANCE_DIRECTORY:
         return BadRequest(
-            f"Location {location} lies {_SIDES[relation]} another catalog's {_root_word(rival)}, where a {mine} may not lie: choose another"
+            f"Location {location} is {_SIDES[relation]} another catalog's {_root_word(rival)}, which is not allowed for a {mine}: choose another"
         )
     return BadRequest(
-        f"Another {word} lies {'at' if relation is LocationRelation.SAME else 'above' if relation is LocationRelation.BELOW else 'below'} location {location}, "
-        f"and {'tables' if mine == word == 'table' else 'objects'} do not share files: choose a location of its own, or leave it out to get one (what was dropped keeps its place for "
-        "a while)"
+        f"Another {word} is {'at' if relation is LocationRelation.SAME else 'above' if relation is LocationRelation.BELOW else 'below'} location {location}, "
+        f"and {'tables' if mine == word == 'table' else 'objects'} cannot share files: choose another location, or leave it out to get one (dropped objects keep their locations for a while)"
     )
 
 

@@ -39,16 +39,16 @@ MEND: Final[dict[LocationKind, str]] = {
     LocationKind.LANCE_DIRECTORY: "give the catalog another lance-directory, or drop it",
     LocationKind.WAREHOUSE: "narrow the catalog's warehouse, or that of the other metalake's catalog",
     LocationKind.ALLOWED_LOCATION: "narrow the catalog's allowed-locations, or those of the other metalake's catalog",
-    LocationKind.EXTERNAL_FILESET: "drop the fileset, and make it again at a location of its own",
-    LocationKind.DATA_PATH: "copy the table to a location of its own, without this data path, then drop it",
+    LocationKind.EXTERNAL_FILESET: "drop the fileset, and create it again at another location",
+    LocationKind.DATA_PATH: "copy the table to another location, without this data path, then drop it",
 }
-_MEND_OBJECT: Final = "copy it to a location of its own, then drop it"
+_MEND_OBJECT: Final = "copy it to another location, then drop it"
 EFFECT: Final[dict[LocationKind, str]] = {
-    LocationKind.LANCE_DIRECTORY: "nothing in it is shown",
-    LocationKind.WAREHOUSE: "what is in it keeps its files",
-    LocationKind.ALLOWED_LOCATION: "what is in it keeps its files",
+    LocationKind.LANCE_DIRECTORY: "its objects are not served",
+    LocationKind.WAREHOUSE: "its objects keep their files",
+    LocationKind.ALLOWED_LOCATION: "its objects keep their files",
 }
-_EFFECT_OBJECT: Final = "its files are given out to nobody"
+_EFFECT_OBJECT: Final = "its files are not served to clients"
 
 
 async def locations_reconcile(services: NodeServices) -> None:
@@ -66,9 +66,9 @@ async def locations_reconcile(services: NodeServices) -> None:
     await _read_conflicts(services)
     results = await store.submit(permit, partial(describe_conflicts, limit=LOGGED_MAX + 1))
     for fields in results[:LOGGED_MAX]:
-        log.warning("a place breaks a rule of places", **fields)
+        log.warning("a location violates a rule of locations", **fields)
     if len(results) > LOGGED_MAX:
-        log.warning("more places break a rule of places: see 'limnos server check'")
+        log.warning("more locations violate a rule of locations: see 'limnos server check'")
 
 
 async def _read_conflicts(services: NodeServices) -> None:
@@ -245,7 +245,7 @@ def _settle_data_paths(tx: Tx, *, after: int) -> int | None:
                 key = place_key(location)
             except LimnosError:
                 log.warning(
-                    "a table's data path is no location", id=node_id, catalog=catalog_id, location=location[:300]
+                    "a table's data path is not a location", id=node_id, catalog=catalog_id, location=location[:300]
                 )
                 continue
             tx.places.put(LocationClaim(LocationKind.DATA_PATH, node_id, catalog_id, 0), key)

@@ -40,7 +40,7 @@ them.
 """
 FILES_PER_BEAT = 100
 KEPT_NAMED = 10
-KEPT_REASON = "kept everything, as nothing is known of the catalog"
+KEPT_REASON = "kept everything, because the catalog is unknown"
 _UNQUOTED: Final = "/~!$&'()*+,;=:@"
 METADATA_BYTES_MAX = 1 << 28
 MANIFEST_BYTES_MAX = 64 << 20
@@ -116,7 +116,7 @@ async def purge_run(work: TaskContext, payload: PurgePayload) -> str | None:
             )
     if not done.kept_count:
         return None
-    reason = "another table lies there" if claims else "they are not below a place of the table's own"
+    reason = "another table is at that location" if claims else "they are not below the table's own locations"
     log.warning(
         "files of a dropped table are kept", task=work.task_id, location=at, files=done.kept_count, reason=reason
     )
@@ -312,9 +312,7 @@ class TablePurge:
         try:
             yield from texts_of(data, *path)
         except BadAvro as error:
-            raise UnreadableFile(
-                f"File {location} is no Avro file that can be read: {error}", location=location
-            ) from error
+            raise UnreadableFile(f"File {location} is not a readable Avro file: {error}", location=location) from error
 
 
 def _texts(rows: Iterable[object], key: str) -> Iterator[str]:

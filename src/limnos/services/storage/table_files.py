@@ -94,7 +94,7 @@ class TableFiles:
 
 
 def _outside_error(location: str) -> OutsideRoots:
-    return OutsideRoots(f"File {location} lies outside of the table's location and data paths")
+    return OutsideRoots(f"File {location} is outside of the table's location and data paths")
 
 
 async def own_locations(ctx: Context, document: MetadataDocument) -> tuple[str, ...]:

@@ -62,12 +62,11 @@ def own_outputs(run: PipelineRun, steps: Sequence[RunStepState]) -> list[RunOutp
     """Return the outputs of a run, checked to be its own and of one catalog. Raises CommitConflict for others."""
     outputs = run_outputs(steps)
     if not outputs:
-        raise CommitConflict(f"Run {run.uuid} names no tables, so there is nothing to publish")
+        raise CommitConflict(f"Run {run.uuid} has no tables, so there is nothing to publish")
     for output in outputs:
         if not _is_own(output, run) or output.table[0] != outputs[0].table[0]:
             raise CommitConflict(
-                f"Run {run.uuid} names the branch {output.branch[:100]} of {display.render(output.table)}, which it cannot have "
-                "made: nothing was published. Discard the run"
+                f"Run {run.uuid} names the branch {output.branch[:100]} of {display.render(output.table)}, which it cannot have created: nothing was published. Discard the run"
             )
     return outputs
 
@@ -89,7 +88,7 @@ async def held_run_publish(ctx: Context, *, metalake: str, run: PipelineRun, ste
     outputs = own_outputs(run, steps)
     if any(output.columns_to_drop for output in outputs):
         raise UnsupportedOperation(
-            f"A table of this run loses columns: publish it by limnos pipeline publish {run.uuid}"
+            f"A table of this run loses columns: publish it with limnos pipeline publish {run.uuid}"
         )
     operations: list[TransactionOperation] = [_move(output) for output in outputs]
     operations.append(RunPublishOperation(run.uuid, run.attempt))

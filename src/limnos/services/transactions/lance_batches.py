@@ -113,7 +113,7 @@ async def tables_commit(
         return []
     if len(operations) > OPERATIONS_MAX:
         raise BadRequest(
-            f"{len(operations)} operations are more than the {OPERATIONS_MAX} that are taken: send several"
+            f"{len(operations)} operations are more than the {OPERATIONS_MAX} that are allowed: send several"
         )
     now_ms = ctx.services.store.time.now_ms()
     first = await ctx.read(
@@ -188,7 +188,7 @@ def _step(
     if drops:
         if request_view.is_touched(node):
             raise BadRequest(
-                f"An earlier operation makes or changes {render(operation.levels)}: leave that one out, or this one"
+                f"An earlier operation creates or changes {render(operation.levels)}: leave that one out, or this one"
             )
         request_view.note_dropped(node)
         return LanceBatchStep(
@@ -198,8 +198,7 @@ def _step(
         )
     if not record.managed:
         raise BadRequest(
-            f"The versions of {render(operation.levels)} are kept by its files and not by the server, so they are committed by themselves: "
-            "several at once are for tables with managed_versioning"
+            f"The versions of {render(operation.levels)} are in its files and not in the server, so each commit needs its own request: several tables in one request need managed_versioning"
         )
     request_view.note_changed(node)
     return _decide_change(request_view.permit(None, decision), table, ready=ready)

@@ -137,7 +137,7 @@ def _decide_table_create(
     request_view: TransactionView, path: Levels, source: CommitChange | TableRequest
 ) -> OperationStep:
     if len(path) < 2:
-        raise BadRequest("A table lies in a namespace: name at least two levels")
+        raise BadRequest("A table must be in a namespace: give at least two levels")
     draft = tables.new_table_of(request_view, path[:-1], path[-1], Action.TABLE_CREATE)
     node = request_view.note_made(Kind.TABLE, parent_id=draft.namespace.id, name=path[-1])
     return OperationStep(draft.permit, path, created_node=node, table=node, draft=draft, source=source)
@@ -193,7 +193,7 @@ class ViewCreateOperation(NamedTuple):
     def look(self, request_view: TransactionView) -> OperationStep:
         """Decide on creating the view."""
         if len(self.path) < 2:
-            raise BadRequest("A view lies in a namespace: name at least two levels")
+            raise BadRequest("A view must be in a namespace: give at least two levels")
         draft = views.new_view_of(request_view, self.path[:-1], self.path[-1])
         record = ViewRecord(None, {}, views.writer_of(request_view))
         node = request_view.note_made(Kind.VIEW, parent_id=draft.namespace.id, name=self.path[-1], record=record)
@@ -217,7 +217,7 @@ class ViewCommitOperation(NamedTuple):
         """Decide on changing the view."""
         node, _, decision = views.view_find(request_view, self.path[:-1], self.path[-1], Action.VIEW_ALTER)
         if request_view.is_touched(node):
-            raise BadRequest("An earlier operation of this transaction makes or changes it: put both into one")
+            raise BadRequest("An earlier operation of this transaction creates or changes it: merge both operations")
         request_view.note_changed(node)
         return OperationStep(
             request_view.permit(None, decision), self.path, table=node, document=request_view.document(node.id), source=self.request,
@@ -320,6 +320,6 @@ def _note_drop(request_view: TransactionView, node: Node, path: Levels) -> None:
     """Record a drop. Raises BadRequest for an object that the same transaction creates or changes."""
     if request_view.is_touched(node):
         raise BadRequest(
-            f"An earlier operation of this transaction makes or changes {render(path)}: leave that one out, or this one"
+            f"An earlier operation of this transaction creates or changes {render(path)}: leave that one out, or this one"
         )
     request_view.note_dropped(node)

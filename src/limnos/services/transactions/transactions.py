@@ -75,7 +75,7 @@ async def transaction_execute(
     """
     if len(operations) > OPERATIONS_MAX:
         raise BadRequest(
-            f"{len(operations)} changes in one transaction are more than the {OPERATIONS_MAX} that are taken: send several"
+            f"{len(operations)} changes in one transaction are more than the {OPERATIONS_MAX} that are allowed: send several"
         )
     operations = await with_runs(ctx, scope, operations=operations)
     lines, look = ctx.services.lines, partial(plan_of, operations)

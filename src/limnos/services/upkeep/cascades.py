@@ -59,7 +59,7 @@ async def namespace_drop_all(ctx: Context, scope: RequestScope, *, levels: Level
         if provider not in CASCADING:
             raise BadRequest(
                 f"Parameter cascade is not supported by catalogs of provider {provider}, so nothing was dropped:"
-                " drop what is in the schema first, then the schema itself"
+                " drop the schema's objects first, then the schema itself"
             )
         return request_view.permit(NamespaceDropAll(node, request_view.defaults.keep_dropped_ms, levels), decision)
 
@@ -74,7 +74,7 @@ def namespace_delete_all(tx: Tx, permit: Permit[NamespaceDropAll]) -> None:
     below = tx.nodes.below(node.id, limit=OBJECTS_MAX + 1)
     if len(below) > OBJECTS_MAX:
         raise BadRequest(
-            f"More than {OBJECTS_MAX} objects lie in schema {render(command.levels)}: drop some of them first"
+            f"More than {OBJECTS_MAX} objects are in schema {render(command.levels)}: drop some of them first"
         )
     for each in below:
         _drop(tx, each, keep_ms=command.keep_ms)

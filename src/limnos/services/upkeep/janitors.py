@@ -45,9 +45,7 @@ PAGE = 200
 EVERY_S = 86_400.0
 GRACE_MS = 7 * 86_400_000
 MARK = ".limnos-store"
-REMOVED = Counter(
-    "limnos_janitor_removed_total", "Orphaned metadata files and empty directories taken away.", ("what",)
-)
+REMOVED = Counter("limnos_janitor_removed_total", "Removed orphaned metadata files and empty directories.", ("what",))
 _FILE = re.compile(
     r"([0-9]{5,9})-([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(?:\.gz)?\.metadata\.json"
 )
@@ -145,7 +143,7 @@ async def janitor_run(
     await sweep.warehouses()
     sweep.deleted_names += await debris_run(work, now_ms=now_ms, dry=dry)
     if sweep.deleted_names and not dry:
-        log.info("orphans taken away", paths=len(sweep.deleted_names), first=sweep.deleted_names[:10])
+        log.info("orphans removed", paths=len(sweep.deleted_names), first=sweep.deleted_names[:10])
     return payload, sweep.deleted_names
 
 
@@ -178,7 +176,7 @@ class _JanitorSweep:
         for home in await self.work.submit(self._homes):
             names = await self.work.run_in_thread(partial(_tables_within, home, self.watch))
             if names and not await self.work.run_in_thread(partial(self._is_ours, home)):
-                log.warning("warehouse is marked by another store: leftovers stay", home=home, mark=MARK)
+                log.warning("warehouse is marked by another store: orphans are not removed", home=home, mark=MARK)
                 continue
             for at in range(0, len(names), PAGE):
                 places = [f"file://{home}/{name}" for name in names[at : at + PAGE]]

@@ -66,7 +66,7 @@ class _ReleaseRound:
             owns_none = each.claim.is_conflicting or each.claim.kind is LocationKind.EXTERNAL_FILESET
             if is_due and (owns_none or await self._is_empty(work, each)):
                 self.freed += await work.submit(lambda tx, each=each: tx.places.free_one(each))  # type: ignore[misc]
-                log.info("freed a place of a dropped object", location=each.location, id=each.claim.owner_id)
+                log.info("released a location of a dropped object", location=each.location, id=each.claim.owner_id)
             elif is_due:
                 self.kept_locations.append(each.location)
 
@@ -78,7 +78,7 @@ class _ReleaseRound:
         try:
             return await work.run_in_thread(lambda _: is_empty(each.location, place))
         except LimnosError as error:
-            log.warning("a place of a dropped object cannot be looked at", location=each.location, error=error.message)
+            log.warning("a location of a dropped object cannot be read", location=each.location, error=error.message)
             return False
 
 
@@ -103,7 +103,9 @@ async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[
         await work.await_with_lease(at.take(work, page, pending=pending))
         last = page[-1]
         after = last.location, last.claim.owner_id, int(last.claim.kind)
-    text = f"freed {at.freed} places of dropped objects; {len(at.kept_locations)} hold files, or cannot be looked at"
+    text = (
+        f"released {at.freed} locations of dropped objects; {len(at.kept_locations)} contain files, or cannot be read"
+    )
     first = tuple(each[:1000] for each in at.kept_locations[:NAMED_MAX])
     return ReleasedLocations(*after, kept=len(at.kept_locations), kept_first=first), text
 

@@ -102,7 +102,7 @@ async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
     is_new = keys.renew()
     if keys.current is None:
         raise UnsupportedOperation(
-            "This server has no key to seal secrets with: whoever runs it sets storage.key_file or storage.keys, the same on every node"
+            "This server has no key to seal secrets with: its operator must set storage.key_file or storage.keys, the same on every node"
         )
     done, now, secrets = 0, [], []
     try:
@@ -120,9 +120,9 @@ async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
         if not done:
             raise
         raise StateUnknown(
-            f"{done} secrets are under the newest key and others not yet: ask again, which goes on"
+            f"{done} secrets are sealed under the newest key, others not yet: repeat the request to continue"
         ) from error
-    log.info("secrets are under the newest key", key=keys.current, made=is_new, sealed=done)
+    log.info("secrets are sealed under the newest key", key=keys.current, made=is_new, sealed=done)
     # Do not ask the store after the last commit: the work is done and must be reported.
     return _key_inventory(keys, now, webhooks=secrets), done
 

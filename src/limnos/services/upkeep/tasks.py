@@ -40,7 +40,7 @@ async def tasks_list(ctx: Context, *, state: str, after: int = 0) -> list[TaskRo
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _require)
     if state not in STATES:
-        raise BadRequest(f"'{state[:50]}' is no state of a task: use one of {', '.join(STATES)}")
+        raise BadRequest(f"'{state[:50]}' is not a state of a task: use one of {', '.join(STATES)}")
     return await ctx.look_up(lambda: tasks_read(state, after=after, limit=TASKS_MAX))
 
 
@@ -56,7 +56,7 @@ async def task_load(ctx: Context, task_id: int) -> TaskRow:
 
 def task_missing_error(task_id: int | str) -> NotFound:
     """Return the error for a missing task; a finished task is deleted unless it has a result."""
-    return NotFound(f"Task {task_id} does not exist, or is done: see 'limnos task list'", kind="task")
+    return NotFound(f"Task {task_id} does not exist, or is complete: see 'limnos task list'", kind="task")
 
 
 async def task_retry(ctx: Context, task_id: int) -> None:

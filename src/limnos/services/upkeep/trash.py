@@ -202,7 +202,7 @@ async def trash_restore(
             raise _missing(scope, dropped_id)
         row = rows.rows[0]
         if contents and row.kind is not Kind.NAMESPACE:
-            raise BadRequest(f"A {row.kind.word} has no contents: ask for them with a namespace")
+            raise BadRequest(f"A {row.kind.word} has no contents: only a namespace has contents")
         chain = _chain(request_view, row, rows.above)
         decision = request_view.decide(Action.UNDROP, chain)
         if not decision.allowed:
@@ -271,28 +271,26 @@ def _restore_target(
         )
         if into is None:
             raise NotFound(
-                f"{row.kind.word.capitalize()} {render(path)} lay in namespace {render(path[:-1])}, which was dropped, too (id "
-                f"{row.parent_id}): bring that back first, or say where this goes",
+                f"{row.kind.word.capitalize()} {render(path)} lay in namespace {render(path[:-1])}, which was dropped, too (id {row.parent_id}): restore that first, or give another target",
                 kind="namespace",
             )
     else:
         if row.kind is not Kind.NAMESPACE and len(to) < least_levels(request_view):
-            raise BadRequest(f"A {row.kind.word} lies in a namespace: name at least two levels")
+            raise BadRequest(f"A {row.kind.word} must be in a namespace: give at least two levels")
         path, (into, above) = to, request_view.find_parent(to)
     return into, path, request_view.require(_CREATES[row.kind], above)
 
 
 def _missing(scope: RequestScope, dropped_id: int) -> NotFound:
     return NotFound(
-        f"Nothing that you may bring back has id {dropped_id} in the trash of catalog {scope.catalog}: it was brought back, or "
-        "kept long enough, or its files were purged; see what there is with 'limnos trash ls'",
+        f"The trash of catalog {scope.catalog} has no object with id {dropped_id} that you may restore: it was restored, or has expired, or its files were purged; list the trash with 'limnos trash ls'",
         kind="object",
     )
 
 
 def _name_taken_error(kind: Kind, path: Levels) -> AlreadyExists:
     return AlreadyExists(
-        f"{kind.word.capitalize()} {render(path)} exists by now: say where the dropped one goes, under another name",
+        f"{kind.word.capitalize()} {render(path)} exists again: give another target for the dropped one",
         kind=kind.word,
     )
 
@@ -310,7 +308,7 @@ def trash_restore_run(tx: Tx, permit: Permit[TrashRestore]) -> tuple[int, int] |
     tx.nodes.revive(row.id, kind=row.kind, space=row.name_space, parent_id=into.id, name=command.name)
     back, left = _undrop_within(tx, row.id, codec=command.codec) if command.contents else (0, 0)
     if row.kind is Kind.NAMESPACE and tx.nodes.height(row.id) > command.room:
-        raise BadRequest(f"There, what lies in namespace {row.name} would be deeper than {PARTS_MAX} levels")
+        raise BadRequest(f"At this path, objects of namespace {row.name} would be deeper than {PARTS_MAX} levels")
     return back, left
 
 
@@ -344,7 +342,7 @@ def _undrop_within(tx: Tx, parent_id: int, *, codec: LogicalCodec) -> tuple[int,
         for row in tx.trash.within(at, limit=CONTENTS_MAX):
             if back + left >= CONTENTS_MAX:
                 raise BadRequest(
-                    f"More than {CONTENTS_MAX} objects would come back at once: bring back the namespace alone"
+                    f"More than {CONTENTS_MAX} objects would be restored at once: restore only the namespace"
                 )
             is_spelled = row.kind is not Kind.NAMESPACE or (codec.nested and codec.separator not in row.name)
             if not is_spelled or tx.nodes.find(at, row.name_space, row.name) is not None:

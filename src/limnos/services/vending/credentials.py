@@ -161,12 +161,11 @@ class CredentialVendor:
             if error.context:
                 raise
             raise ServiceUnavailable(  # the threads are stuck, or the call took too long
-                "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or "
-                "ask for the table without credentials", retry_after_s=5,
+                "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or request the table without credentials", retry_after_s=5,
             ) from error  # fmt: skip
         if result.expires_ms - self._time.now_ms() < USABLE_MS:
             raise StorageFailed(
-                "The catalog's token service gives credentials that end at once: have its clock looked at"
+                "The catalog's token service issues credentials that expire at once: have its clock checked"
             )
         self._keep(request, result)
         CREDENTIALS_GIVEN["new",] += 1

@@ -37,7 +37,7 @@ from limnos.telemetry.metrics import Counter
 SIGNS: Final = ("s3.remote-signing-enabled", "s3-remote-signing-enabled")
 """The catalog property that enables request signing."""
 SIGNED = Counter(
-    "limnos_signed_requests_total", "Requests to object stores that clients had signed, by outcome.", ("outcome",)
+    "limnos_signed_requests_total", "Requests to object stores signed for clients, by outcome.", ("outcome",)
 )
 
 
@@ -91,7 +91,7 @@ async def request_sign(
         place = catalog_storage_of(request_view)
         if not is_signing(place.catalog.properties):
             raise BadRequest(
-                f"Catalog {request_view.catalog.name} signs no requests: its owner sets '{SIGNS[0]}' to true"
+                f"Catalog {request_view.catalog.name} does not sign requests: its owner sets '{SIGNS[0]}' to true"
             )
         node, chain = request_view.find(levels, Kind.TABLE)
         opened = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
@@ -124,19 +124,21 @@ def _check(opened: TableFileAccess, accesses: list[s3_signing.StoreAccess]) -> N
         if each.how == s3_signing.BUCKET:
             if not below.startswith(f"{each.location}/"):
                 raise PermissionDenied(
-                    f"{each.location[:300]} is not the table's bucket: requests are signed for that one alone"
+                    f"{each.location[:300]} is not the table's bucket: requests are only signed for that bucket"
                 )
             if not (opened.rights.reads or opened.rights.writes):
-                raise PermissionDenied("To ask where a table's bucket is needs SELECT_TABLE or MODIFY_TABLE on it")
+                raise PermissionDenied(
+                    "Reading the region of a table's bucket needs SELECT_TABLE or MODIFY_TABLE on it"
+                )
             continue
         if not each.location.startswith(below):
             raise PermissionDenied(
-                f"{each.location[:300]} is not below the table's location: requests are signed for its own files alone"
+                f"{each.location[:300]} is not below the table's location: requests are only signed for its own files"
             )
         if each.how == s3_signing.WRITE:
             check_size(each.location)
             if not opened.rights.writes:
-                raise PermissionDenied("To write a table's files needs MODIFY_TABLE on it")
+                raise PermissionDenied("Writing a table's files needs MODIFY_TABLE on it")
         elif not opened.rights.reads and not (
             opened.rights.writes
             and (
@@ -144,7 +146,7 @@ def _check(opened: TableFileAccess, accesses: list[s3_signing.StoreAccess]) -> N
                 or (each.how == s3_signing.READ and _is_open_to_writers(each.location.removeprefix(below)))
             )
         ):
-            raise PermissionDenied("To read a table's files needs SELECT_TABLE on it")
+            raise PermissionDenied("Reading a table's files needs SELECT_TABLE on it")
 
 
 def _is_open_to_writers(name: str) -> bool:

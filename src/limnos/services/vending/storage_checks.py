@@ -134,7 +134,7 @@ class _StorageCheckRun:
             return StorageCheckStep(name, FAILED, error.message)
         if is_local(self.at):
             return StorageCheckStep(
-                name, FAILED, f"the server's user may not do this below {self.place.home}: give it the rights"
+                name, FAILED, f"the server's user may not do this below {self.place.home}: grant it permission"
             )
         actions = _ACTIONS.get(name.rpartition(" ")[2], ())
         return StorageCheckStep(
@@ -154,7 +154,7 @@ class _StorageCheckRun:
         )
         if request is None:
             text = (
-                "no credentials are given out for local files, nor are they needed"
+                "local files need no credentials"
                 if is_local(self.at)
                 else (_NOT_REACHED if self.is_over else self._not_vended())
             )
@@ -164,7 +164,7 @@ class _StorageCheckRun:
             return
         result = await VENDOR.of(self.ctx.services).issue_credentials(request)  # cached by the step before
         properties = result.given_as(self.place.catalog.properties)
-        by = "credentials for one place"
+        by = "credentials for one location"
         await self._try("vended write", self._write(f"{self.own}-vended", properties), by=by)
         await self._try("vended list", self._list(f"{self.own}-vended", properties), by=by)
         await self._try("vended read", self._read(f"{self.own}-vended", properties), by=by)
@@ -179,8 +179,8 @@ class _StorageCheckRun:
     def _not_vended(self) -> str:
         switch = SWITCHES.get(parse(self.at).scheme)
         if switch is None:
-            return "no credentials are given out for stores of this kind"
-        return f"the catalog gives no credentials out: set '{switch}' to have tables' given"
+            return "credentials are not vended for stores of this kind"
+        return f"the catalog does not vend credentials: set '{switch}' to vend them for tables"
 
     async def _vend(self, request: CredentialRequest) -> bool:
         try:
@@ -190,7 +190,7 @@ class _StorageCheckRun:
             statement = request.giver.statement() if isinstance(error, StorageFailed) else None
             self.steps.append(StorageCheckStep("vend", FAILED, error.message, statement))
             return False
-        self.steps.append(StorageCheckStep("vend", PASSED, "credentials for one place were given out"))
+        self.steps.append(StorageCheckStep("vend", PASSED, "credentials for one location were vended"))
         return True
 
     async def _refused(self, name: str, call: Callable[[], Awaitable[object]]) -> None:
@@ -211,7 +211,7 @@ class _StorageCheckRun:
             StorageCheckStep(
                 name,
                 FAILED,
-                "credentials for one place open the one beside, too: this store does not hold sessions to their policy, so take the role away",
+                "credentials for one location also open a sibling location: this store does not enforce session policies, so remove the role",
             )
         )
 
@@ -226,7 +226,7 @@ class _StorageCheckRun:
             names = await self.ctx.services.files.below(directory, properties, roots=self.place.roots)
             if location not in names:
                 raise StorageFailed(
-                    f"What was written at {location} is not listed there: the store forgets, or lists late"
+                    f"The file written at {location} is not listed there: the store has lost it, or lists it late"
                 )
 
         return listed
@@ -234,7 +234,9 @@ class _StorageCheckRun:
     def _read(self, location: str, properties: Mapping[str, str]) -> Callable[[], Awaitable[object]]:
         async def read() -> None:
             if await self.ctx.services.files.read(location, properties) != _PROBE:
-                raise StorageFailed(f"What is read at {location} is not what was written: the store gives other bytes")
+                raise StorageFailed(
+                    f"The file read at {location} differs from the written one: the store returns other bytes"
+                )
 
         return read
 

@@ -53,7 +53,7 @@ def address_of(host: str | None, port: int | None, *, label: str) -> SourceAddre
     """Check a host and a port. Raises BadRequest, whose message begins with `label`."""
     spelled = f"[{host}]" if host is not None and ":" in host else host
     if spelled is None or _HOST.fullmatch(spelled) is None or port is None or not 0 < port < 65536:
-        raise BadRequest(f"{label} names no single host with a port from 1 to 65535")
+        raise BadRequest(f"{label} does not name exactly one host with a port from 1 to 65535")
     return SourceAddress(spelled, port)
 
 
@@ -64,7 +64,7 @@ def require_allowed(address: SourceAddress, allowed: Collection[str], *, label: 
     """
     if str(address) not in allowed:
         raise BadRequest(
-            f"{label} names {address}, to which this server does not talk: ask whoever runs the server to start it with "
+            f"{label} names {address}, to which this server does not connect: ask the server's operator to start it with "
             f"--allow-source {address} (setting sources.allowed_addresses)"
         )
 
@@ -83,21 +83,21 @@ def database_url(text: str, *, scheme: str, port: int, parameters: Collection[st
     """
     message = "Property jdbc-url"
     if not text.startswith(f"jdbc:{scheme}://"):
-        raise BadRequest(f"{message} is no address of this provider: write jdbc:{scheme}://HOST:PORT/DATABASE")
+        raise BadRequest(f"{message} is not an address of this provider: write jdbc:{scheme}://HOST:PORT/DATABASE")
     try:
         parts = urlsplit(text.removeprefix("jdbc:"))
         host, stated = parts.hostname, parts.port
     except ValueError:
         raise BadRequest(
-            f"{message} is no URL of one host and one port: write jdbc:{scheme}://HOST:PORT/DATABASE"
+            f"{message} is not a URL of one host and one port: write jdbc:{scheme}://HOST:PORT/DATABASE"
         ) from None
     if parts.username is not None or parts.password is not None:
-        raise BadRequest(f"{message} holds a user or a password: say them in jdbc-user and jdbc-password")
+        raise BadRequest(f"{message} contains a user or a password: set them in jdbc-user and jdbc-password")
     results = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name in results:
         if name not in parameters:
             raise BadRequest(
-                f"{message} has the parameter {name[:60]!r}: known here are {', '.join(sorted(parameters))}"
+                f"{message} has the parameter {name[:60]!r}: supported parameters are {', '.join(sorted(parameters))}"
             )
     database = unquote(parts.path.strip("/")) or None
     return DatabaseUrl(address_of(host, stated or port, label=message), database, results)
@@ -110,15 +110,15 @@ def http_url(text: str, *, name: str) -> HttpUrl:
         parts = urlsplit(text)
         host, stated = parts.hostname, parts.port
     except ValueError:
-        raise BadRequest(f"{message} is no URL of one host and one port: write https://HOST:PORT/PATH") from None
+        raise BadRequest(f"{message} is not a URL of one host and one port: write https://HOST:PORT/PATH") from None
     if parts.scheme not in _PORTS or not text.isascii() or not text.isprintable() or " " in text:
-        raise BadRequest(f"{message} is no address of HTTP: write https://HOST:PORT/PATH")
+        raise BadRequest(f"{message} is not an HTTP address: write https://HOST:PORT/PATH")
     if parts.username is not None or parts.password is not None:
-        raise BadRequest(f"{message} holds a user or a password: say them in token or credential")
+        raise BadRequest(f"{message} contains a user or a password: set them in token or credential")
     if parts.query or parts.fragment or "?" in text or "#" in text:
-        raise BadRequest(f"{message} goes on after its path: leave out what begins with ? or #")
+        raise BadRequest(f"{message} has a query or fragment: leave out ? or # and the text after it")
     if any(part in (".", "..") for part in unquote(parts.path).split("/")):
-        raise BadRequest(f"{message} has a step such as .. in its path: write where it leads")
+        raise BadRequest(f"{message} has a relative step such as .. in its path: write the resolved path")
     address = address_of(host, stated or _PORTS[parts.scheme], label=message)
     return HttpUrl(address, f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/"))
 
@@ -129,7 +129,7 @@ def metastore_addresses(text: str, *, name: str) -> tuple[SourceAddress, ...]:
     names = [each.strip() for each in text.split(",") if each.strip()]
     if not 0 < len(names) <= METASTORES_MAX:
         raise BadRequest(
-            f"{message} is missing: say thrift://HOST:PORT of one to {METASTORES_MAX} metastores, separated by commas"
+            f"{message} is missing: give thrift://HOST:PORT of one to {METASTORES_MAX} metastores, separated by commas"
         )
     return tuple(_metastore(each, label=message) for each in names)
 
@@ -139,7 +139,7 @@ def _metastore(text: str, *, label: str) -> SourceAddress:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise BadRequest(f"{label} is thrift://HOST:PORT") from None
+        raise BadRequest(f"{label} must be thrift://HOST:PORT") from None
     if parts.scheme != "thrift" or parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
-        raise BadRequest(f"{label} is thrift://HOST:PORT, and nothing more")
+        raise BadRequest(f"{label} must be thrift://HOST:PORT without further parts")
     return address_of(host, 9083 if port is None else port, label=label)

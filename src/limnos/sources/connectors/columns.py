@@ -157,7 +157,7 @@ def _named(text: str, *, column: str, dialect: Dialect) -> Type:
 
 def _unknown(column: str, kind: str) -> BadRequest:
     return BadRequest(
-        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; known are {', '.join(_PLAIN)}, decimal(p,s), char(n), varchar(n), "
+        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; its types are {', '.join(_PLAIN)}, decimal(p,s), char(n), varchar(n), "
         "lists of them, and external types by their names"
     )
 
@@ -188,9 +188,7 @@ def name_of(name: str, *, dialect: Dialect, what: str = "Column") -> str:
 def require_counting(kind: Type, *, column: str) -> None:
     """Check that a column of this type can be auto-incremented. Raises BadRequest."""
     if not isinstance(kind, sa.Integer):
-        raise BadRequest(
-            f"Column {preview_value(column)} cannot count up: autoIncrement is for short, integer and long"
-        )
+        raise BadRequest(f"Column {preview_value(column)} cannot be autoIncrement: that is for short, integer and long")
 
 
 def default_of(value: object, *, column: str) -> str | sa.ColumnElement[Any] | None:
@@ -202,7 +200,7 @@ def default_of(value: object, *, column: str) -> str | sa.ColumnElement[Any] | N
         return None if text == "NULL" and str(fields.get("dataType", "")).lower() == "null" else text
     if kind == "function" and str(fields.get("funcName", "")).lower() in _NOW and not fields.get("funcArgs"):
         return sa.func.current_timestamp()
-    raise UnsupportedOperation(f"{where} is a literal, or the function current_timestamp: nothing else is taken")
+    raise UnsupportedOperation(f"{where} must be a literal, or the function current_timestamp")
 
 
 def default_json(text: str | None, kind: object) -> Json | None:

@@ -40,7 +40,9 @@ def translate_database_errors(about: str, *, container: bool = False, changes: b
     except DBAPIError as error:
         raise _error(error, about, container=container, changes=changes) from error
     except PoolTimeout as error:
-        raise errors.ServiceUnavailable(f"Too much is asked of the source of {about} at once: try again") from error
+        raise errors.ServiceUnavailable(
+            f"Too many requests to the source of {about} are in progress: try again"
+        ) from error
     except SQLAlchemyError as error:
         raise errors.BadRequest(f"{about}: {_short(str(error))}") from error
 
@@ -52,24 +54,25 @@ def _error(error: DBAPIError, about: str, *, container: bool, changes: bool) -> 
     if state in _MISSING:
         return errors.NotFound(f"{about} does not exist in the source", kind=_MISSING[state])
     if state == _NEEDED and container:
-        return errors.NotEmpty(f"{about} is not empty: drop what is in it first", kind="namespace")
+        return errors.NotEmpty(f"{about} is not empty: drop its content first", kind="namespace")
     if state == "42501":
-        return errors.SourceFailed(f"The source does not let this server's user do that to {about}", detail=text)
+        return errors.SourceFailed(f"The source refuses this operation of its user on {about}", detail=text)
     if state in _LATE:
         return errors.ServiceUnavailable(
             f"The source is busy with {about}, and nothing was changed: try again", detail=text
         )
     if state == _NEEDED or state[:2] in _CALLERS:
-        return errors.BadRequest(f"{about}: the source says: {text}")
+        return errors.BadRequest(f"{about}: the source reports: {text}")
     if state[:2] in ("28", "3D"):
         return errors.SourceFailed(
-            "The source does not let this server in: look at the catalog's database, user and password", detail=text
+            "The source refuses the sign-in of this server: check the catalog's database, user and password",
+            detail=text,
         )
     if changes and error.connection_invalidated:
         return errors.StateUnknown(
-            f"The source fell silent while {about} was changed: look whether it was", detail=text
+            f"The source stopped responding while {about} was changed: check whether it was changed", detail=text
         )
-    return errors.SourceFailed("The source does not answer: try again, or have it looked at", detail=text)
+    return errors.SourceFailed("The source does not answer: try again, or have it checked", detail=text)
 
 
 def _short(text: str) -> str:

@@ -147,7 +147,7 @@ class DatabaseSource(ABC):
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
-        raise UnsupportedOperation("Schemas of this source have nothing that can be changed here")
+        raise UnsupportedOperation("Schemas of this source cannot be changed")
 
     def schema_drop(self, schema: Levels) -> None:
         """Drop an empty schema; the database itself checks that it is empty."""
@@ -169,7 +169,7 @@ class DatabaseSource(ABC):
 
     def _refuse_system(self, schema: str) -> None:
         if self.hides(schema):
-            raise BadRequest(f"Schema {preview_value(schema)} is the database's own: choose another name")
+            raise BadRequest(f"Schema {preview_value(schema)} is reserved by the database: choose another name")
 
     # -- tables ----------------------------------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ class DatabaseSource(ABC):
         single = _single(schema)
         if purge:
             raise UnsupportedOperation(
-                "Tables of this source have no files to purge: drop the table, which takes its rows away"
+                "Tables of this source have no files to purge: drop the table, which deletes its rows"
             )
         with self._write_transaction(f"Table {preview_value(table)}") as connection:
             self._require_table(connection, schema=single, table=table)
@@ -258,7 +258,9 @@ class DatabaseSource(ABC):
 def _single(schema: Levels) -> str:
     """Return the single name of a schema. Raises NotFound for a nested name."""
     if len(schema) != 1:
-        raise NotFound(f"Schemas of this source do not nest: {preview_value(schema[0])} holds none", kind="namespace")
+        raise NotFound(
+            f"Schemas of this source do not nest: {preview_value(schema[0])} cannot contain schemas", kind="namespace"
+        )
     return schema[0]
 
 
@@ -284,4 +286,4 @@ def require_no_layout(create: GravitinoCreate, *, properties: bool = False) -> N
 def require_columns(create: GravitinoCreate) -> None:
     """Check that a table has columns. Raises BadRequest."""
     if not create.columns:
-        raise BadRequest("A table has at least one column: columns is empty")
+        raise BadRequest("A table needs at least one column: columns is empty")

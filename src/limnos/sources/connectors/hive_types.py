@@ -30,7 +30,7 @@ DEPTH_MAX: Final = 32
 def type_of(value: object, *, column: str, depth: int = 0) -> str:
     """Return Hive's type for Gravitino's JSON. Raises BadRequest if Hive has none."""
     if depth > DEPTH_MAX:
-        raise BadRequest(f"Column {preview_value(column)}: types lie within one another {DEPTH_MAX} times at most")
+        raise BadRequest(f"Column {preview_value(column)}: types may be nested at most {DEPTH_MAX} times")
     if isinstance(value, str):
         return _plain_of(value, column=column)
     where = f"Column {preview_value(column)}"
@@ -50,7 +50,7 @@ def _field_of(fields: Json, *, column: str, depth: int) -> str:
     name = text_at(fields, "name", where=f"Column {preview_value(column)}")
     if _FIELD.fullmatch(name) is None:
         raise BadRequest(
-            f"Column {preview_value(column)}: field {preview_value(name)} needs a name of small ASCII letters, digits and '_'"
+            f"Column {preview_value(column)}: field {preview_value(name)} needs a name of lower-case ASCII letters, digits and '_'"
         )
     return f"{name}:{type_of(fields.get('type'), column=column, depth=depth + 1)}"
 
@@ -69,7 +69,7 @@ def _plain_of(text: str, *, column: str) -> str:
 
 def _unknown(column: str, kind: str) -> BadRequest:
     return BadRequest(
-        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; known are {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), and "
+        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; its types are {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), and "
         "lists, maps and structs of them"
     )
 

@@ -70,12 +70,12 @@ def names_of(call: RestCall, body: bytes) -> SourceNames:
     except (msgspec.DecodeError, RecursionError) as error:
         raise _strange(str(error)) from error
     if any(path[:-1] != call.namespace for path in paths):
-        raise _strange("a list names what lies elsewhere")
+        raise _strange("a list contains objects of another place")
     return SourceNames([path[-1] for path in paths], token or None)
 
 
 def _strange(detail: str) -> SourceFailed:
-    return SourceFailed("The source answers with something else than was asked: have it looked at", detail=detail)
+    return SourceFailed("The source returned another object than requested: have it checked", detail=detail)
 
 
 class RestSource:
@@ -103,7 +103,7 @@ class RestSource:
             return self._session.send(call)
         loads = call.endpoint.replace("HEAD ", "GET ", 1)
         if loads not in offered:
-            raise UnsupportedOperation(f"The source does not serve {call.endpoint}: ask whoever runs it")
+            raise UnsupportedOperation(f"The source does not serve {call.endpoint}: ask its operator")
         return self._session.send(call._replace(endpoint=loads))
 
     def names(self, call: RestCall) -> SourceNames:

@@ -99,18 +99,18 @@ class KafkaSource:
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Raise UnsupportedOperation."""
-        raise UnsupportedOperation(f"A Kafka cluster has the schema {SCHEMA} and no other one: make topics in that")
+        raise UnsupportedOperation(f"A Kafka cluster has only the schema {SCHEMA}: create topics in it")
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
         """Raise UnsupportedOperation."""
         _require_schema(".".join(schema))
-        raise UnsupportedOperation("Schemas of this source have nothing that can be changed here")
+        raise UnsupportedOperation("Schemas of this source cannot be changed")
 
     def schema_drop(self, schema: Levels) -> None:
         """Raise UnsupportedOperation."""
         _require_schema(".".join(schema))
         raise UnsupportedOperation(
-            f"Schema {SCHEMA} stands for the whole cluster and cannot be dropped: drop its topics"
+            f"Schema {SCHEMA} represents the whole cluster and cannot be dropped: drop its topics"
         )
 
     # -- topics ----------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ class KafkaSource:
         for node in answer.nodes:
             if str(address_of(node.host, node.port, label="A broker")) not in self._allowed:
                 raise SourceFailed(
-                    "A broker of the source says that it is at an address to which this server does not talk: have whoever runs the server look",
+                    "A broker of the source advertises an address to which this server does not connect: ask the server's operator",
                     detail=f"{node.host}:{node.port} is not in sources.allowed_addresses",
                 )
 
@@ -257,7 +257,7 @@ class _KafkaCall(NamedTuple):
         tasks = self.client.describe_topics(TopicCollection([topic]), request_timeout=self.left_s())
         description: TopicDescription = self.answer(tasks[topic])
         if description.is_internal or topic in _INTERNAL:
-            raise NotFound(f"{_about(topic)} is one of Kafka's own, which are not shown", kind="topic")
+            raise NotFound(f"{_about(topic)} is an internal topic of Kafka, which is not served", kind="topic")
         return description
 
     def has(self, topic: str) -> bool:
@@ -329,14 +329,14 @@ def _whole(properties: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 6 and 0 < int(text) <= PARTITIONS_MAX):
-        raise BadRequest(f"Property {name} is a whole number from 1 to {PARTITIONS_MAX}")
+        raise BadRequest(f"Property {name} must be a whole number from 1 to {PARTITIONS_MAX}")
     return int(text)
 
 
 def _refuse_fixed(sets: Mapping[str, str], removes: Sequence[str]) -> None:
     if REPLICATION in sets:
         raise BadRequest(
-            f"Property {REPLICATION} is set when a topic is made: have copies moved with Kafka's own tools"
+            f"Property {REPLICATION} can only be set when a topic is created: move replicas with Kafka's own tools"
         )
     for name in (PARTITIONS, REPLICATION):
         if name in removes and name not in sets:

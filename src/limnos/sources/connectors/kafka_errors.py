@@ -64,20 +64,20 @@ def _error(error: KafkaError, about: str, *, changes: bool, reason: KafkaError |
     if code in _MISSING:
         return errors.NotFound(f"{about} does not exist in the source", kind="topic")
     if code in _CALLERS:
-        return errors.BadRequest(f"{about}: the source says: {text}")
+        return errors.BadRequest(f"{about}: the source reports: {text}")
     if code == KafkaError.TOPIC_DELETION_DISABLED:
         return errors.UnsupportedOperation(
             f"{about} cannot be dropped: the cluster keeps its topics (delete.topic.enable is false)"
         )
     if code in _NOT_ALLOWED:
-        return errors.SourceFailed(f"The source does not let this server's user do that to {about}", detail=text)
+        return errors.SourceFailed(f"The source refuses this operation of its user on {about}", detail=text)
     if code in _BUSY:
         return errors.ServiceUnavailable(
             f"The source is busy with {about}, and nothing was changed: try again", detail=text
         )
     if code in NOT_IN or (reason is not None and reason.code() in NOT_IN):
         return errors.SourceFailed(
-            "The source does not let this server in: look at the catalog's security.protocol, user and password",
+            "The source refuses the sign-in of this server: check the catalog's security.protocol, user and password",
             detail=text,
         )
     return _silence(about, changes=changes, detail=f"{text}; {_detail(reason)}")
@@ -90,9 +90,9 @@ def _detail(reason: KafkaError | None) -> str:
 def _silence(about: str, *, changes: bool, detail: str) -> errors.LimnosError:
     if changes:
         return errors.StateUnknown(
-            f"The source fell silent while {about} was changed: look whether it was", detail=detail
+            f"The source stopped responding while {about} was changed: check whether it was changed", detail=detail
         )
-    return errors.SourceFailed("The source does not answer: try again, or have it looked at", detail=detail)
+    return errors.SourceFailed("The source does not answer: try again, or have it checked", detail=detail)
 
 
 def _short(text: str) -> str:

@@ -53,10 +53,10 @@ def kafka_settings(properties: Mapping[str, str], *, allowed: Collection[str]) -
     for name, value in passed.items():
         if name != _JAAS and name not in _OF_KAFKA:
             raise BadRequest(
-                f"Property {BYPASS}{name} is not taken: known here are {', '.join(sorted((*_OF_KAFKA, _JAAS)))}"
+                f"Property {BYPASS}{name} is not supported: supported are {', '.join(sorted((*_OF_KAFKA, _JAAS)))}"
             )
         if "\0" in value:
-            raise BadRequest(f"Property {BYPASS}{name} holds a zero byte")
+            raise BadRequest(f"Property {BYPASS}{name} contains a zero byte")
     results = {_OF_KAFKA[name]: value for name, value in passed.items() if name != _JAAS}
     if _JAAS in passed:
         results.update(_login(passed[_JAAS]))
@@ -67,7 +67,7 @@ def _servers(text: str) -> tuple[SourceAddress, ...]:
     names = [each.strip() for each in text.split(",") if each.strip()]
     if not 0 < len(names) <= SERVERS_MAX:
         raise BadRequest(
-            f"Property {SERVERS} is missing: say HOST:PORT of one to {SERVERS_MAX} brokers, separated by commas"
+            f"Property {SERVERS} is missing: give HOST:PORT of one to {SERVERS_MAX} brokers, separated by commas"
         )
     return tuple(_address(each) for each in names)
 
@@ -75,7 +75,7 @@ def _servers(text: str) -> tuple[SourceAddress, ...]:
 def _address(text: str) -> SourceAddress:
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and len(port) <= 5):
-        raise BadRequest(f"Property {SERVERS} is HOST:PORT of brokers, separated by commas")
+        raise BadRequest(f"Property {SERVERS} must be HOST:PORT of brokers, separated by commas")
     return address_of(host.removeprefix("[").removesuffix("]") or None, int(port), label=f"Property {SERVERS}")
 
 
@@ -85,7 +85,7 @@ def _login(text: str) -> dict[str, str]:
     options = dict(_OPTION.findall(line["options"])) if line is not None else {}
     if not {"username", "password"} <= set(options):
         raise BadRequest(
-            f'Property {BYPASS}{_JAAS} is one login module with a user and a password: ….PlainLoginModule required username="…" password="…";'
+            f'Property {BYPASS}{_JAAS} must be one login module with a user and a password: ….PlainLoginModule required username="…" password="…";'
         )
     return {f"sasl.{name}": re.sub(r"\\(.)", r"\1", options[name]) for name in ("username", "password")}
 
@@ -93,15 +93,13 @@ def _login(text: str) -> dict[str, str]:
 def _check_protocol(results: dict[str, str]) -> dict[str, str]:
     protocol = results.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
-        raise BadRequest(f"Property {BYPASS}security.protocol is one of {', '.join(_PROTOCOLS)}")
+        raise BadRequest(f"Property {BYPASS}security.protocol must be one of {', '.join(_PROTOCOLS)}")
     if protocol.startswith("SASL"):
         _require_login(results)
     elif any(name.startswith("sasl.") for name in results):
-        raise BadRequest(
-            f"A user is named, but {BYPASS}security.protocol is {protocol}: say SASL_SSL or SASL_PLAINTEXT"
-        )
+        raise BadRequest(f"A user is set, but {BYPASS}security.protocol is {protocol}: set SASL_SSL or SASL_PLAINTEXT")
     if results.get("ssl.endpoint.identification.algorithm", "https") not in ("https", ""):
-        raise BadRequest(f"Property {BYPASS}ssl.endpoint.identification.algorithm is https, or empty for none")
+        raise BadRequest(f"Property {BYPASS}ssl.endpoint.identification.algorithm must be https, or empty for none")
     if results.get("ssl.endpoint.identification.algorithm") == "":
         results = {**results, "ssl.endpoint.identification.algorithm": "none"}
     return {**results, "security.protocol": protocol}
@@ -109,6 +107,6 @@ def _check_protocol(results: dict[str, str]) -> dict[str, str]:
 
 def _require_login(results: Mapping[str, str]) -> None:
     if results.get("sasl.mechanism") not in _MECHANISMS:
-        raise BadRequest(f"Property {BYPASS}sasl.mechanism is one of {', '.join(_MECHANISMS)}")
+        raise BadRequest(f"Property {BYPASS}sasl.mechanism must be one of {', '.join(_MECHANISMS)}")
     if not results.get("sasl.username") or not results.get("sasl.password"):
         raise BadRequest(f"Property {BYPASS}{_JAAS} is missing: it names the user and the password for SASL")

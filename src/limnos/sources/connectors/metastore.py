@@ -191,7 +191,7 @@ class MetastoreSource:
             external = result.tableType == metastore_tables.EXTERNAL
             if purge and external:
                 raise UnsupportedOperation(
-                    f"Table {preview_value(table)} is external: its files are not this source's to purge"
+                    f"Table {preview_value(table)} is external: the source may not purge its files"
                 )
             words = EnvironmentContext({"ifPurge": "TRUE"}) if purge else None
             client.drop_table_with_environment_context(result.dbName, result.tableName, not external, words)
@@ -263,7 +263,9 @@ class MetastoreSource:
 def _single(schema: Levels) -> str:
     """Return the single name of a schema. Raises NotFound for a nested name."""
     if len(schema) != 1:
-        raise NotFound(f"Schemas of this source do not nest: {preview_value(schema[0])} holds none", kind="namespace")
+        raise NotFound(
+            f"Schemas of this source do not nest: {preview_value(schema[0])} cannot contain schemas", kind="namespace"
+        )
     return schema[0]
 
 
@@ -284,9 +286,7 @@ def _database(client: Client, schema: Levels) -> Database:
     """Return a database by its exact stored name. Raises NotFound."""
     single = _single(schema)
     if not metastore_tables.is_name(single):
-        raise NotFound(
-            f"{_schema(schema)} does not exist in the source, where names are small letters", kind="namespace"
-        )
+        raise NotFound(f"{_schema(schema)} does not exist in the source, where names are lower case", kind="namespace")
     try:
         return client.get_database(single)
     except MISSING:

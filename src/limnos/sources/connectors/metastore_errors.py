@@ -55,14 +55,16 @@ def _error(error: Exception, about: str, *, kind: str, changes: bool) -> LimnosE
     if isinstance(error, MISSING):
         return NotFound(f"{about} does not exist in the source", kind=kind)
     if isinstance(error, InvalidOperationException) and kind == "namespace" and "not empty" in text:
-        return NotEmpty(f"{about} is not empty: drop what is in it first", kind=kind)
+        return NotEmpty(f"{about} is not empty: drop its content first", kind=kind)
     if isinstance(error, _CALLERS):
-        return BadRequest(f"{about}: the source says: {text}")
+        return BadRequest(f"{about}: the source reports: {text}")
     if isinstance(error, MetaException):
-        return SourceFailed(f"The source could not do that to {about}: have its log looked at", detail=text)
+        return SourceFailed(f"The source failed on {about}: check its log", detail=text)
     if changes:
-        return StateUnknown(f"The source fell silent while {about} was changed: look whether it was", detail=text)
-    return SourceFailed("The source does not answer: try again, or have it looked at", detail=text)
+        return StateUnknown(
+            f"The source stopped responding while {about} was changed: check whether it was changed", detail=text
+        )
+    return SourceFailed("The source does not answer: try again, or have it checked", detail=text)
 
 
 def _short(text: str) -> str:

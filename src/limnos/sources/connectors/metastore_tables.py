@@ -65,7 +65,9 @@ def name_of(name: str, *, what: str) -> str:
     Raises BadRequest.
     """
     if _NAME.fullmatch(name) is None:
-        raise BadRequest(f"{what} {preview_value(name)} needs a name of 1 to 128 small ASCII letters, digits and '_'")
+        raise BadRequest(
+            f"{what} {preview_value(name)} needs a name of 1 to 128 lower-case ASCII letters, digits and '_'"
+        )
     return name
 
 
@@ -84,7 +86,7 @@ def table_of(schema: str, table: str, *, definition: GravitinoCreate) -> Table:
     properties = dict(definition.properties)
     form, kind = _form(properties), properties.pop("table-type", MANAGED).upper()
     if kind not in (MANAGED, EXTERNAL):
-        raise BadRequest(f"Property table-type is {MANAGED} or {EXTERNAL}")
+        raise BadRequest(f"Property table-type must be {MANAGED} or {EXTERNAL}")
     for key in properties:
         _refuse_reserved(key)
     columns = [column_of(each) for each in definition.columns]
@@ -93,7 +95,7 @@ def table_of(schema: str, table: str, *, definition: GravitinoCreate) -> Table:
     split_by = _split(definition.partitioning, columns)
     own = [each for each in columns if each.name not in split_by]
     if not own:
-        raise BadRequest("A table has at least one column beside those that it is split by")
+        raise BadRequest("A table needs at least one column besides its partition columns")
     parameters = properties | ({_COMMENT: definition.comment} if definition.comment is not None else {})
     return Table(
         tableName=name_of(table, what="Table"), dbName=schema, tableType=kind, sd=_storage(definition, own, form=form),
@@ -105,17 +107,17 @@ def table_of(schema: str, table: str, *, definition: GravitinoCreate) -> Table:
 def _form(properties: dict[str, str]) -> _FileFormat:
     word = properties.pop("format", "TEXTFILE").upper()
     if word not in _FORMATS:
-        raise BadRequest(f"Property format is one of {', '.join(_FORMATS)}")
+        raise BadRequest(f"Property format must be one of {', '.join(_FORMATS)}")
     return _FORMATS[word]
 
 
 def _refuse_reserved(key: str) -> None:
     if _NOT_A_CALLERS.fullmatch(key) is not None:
         raise UnsupportedOperation(
-            f"Property {preview_value(key)} is not taken: a table's files lie where its schema has its directory, and are read as its format says"
+            f"Property {preview_value(key)} is not supported: a table's files are in its schema's directory, and are read by its format"
         )
     if key == _COMMENT:
-        raise BadRequest("A comment is said as the comment, and not as a property")
+        raise BadRequest("Set the comment in the field comment, not as a property")
 
 
 def column_of(fields: Json) -> FieldSchema:
@@ -123,7 +125,7 @@ def column_of(fields: Json) -> FieldSchema:
     name = name_of(text_at(fields, "name", where="Column"), what="Column")
     if fields.get("nullable") is False or fields.get("autoIncrement") is True or fields.get("defaultValue") is not None:
         raise UnsupportedOperation(
-            f"Column {preview_value(name)}: columns of this source may be null, count nothing up and have no defaults"
+            f"Column {preview_value(name)}: columns of this source are nullable, without autoIncrement and defaults"
         )
     comment = fields.get("comment")
     return FieldSchema(name, type_of(fields.get("type"), column=name), str(comment) if comment is not None else None)
@@ -136,12 +138,12 @@ def _split(partitioning: Sequence[Json], columns: Sequence[FieldSchema]) -> list
         path = each.get("fieldName")
         if each.get("strategy") != "identity" or not isinstance(path, list) or len(path) != 1:
             raise UnsupportedOperation(
-                'Tables of this source are split by columns as they are: {"strategy": "identity", "fieldName": ["day"]}'
+                'Tables of this source are partitioned by identity only: {"strategy": "identity", "fieldName": ["day"]}'
             )
         entries.append(str(path[0]))
     names = [each.name for each in columns]
     if entries and names[-len(entries) :] != entries:
-        raise BadRequest("The columns that a table is split by stand last, in the same order")
+        raise BadRequest("The partition columns of a table must be the last ones, in the same order")
     return entries
 
 
@@ -160,7 +162,7 @@ def _buckets(fields: Json, columns: Sequence[FieldSchema]) -> tuple[list[str], i
         return [], -1
     if strategy != "hash" or not isinstance(number, int) or not 0 < number <= 100_000:
         raise UnsupportedOperation(
-            "Rows of this source are distributed by hash, over a number of buckets from 1 to 100000"
+            "Rows of this source can only be distributed by hash, over a number of buckets from 1 to 100000"
         )
     arguments = fields.get("funcArgs")
     return [_column_name(each, columns) for each in (arguments if isinstance(arguments, list) else [])], number
@@ -176,7 +178,7 @@ def _column_name(term: object, columns: Sequence[FieldSchema]) -> str:
     path = term.get("fieldName") if isinstance(term, dict) and term.get("type") == "field" else None
     if not isinstance(path, list) or len(path) != 1 or all(each.name != path[0] for each in columns):
         raise BadRequest(
-            'Rows are distributed and sorted by columns of the table: {"type": "field", "fieldName": ["id"]}'
+            'Rows can only be distributed and sorted by columns of the table: {"type": "field", "fieldName": ["id"]}'
         )
     return str(path[0])
 
@@ -245,7 +247,7 @@ def alter_table(result: Table, changes: Sequence[TableChange]) -> None:
     form = format_of(result)
     if form is not None and form not in _FORMATS:
         raise UnsupportedOperation(
-            f"Table {result.tableName} is of format {form}, which keeps its columns elsewhere too: change it with an engine that knows it"
+            f"Table {result.tableName} is of format {form}, which also stores its columns in its files: change it with an engine that supports it"
         )
     for each in changes:
         _change(result, each)
@@ -253,7 +255,7 @@ def alter_table(result: Table, changes: Sequence[TableChange]) -> None:
     if len(set(names)) != len(names):
         raise BadRequest("Two columns have the same name: give each its own")
     if not result.sd.cols:
-        raise BadRequest("A table has at least one column")
+        raise BadRequest("A table needs at least one column")
 
 
 def _change(result: Table, change: TableChange) -> None:
@@ -285,19 +287,19 @@ def _change(result: Table, change: TableChange) -> None:
                 result.sd.cols.remove(_own(result, path))
         case _:
             raise UnsupportedOperation(
-                "Tables of this source have neither indexes nor defaults, and columns that may be null, in the order in which they were made"
+                "Tables of this source have neither indexes nor defaults, and nullable columns in the order of their creation"
             )
 
 
 def _refuse_fixed(key: str) -> None:
     if key in ("format", "table-type"):
-        raise UnsupportedOperation(f"Property {key} is set when a table is made")
+        raise UnsupportedOperation(f"Property {key} can only be set when a table is created")
     _refuse_reserved(key)
 
 
 def _flat(path: tuple[str, ...]) -> str:
     if len(path) != 1 or not path[0]:
-        raise UnsupportedOperation("A column of this source is changed as a whole: name it by one part")
+        raise UnsupportedOperation("A column of this source can only be changed as a whole: name it by one part")
     return path[0]
 
 
@@ -311,5 +313,5 @@ def _own(result: Table, path: tuple[str, ...]) -> FieldSchema:
     if column is not None:
         return column
     if any(each.name == name for each in result.partitionKeys or ()):
-        raise UnsupportedOperation(f"The table is split by column {preview_value(name)}, which stays as it is")
+        raise UnsupportedOperation(f"The table is partitioned by column {preview_value(name)}, which cannot change")
     raise BadRequest(f"The table has no column {preview_value(name)}")

@@ -83,7 +83,7 @@ class MysqlSource(DatabaseSource):
         mysql_tables.name_of(name, what=what)
         if connection.scalar(sa.text("SELECT @@lower_case_table_names")) and name != name.lower():
             raise BadRequest(
-                f"{what} {preview_value(name)}: the source keeps names in small letters, so write it in those"
+                f"{what} {preview_value(name)}: the source keeps names in lower case, so write it in lower case"
             )
 
     def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
@@ -96,7 +96,7 @@ class MysqlSource(DatabaseSource):
 
     def _schema_dropped(self, connection: sa.Connection, schema: str) -> None:
         if connection.execute(sa.text(_CONTENTS), {"schema": schema}).first() is not None:
-            raise NotEmpty(f"Schema {preview_value(schema)} is not empty: drop what is in it first", kind="namespace")
+            raise NotEmpty(f"Schema {preview_value(schema)} is not empty: drop its content first", kind="namespace")
         super()._schema_dropped(connection, schema)
 
     def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:

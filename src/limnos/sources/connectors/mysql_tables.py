@@ -72,7 +72,7 @@ class MysqlColumn:
         """
         if self.checked or _KNOWN.fullmatch(self.extra) is None:
             raise UnsupportedOperation(
-                f"Column {preview_value(self.name)} has conditions or expressions of its own: change it with the source's own tools"
+                f"Column {preview_value(self.name)} has constraints or generated values: change it with the source's own tools"
             )
         textual = self.kind.partition("(")[0] in _TEXTUAL
         on_update = _ON_UPDATE.search(self.extra)
@@ -143,7 +143,7 @@ def _engine_of(properties: Mapping[str, str]) -> str:
     for name, value in properties.items():
         if name != ENGINE or value.lower() != _INNODB.lower():
             raise UnsupportedOperation(
-                f"Tables of this source have the property {ENGINE}, which is {_INNODB}: leave others out"
+                f"Tables of this source have only the property {ENGINE}, with the value {_INNODB}: leave others out"
             )
     return _INNODB
 
@@ -160,7 +160,7 @@ def _key(index: Json, *, named: Sequence[str]) -> str:
 
 def _require_counting(kind: str, *, column: str) -> None:
     if COUNTS.fullmatch(normalize_type(kind)) is None:
-        raise BadRequest(f"Column {preview_value(column)} cannot count up: autoIncrement is for whole numbers")
+        raise BadRequest(f"Column {preview_value(column)} cannot be autoIncrement: that is for integer types")
 
 
 @dataclass
@@ -231,9 +231,7 @@ class MysqlTableDraft:
             case gravitino_tables.DeleteTableIndex(name=name, if_exists=if_exists):
                 self._delete_key(name, if_exists=if_exists)
             case _:
-                raise UnsupportedOperation(
-                    "Properties of this source's tables cannot be changed: leave them as they are"
-                )
+                raise UnsupportedOperation("Properties of this source's tables cannot be changed: leave them out")
 
     def _found(self, name: str) -> MysqlColumn:
         column = next((each for each in self.columns if each.name == name), None)
@@ -263,7 +261,7 @@ class MysqlTableDraft:
         column = self._found(old)
         self._refuse_taken(new, but=column)
         if old in self._moved or any(place.endswith(f" AFTER {quote(old)}") for place in self._moved.values()):
-            raise BadRequest(f"Column {preview_value(old)} is moved and renamed: rename it in a request of its own")
+            raise BadRequest(f"Column {preview_value(old)} is moved and renamed: rename it in a separate request")
         self._put(column, replace(column, name=new))
 
     def _place(self, column: MysqlColumn, position: object) -> None:
@@ -272,7 +270,7 @@ class MysqlTableDraft:
         else:
             after = text_at(as_object(position, "A position"), "after", where="A position")
             if self._found(after) is column:
-                raise BadRequest(f"Column {preview_value(after)} cannot stand behind itself")
+                raise BadRequest(f"Column {preview_value(after)} cannot follow itself")
             place = f" AFTER {quote(after)}"
         self._moved.pop(column.name, None)
         self._moved[column.name] = place

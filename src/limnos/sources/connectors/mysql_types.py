@@ -98,7 +98,7 @@ def _plain_of(text: str, *, column: str) -> str:
 
 def _unknown(column: str, kind: str) -> BadRequest:
     return BadRequest(
-        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; known are {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), fixed(n), times with a "
+        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; its types are {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), fixed(n), times with a "
         "precision up to 6, and external types without parts by their names"
     )
 
@@ -111,7 +111,7 @@ def literal(text: str) -> str:
     """
     if any(ord(each) > 0xFFFF for each in text):
         raise BadRequest(
-            f"The source cannot keep {preview_value(text)}: leave out what is beyond Unicode's first plane, such as pictures"
+            f"The source cannot store {preview_value(text)}: leave out characters beyond Unicode's first plane, such as emoji"
         )
     return "'" + text.replace("'", "''") + "'"
 
@@ -130,7 +130,7 @@ def default_of(value: object, *, column: str, kind: str) -> str | None:
     if word == "function" and str(fields.get("funcName", "")).lower() in _NOW and not fields.get("funcArgs"):
         precision = re.search(r"\(\d\)", kind)
         return "CURRENT_TIMESTAMP" + (precision[0] if precision is not None else "")
-    raise UnsupportedOperation(f"{where} is a literal, or the function current_timestamp: nothing else is taken")
+    raise UnsupportedOperation(f"{where} must be a literal, or the function current_timestamp")
 
 
 def default_json(text: str | None, kind: object) -> Json | None:

@@ -85,7 +85,7 @@ class PostgresqlSource(DatabaseSource):
 
     def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
         if target[:-1] != (schema,):
-            raise UnsupportedOperation("Tables of this source stay in their schema: leave newSchemaName out")
+            raise UnsupportedOperation("Tables of this source cannot move to another schema: leave newSchemaName out")
         DatabaseAlteration(connection, schema=schema, table=table).rename(target[-1])
 
 

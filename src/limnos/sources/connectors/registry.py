@@ -83,11 +83,11 @@ def _postgresql(properties: Mapping[str, str], limits: SourceLimits) -> Postgres
 def _postgresql_checked(properties: Mapping[str, str], limits: SourceLimits) -> tuple[DatabaseUrl, str]:
     url = database_url(_require_property(properties, URL), scheme="postgresql", port=5432, parameters=("sslmode",))
     if url.parameters.get("sslmode", "prefer") not in _MODES:
-        raise BadRequest(f"Parameter sslmode of {URL} is one of {', '.join(_MODES)}")
+        raise BadRequest(f"Parameter sslmode of {URL} must be one of {', '.join(_MODES)}")
     require_allowed(url.address, limits.addresses, label=f"Property {URL}")
     database = properties.get(DATABASE) or url.database
     if not database:
-        raise BadRequest(f"Property {DATABASE} is missing: say which database of the server the catalog shows")
+        raise BadRequest(f"Property {DATABASE} is missing: name the database of the catalog")
     for name in (USER, PASSWORD):
         _require_property(properties, name)
     return url, database
@@ -111,11 +111,11 @@ def _mysql(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
 def _mysql_checked(properties: Mapping[str, str], limits: SourceLimits) -> DatabaseUrl:
     url = database_url(_require_property(properties, URL), scheme="mysql", port=3306, parameters=(SSL_MODE,))
     if url.parameters.get(SSL_MODE, "PREFERRED") not in _MYSQL_TLS:
-        raise BadRequest(f"Parameter {SSL_MODE} of {URL} is one of {', '.join(_MYSQL_TLS)}")
+        raise BadRequest(f"Parameter {SSL_MODE} of {URL} must be one of {', '.join(_MYSQL_TLS)}")
     require_allowed(url.address, limits.addresses, label=f"Property {URL}")
     if url.database or properties.get(DATABASE):
         raise BadRequest(
-            f"{URL} and {DATABASE} name no database here: all that the user may see are schemas of the catalog"
+            f"{URL} and {DATABASE} must not name a database: all databases that the user may see are schemas of the catalog"
         )
     for name in (USER, PASSWORD):
         _require_property(properties, name)
@@ -151,9 +151,7 @@ def _hive(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
 def _hive_checked(properties: Mapping[str, str], limits: SourceLimits) -> tuple[SourceAddress, ...]:
     for name, value in properties.items():
         if name.startswith("kerberos.") or (name == "impersonation-enable" and value.lower() != "false"):
-            raise BadRequest(
-                f"Property {name} is not taken: the server comes to a metastore as itself, without Kerberos"
-            )
+            raise BadRequest(f"Property {name} is not supported: the server connects to a metastore without Kerberos")
     addresses = metastore_addresses(properties.get(METASTORES) or "", name=METASTORES)
     for each in addresses:
         require_allowed(each, limits.addresses, label=f"Property {METASTORES}")
@@ -163,7 +161,7 @@ def _hive_checked(properties: Mapping[str, str], limits: SourceLimits) -> tuple[
 def _require_property(properties: Mapping[str, str], name: str) -> str:
     value = properties.get(name)
     if not value or "\0" in value:
-        raise BadRequest(f"Property {name} is missing: a catalog of this provider has {URL}, {USER} and {PASSWORD}")
+        raise BadRequest(f"Property {name} is missing: a catalog of this provider needs {URL}, {USER} and {PASSWORD}")
     return value
 
 
@@ -173,21 +171,21 @@ def _rest(properties: Mapping[str, str], limits: SourceLimits) -> RestSource:
 
 
 def _rest_checked(properties: Mapping[str, str], limits: SourceLimits) -> RestEndpoint:
-    text = f"a catalog of this provider has {URI}, and mostly {WAREHOUSE} and {TOKEN}"
+    text = f"a catalog of this provider needs {URI}, and mostly {WAREHOUSE} and {TOKEN}"
     for name in (URI, WAREHOUSE, TOKEN, CREDENTIAL, TOKEN_URI, SCOPE):
         value = properties.get(name)
         if (value is None and name == URI) or value == "" or (value is not None and not value.isprintable()):
-            raise BadRequest(f"Property {name} is missing or holds what does not print: {text}")
+            raise BadRequest(f"Property {name} is missing or contains non-printing characters: {text}")
     url = http_url(properties[URI], name=URI)
     require_allowed(url.address, limits.addresses, label=f"Property {URI}")
     if TOKEN in properties and CREDENTIAL in properties:
         raise BadRequest(f"Properties {TOKEN} and {CREDENTIAL} exclude each other: leave one out")
     if not properties.get(TOKEN, "").isascii():
-        raise BadRequest(f"Property {TOKEN} has letters that no token has: look at it")
+        raise BadRequest(f"Property {TOKEN} has characters that are not allowed in tokens: check it")
     tokens = http_url(properties.get(TOKEN_URI, f"{url.url}/v1/oauth/tokens"), name=TOKEN_URI)
     require_allowed(tokens.address, limits.addresses, label=f"Property {TOKEN_URI}")
     if properties.get(VENDED, NEVER) not in (NEVER, TO_WRITERS, TO_READERS):
-        raise BadRequest(f"Property {VENDED} is one of {NEVER}, {TO_WRITERS}, {TO_READERS}")
+        raise BadRequest(f"Property {VENDED} must be one of {NEVER}, {TO_WRITERS}, {TO_READERS}")
     return RestEndpoint(
         url.url.removesuffix("/v1"), properties.get(WAREHOUSE), properties.get(TOKEN), properties.get(CREDENTIAL), tokens.url,
         properties.get(SCOPE, "catalog"),

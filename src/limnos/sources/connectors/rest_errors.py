@@ -45,17 +45,19 @@ def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str
     text, kind = _short(error.message or ""), error.type or ""
     if status in (401, 403, 407, 419):
         return errors.SourceRefused(
-            f"The source does not let this server do that to {_about(call)}", detail=f"{status} {text}"
+            f"The source refuses this operation of its user on {_about(call)}", detail=f"{status} {text}"
         )
     if status == 404:
         return _missing_error(call, kind=kind, text=text)
     if status == 409 or (status == 400 and kind == "NamespaceNotEmptyException"):
         return _conflict(call, kind=kind, text=text)
     if status in (405, 406, 501):
-        return errors.UnsupportedOperation(f"The source does not offer that for {_about(call)}: {text or status}")
+        return errors.UnsupportedOperation(
+            f"The source does not support this operation on {_about(call)}: {text or status}"
+        )
     if status in (400, 413, 422):
         result = errors.PropertyConflict if status == 422 else errors.BadRequest
-        return result(f"{_about(call)}: the source says: {text or status}")
+        return result(f"{_about(call)}: the source reports: {text or status}")
     if status in (429, 503) and (status == 429 or not call.changes or "retry-after" in headers):
         return errors.ServiceUnavailable(
             f"The source is busy with {_about(call)}, and nothing was changed: try again",
@@ -68,23 +70,21 @@ def rest_failed_error(call: RestCall, detail: str, *, sent: bool) -> errors.Limn
     """Return the error for a missing or invalid response. `sent`: the request may have reached the source."""
     if sent and call.changes:
         return errors.StateUnknown(
-            f"The source did not say what became of {_about(call)}: look whether it was changed before you ask again",
+            f"The source did not report the outcome for {_about(call)}: check whether it was changed before you repeat the request",
             detail=detail,
         )
-    return errors.SourceFailed(
-        "The source does not answer as it should: try again, or have it looked at", detail=detail
-    )
+    return errors.SourceFailed("The source returns errors: try again, or have it checked", detail=detail)
 
 
 def _missing_error(call: RestCall, *, kind: str, text: str) -> errors.LimnosError:
     if kind in _MISSING and call.endpoint in _ABOUT_SEVERAL:
-        return errors.NotFound(f"The source says: {text or 'there is no such thing'}", kind=_MISSING[kind])
+        return errors.NotFound(f"The source reports: {text or 'there is no such object'}", kind=_MISSING[kind])
     if kind in _HERE or not call.path:
         return errors.SourceFailed(
-            "The source does not know what this catalog shows: look at its uri and warehouse", detail=text
+            "The source does not have this catalog's warehouse: check its uri and warehouse", detail=text
         )
     if kind == "NotFoundException" and text and call.missing != "namespace":
-        return errors.MissingFile(f"{_about(call)}: the source says: {text}")
+        return errors.MissingFile(f"{_about(call)}: the source reports: {text}")
     what = _MISSING.get(kind, call.missing)
     path = call.namespace if what == "namespace" else call.path
     return errors.NotFound(f"{what.capitalize()} does not exist: {render(path)}", kind=what)

@@ -149,7 +149,7 @@ class RestSession:
             reply = self._authorized(_CONFIG, f"{self._place.uri}/v1/config{query}", deadline=deadline)
         except (BadRequest, NotFound, PropertyConflict, UnsupportedOperation, MissingFile) as error:
             raise SourceFailed(
-                "The source does not know what this catalog shows: look at its uri and warehouse", detail=error.message
+                "The source does not have this catalog's warehouse: check its uri and warehouse", detail=error.message
             ) from error
         self._config = _config_of(reply.body)
         return self._config
@@ -173,7 +173,9 @@ class RestSession:
             reply = self._asked(call, self._place.token_uri, deadline=deadline, token=None, method="POST")
             granted = msgspec.json.decode(reply.body, type=_TokenAnswer)
         except (msgspec.DecodeError, BadRequest, NotFound) as error:
-            raise SourceRefused("The source gives no token for this catalog's credential", detail=str(error)) from error
+            raise SourceRefused(
+                "The source issues no token for this catalog's credential", detail=str(error)
+            ) from error
         lasts_s = CONFIG_S if granted.expires_in is None else min(max(granted.expires_in - _EARLY_S, 1.0), 86_400.0)
         self._token = (granted.access_token, time.monotonic() + lasts_s)
         return granted.access_token
@@ -201,7 +203,9 @@ class RestSession:
                 body = _read(response, call, deadline=deadline)
                 status, entries = response.status_code, dict(response.headers)
         except httpx2.PoolTimeout as error:
-            raise ServiceUnavailable("Too much is asked of the source at once: try again", detail=str(error)) from error
+            raise ServiceUnavailable(
+                "Too many requests to the source are in progress: try again", detail=str(error)
+            ) from error
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol) as error:
             raise rest_failed_error(call, repr(error), sent=sent) from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError) as error:
@@ -214,14 +218,14 @@ class RestSession:
 def _read(response: httpx2.Response, call: RestCall, *, deadline: float) -> bytes:
     """Read a body within the deadline and the size limit. Raises SourceFailed, StateUnknown."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise rest_failed_error(call, "the answer is encoded, which was not asked for", sent=True)
+        raise rest_failed_error(call, "the response has a content encoding that was not requested", sent=True)
     parts, size = [], 0
     for part in response.iter_raw():
         size += len(part)
         if size > REPLY_BYTES_MAX:
-            raise rest_failed_error(call, f"the answer has more than {REPLY_BYTES_MAX} bytes", sent=True)
+            raise rest_failed_error(call, f"the response has more than {REPLY_BYTES_MAX} bytes", sent=True)
         if time.monotonic() > deadline:
-            raise rest_failed_error(call, "the answer goes on and on", sent=True)
+            raise rest_failed_error(call, "the response does not end", sent=True)
         parts.append(part)
     return b"".join(parts)
 
@@ -231,12 +235,12 @@ def _config_of(body: bytes) -> _SourceConfig:
         answer = msgspec.json.decode(body, type=_ConfigAnswer)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SourceFailed(
-            "The source does not answer as an Iceberg REST catalog does: look at its uri", detail=str(error)
+            "The source does not answer like an Iceberg REST catalog: check its uri", detail=str(error)
         ) from error
     values = {**answer.defaults, **answer.overrides}
     prefix = (values.get("prefix") or "").strip("/")
     if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:
-        raise SourceFailed("The source names a prefix that is none: have it looked at", detail=prefix)
+        raise SourceFailed("The source returned an invalid prefix: have it checked", detail=prefix)
     endpoints = _ASSUMED if answer.endpoints is None else frozenset(map(_without_prefix, answer.endpoints))
     spelled = "/".join(map(quote_part, prefix.split("/")))
     return _SourceConfig(
@@ -279,7 +283,7 @@ def join_levels(levels: Levels, separator: str) -> str:
     for level in levels:
         if plain in level:
             raise NotFound(
-                f"Namespace does not exist: {render(levels)}: the source parts names by '{plain}', so none of its own can hold that",
+                f"Namespace does not exist: {render(levels)}: the source separates names by '{plain}', so its names cannot contain it",
                 kind="namespace",
             )
     return separator.join(map(quote_part, levels))

@@ -124,36 +124,32 @@ class DatabaseAlteration:
 def flat(path: tuple[str, ...]) -> str:
     """Return the name of a column of the top level. Raises BadRequest for a nested one."""
     if len(path) != 1 or not path[0]:
-        raise BadRequest("A column of a database is named by one part: it has no columns within it")
+        raise BadRequest("A column of a database must be named by one part: it has no nested columns")
     return path[0]
 
 
 def refuse(change: TableChange) -> None:
     """Refuse a change that the database does not support. Raises UnsupportedOperation."""
     if isinstance(change, gravitino_tables.SetTableProperty | gravitino_tables.RemoveTableProperty):
-        raise UnsupportedOperation(
-            "Tables of this source have no properties: say what a comment can say in the comment"
-        )
+        raise UnsupportedOperation("Tables of this source have no properties: use the comment")
     moved = isinstance(change, gravitino_tables.UpdateColumnPosition)
     placed = isinstance(change, gravitino_tables.AddColumn) and change.position not in (None, "default", "DEFAULT")
     if moved or placed:
-        raise UnsupportedOperation(
-            "Columns of this source stand in the order in which they were made: leave positions out"
-        )
+        raise UnsupportedOperation("Columns of this source keep the order of their creation: leave positions out")
 
 
 def index_parts(index: Json) -> tuple[str | None, list[str]]:
     """Return the name and the columns of a primary or unique key. Raises UnsupportedOperation, BadRequest."""
     if str(index.get("indexType", "")).upper() not in (PRIMARY, UNIQUE):
         raise UnsupportedOperation(
-            f"Indexes here are {PRIMARY} and {UNIQUE}, not {preview_value(str(index.get('indexType')))}"
+            f"Indexes of this source are {PRIMARY} and {UNIQUE}, not {preview_value(str(index.get('indexType')))}"
         )
     try:
         paths = msgspec.convert(index.get("fieldNames"), type=list[tuple[str]])
     except msgspec.ValidationError:
         paths = []
     if not paths:
-        raise BadRequest('fieldNames of an index is a list of columns, each a list of one name: [["id"]]')
+        raise BadRequest('fieldNames of an index must be a list of columns, each a list of one name: [["id"]]')
     name = index.get("name")
     return (str(name) if name else None), [each[0] for each in paths]
 

@@ -65,7 +65,7 @@ def read_header(metadata: bytes) -> ArrowHeader:
 
 
 def _malformed_error() -> BadRequest:
-    return BadRequest("The body is no Arrow IPC stream: a message in it cannot be read")
+    return BadRequest("The body is not an Arrow IPC stream: a message in it cannot be read")
 
 
 class _FlatbufferTable:

@@ -26,9 +26,7 @@ _ALIGNED: Final = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64By
 """Whether decimals are aligned to 16 bytes: Lance's library panics on others. Arrow IPC guarantees 8, and so does
 pyarrow's alignment by data type for decimals.
 """
-NO_STREAM: Final = (
-    "The body is no Arrow IPC stream: send one (application/vnd.apache.arrow.stream), with its schema even for no rows"
-)
+NO_STREAM: Final = "The body is not an Arrow IPC stream: send one (application/vnd.apache.arrow.stream), with its schema even for no rows"
 
 
 class BodyCutShort(BadRequest):
@@ -54,7 +52,7 @@ class BodyPieces:
         with self._lock:
             piece = None if self._is_discarded else self._next()
             if piece is None and (self._is_discarded or self._end != COMPLETE):
-                raise BodyCutShort("The body did not come to its end; nothing was changed")
+                raise BodyCutShort("The body ended early; nothing was changed")
             return piece
 
     def drain(self) -> None:
@@ -111,7 +109,7 @@ class ArrowBody:
                 batch.validate(full=True)
                 yield batch
         except (pa.ArrowException, ValueError) as error:
-            self.failure = self.failure or BadRequest(f"The body's rows are no valid Arrow data: {str(error)[:200]}")
+            self.failure = self.failure or BadRequest(f"The body's rows are not valid Arrow data: {str(error)[:200]}")
             raise
 
     def readable(self) -> bool:
@@ -183,7 +181,7 @@ class ArrowBody:
     def _end(self) -> None:
         """Pass on the end of the stream if the body ends there, too. Raises BadRequest if it continues."""
         if self._pieces or self._body.piece() is not None:
-            raise BadRequest("Behind the end of its Arrow stream the body goes on: send one stream")
+            raise BadRequest("The body continues after the end of its Arrow stream: send one stream")
         self._ready = bytearray(_GOES_ON + _END)
 
     def _from_body(self, size: int, *, may_end: bool = False) -> bytearray:
@@ -206,6 +204,6 @@ class ArrowBody:
 
     def _too_large(self, size: int) -> TooLarge:
         return TooLarge(
-            f"A batch of {size} bytes when decoded is over the limit of {self._batch_bytes_max} (setting lance.batch_bytes_max): "
+            f"A batch of {size} decoded bytes is over the limit of {self._batch_bytes_max} (setting lance.batch_bytes_max): "
             "send smaller batches; nothing was changed"
         )

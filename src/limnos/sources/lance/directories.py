@@ -108,7 +108,7 @@ class LanceDirectory:
             return False
         if rules.RESERVED in content:
             return True
-        current = f"holds {content[0]}" if content else "is empty"
+        current = f"contains {content[0]}" if content else "is empty"
         raise InvalidTable(
             f"The folder {self.location(entry)} does not comply with the Lance table format: it {current}, and no table was written there. "
             "Write one, or remove the folder"
@@ -168,7 +168,7 @@ class LanceDirectory:
             return folder
         if state.layout is not DirectoryLayout.V2:
             raise AlreadyExists(
-                f"The folder {self.root}/{folder} is there already: remove it, or choose another name", kind="table"
+                f"The folder {self.root}/{folder} exists already: remove it, or choose another name", kind="table"
             )
         return rules.nested_folder_of(levels, digits=secrets.token_hex(4))
 
@@ -180,14 +180,14 @@ class LanceDirectory:
         state = self._for_tables(levels)
         if state.layout is not DirectoryLayout.V2:
             raise UnsupportedOperation(
-                f"In a directory of layout {state.layout} a folder's name is its table's: rename the folder"
+                f"In a directory of layout {state.layout} the name of a table is its folder's name: rename the folder"
             )
         below = location.removeprefix(f"{self.root}/").removeprefix(f"file://{self.root}/")
         entry = DirectoryTable(levels, below, dict(properties or {}))
         self.location(entry)
         if "_versions" not in self.storage.content(below):
             raise InvalidTable(
-                f"At {self.root}/{below} lies no Lance table: write one there first, or declare the table"
+                f"At {self.root}/{below} there is no Lance table: write one there first, or declare the table"
             )
         self._add(state, entry)
         return entry
@@ -201,7 +201,7 @@ class LanceDirectory:
         entry = self._find(state, levels)
         if state.layout is DirectoryLayout.V0:
             raise UnsupportedOperation(
-                "In a directory of layout v0 each folder is a table: move the folder away, or drop the table"
+                "In a directory of layout v0 each folder is a table, which cannot be deregistered: move the folder away, or drop the table"
             )
         if rules.folder_table(self._folder(entry), DirectoryLayout.V1) is not None:
             self.storage.make(self._folder(entry), rules.DEREGISTERED)
@@ -218,7 +218,7 @@ class LanceDirectory:
         others = rules.foreign_names(content)
         if others and state.layout is DirectoryLayout.V0:
             raise InvalidTable(
-                f"{self.location(entry)} holds {others[0]}, which is not a Lance table's: remove the folder by hand"
+                f"{self.location(entry)} contains {others[0]}, which does not belong to a Lance table: remove the folder by hand"
             )
         if state.layout is DirectoryLayout.V2 and any(row.levels == levels for row in state.rows):
             self._manifest().delete([levels])
@@ -236,7 +236,7 @@ class LanceDirectory:
         entry = self._find(state, levels)
         if state.layout is not DirectoryLayout.V2:
             raise UnsupportedOperation(
-                f"In a directory of layout {state.layout} a folder's name is its table's: rename the folder"
+                f"In a directory of layout {state.layout} the name of a table is its folder's name: rename the folder"
             )
         self._require_free(state, target)
         if any(row.levels == levels for row in state.rows):
@@ -302,11 +302,11 @@ class LanceDirectory:
     def _for_namespaces(self, levels: Levels) -> _DirectoryState:
         """Return the directory's state for changing namespaces. A V1 directory becomes V2 with its first index."""
         if not levels:
-            raise BadRequest("The root is always there: name a namespace in it")
+            raise BadRequest("The root namespace always exists: name a namespace in it")
         state = self._state()
         if state.layout is DirectoryLayout.V0 or (state.layout is DirectoryLayout.V1 and self._stated is not None):
             raise UnsupportedOperation(
-                f"A directory of layout {state.layout} has tables alone, and no namespaces: use one of layout v2"
+                f"A directory of layout {state.layout} has only tables, no namespaces: use one of layout v2"
             )
         return state
 

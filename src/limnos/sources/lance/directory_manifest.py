@@ -47,7 +47,9 @@ class DirectoryManifest:
             return []
         missing = [name for name in _READ if name not in dataset.schema.names]
         if missing:
-            raise InvalidTable(f"{self._at} has no column {missing[0]}: it is no index of a directory of Lance tables")
+            raise InvalidTable(
+                f"{self._at} has no column {missing[0]}: it is not an index of a directory of Lance tables"
+            )
         kinds = ", ".join(f"'{kind}'" for kind in ManifestRowKind)
         with translate_library_errors(self._at):
             table = dataset.to_table(columns=list(_READ), filter=f"object_type IN ({kinds})")

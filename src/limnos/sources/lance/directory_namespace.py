@@ -38,7 +38,7 @@ class DirectoryRequests:
         levels, properties = _levels(request), dict(request.properties or {})
         mode = _word(request.mode, ("create", "existok", "overwrite"), field="mode")
         if not levels:
-            raise AlreadyExists("Namespace already exists: the root is always there", kind="namespace")
+            raise AlreadyExists("Namespace already exists: the root namespace always exists", kind="namespace")
         try:
             self._directory.create_namespace(levels, properties)
         except AlreadyExists as error:
@@ -86,7 +86,7 @@ class DirectoryRequests:
     def declare_table(self, request: Any) -> Fields:  # noqa: ANN401
         """Reserve a table's name, and create its folder."""
         if request.location:
-            raise BadRequest("A table of a directory lies where its layout says: leave out location")
+            raise BadRequest("The layout of the directory determines a table's location: leave out location")
         return self._told(self._directory.declare(_levels(request), request.properties or {}))
 
     def register_table(self, request: Any) -> Fields:  # noqa: ANN401
@@ -182,7 +182,7 @@ class _LanceVersions:
             levels = _levels_of(request)
             if self._directory.layout is DirectoryLayout.V0:
                 raise UnsupportedOperation(
-                    "In a directory of layout v0 versions, tags and branches are not served: open the table at its location, which describe tells"
+                    "In a directory of layout v0 versions, tags and branches are not served: open the table at its location, which describe returns"
                 )
             if levels:
                 self._directory.find(levels)
@@ -209,7 +209,7 @@ def _word(text: str | None, words: tuple[str, ...], *, field: str) -> str:
     """Parse a mode, ignoring case and underscores; the first word is the default. Raises BadRequest."""
     result = (text or words[0]).lower().replace("_", "")
     if result not in words:
-        raise BadRequest(f"{field} is one of {', '.join(words)}, not {text}")
+        raise BadRequest(f"{field} must be one of {', '.join(words)}, not {text}")
     return result
 
 

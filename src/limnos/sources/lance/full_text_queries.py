@@ -38,14 +38,14 @@ def query_of(text: Json, columns: list[str]) -> dict[str, Any] | FullTextQuery:
     if isinstance(query, str):
         return {"query": query, "columns": columns or None}
     if not isinstance(query, Mapping):
-        raise BadRequest("A full-text query has words, or a structure, as its 'query'")
+        raise BadRequest("A full-text query needs words, or a structure, as its 'query'")
     return _structure(query, columns, depth=0)
 
 
 def _structure(query: Json, columns: list[str], *, depth: int) -> FullTextQuery:
     named = [sort for sort in _SORTS if query.get(sort) is not None]
     if len(named) != 1 or depth > _DEPTH_MAX:
-        raise BadRequest(f"A full-text query is one of {', '.join(_SORTS)}, at most {_DEPTH_MAX} in each other")
+        raise BadRequest(f"A full-text query must be one of {', '.join(_SORTS)}, nested at most {_DEPTH_MAX} times")
     sort = named[0]
     try:
         entries: Json = query[sort]
@@ -94,7 +94,9 @@ def _multi(entries: Json) -> MultiMatchQuery:
         )
     words = {_terms(each) for each in matches}
     if len(words) != 1:
-        raise BadRequest("A multi_match looks for the same words in several columns; join others by a boolean")
+        raise BadRequest(
+            "A multi_match searches the same words in several columns; combine other queries with a boolean"
+        )
     boosts = [1.0 if each.get("boost") is None else float(each["boost"]) for each in matches]
     return MultiMatchQuery(
         words.pop(), [_column(each, []) for each in matches], boosts=boosts, operator=_operator(matches[0])
@@ -104,19 +106,19 @@ def _multi(entries: Json) -> MultiMatchQuery:
 def _terms(entries: Json) -> str:
     terms = entries.get("terms", entries.get("query"))
     if not isinstance(terms, str):
-        raise BadRequest("A full-text query has the words to look for as 'terms'")
+        raise BadRequest("A full-text query needs the words to search as 'terms'")
     return terms
 
 
 def _column(entries: Json, columns: list[str]) -> str:
     column = entries.get("column") or (columns[0] if len(columns) == 1 else None)
     if not isinstance(column, str):
-        raise BadRequest("A full-text query with a structure names the 'column' to look in")
+        raise BadRequest("A full-text query with a structure must name the 'column' to search")
     return column
 
 
 def _operator(entries: Json) -> FullTextOperator:
     word = str(entries.get("operator") or "or").upper()
     if word not in ("AND", "OR"):
-        raise BadRequest(f"The operator of a full-text query is And or Or, not {word[:40]}")
+        raise BadRequest(f"The operator of a full-text query must be And or Or, not {word[:40]}")
     return FullTextOperator(word)

@@ -34,7 +34,7 @@ def create(create_index: questions.CreateIndex) -> questions.LanceWriteResult:
     name = create_index.name or f"{create_index.column}_idx"
     if not create_index.replace and any(each.name == name for each in dataset.describe_indices()):
         raise AlreadyExists(
-            f"An index {name} is there already: drop it first, or give the new one another name", kind="index"
+            f"An index {name} exists already: drop it first, or give the new one another name", kind="index"
         )
     field = _field_of(dataset, create_index.column)
     if kind == "VECTOR":

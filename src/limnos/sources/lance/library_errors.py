@@ -36,7 +36,7 @@ _WRAPPED: Final = re.compile(
 _SCHEMA: Final = re.compile(r" (?:in|dataset) schema: +Schema \{.*", re.DOTALL)
 _BRIEF: Final = 400
 _CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], errors.LimnosError]], ...]] = (
-    (re.compile(r"Duplicate field name"), lambda _: errors.BadRequest("A column of that name is there already")),
+    (re.compile(r"Duplicate field name"), lambda _: errors.BadRequest("A column of that name exists already")),
     (re.compile(r"No field named"), lambda text: errors.NotFound(text, kind="column")),
     (
         re.compile(
@@ -49,11 +49,11 @@ _CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], errors.LimnosError]
     (re.compile(r"[Ii]ndex not found|Index \".*\" not found"), lambda text: errors.NotFound(text, kind="index")),
     (
         re.compile(r"[Cc]ommit conflict|Too many concurrent writers|[Ii]ncompatible transaction|[Cc]onflicting"),
-        lambda text: errors.CommitConflict(f"Somebody else changed the table meanwhile ({text}): try again"),
+        lambda text: errors.CommitConflict(f"Another client changed the table meanwhile ({text}): try again"),
     ),
     (
         re.compile(r"Dataset already exists"),
-        lambda _: errors.CommitConflict("Somebody else made the table meanwhile: try again"),
+        lambda _: errors.CommitConflict("Another client created the table meanwhile: try again"),
     ),
     (re.compile(r"contains null|non-nullable"), errors.SchemaMismatch),
 )
@@ -93,7 +93,7 @@ def unfit_value_error(error: BaseException) -> errors.BadRequest | None:
         return errors.BadRequest(f"The library cannot do this: {shorten_message(str(error))}")
     if isinstance(error, OverflowError):
         return errors.BadRequest(
-            f"A number is negative, or larger than the library takes: {shorten_message(str(error))}"
+            f"A number is negative, or larger than the library supports: {shorten_message(str(error))}"
         )
     return None
 
@@ -110,11 +110,11 @@ def failure_of(location: str, text: str) -> errors.LimnosError:
         )
     if SYSTEM.search(text):
         return errors.StorageFailed(
-            f"The storage of {location} cannot be used as it is ({message}): whoever runs the server sees whether it is full or read only"
+            f"The storage of {location} cannot be used ({message}): the server's operator should check whether it is full or read-only"
         )
     if DAMAGED.search(text) or NO_TABLE.search(text) or not REMOTE.match(location):
         return errors.InvalidTable(
-            f"At {location} is no Lance table that can be read ({message}): restore its files, or deregister it"
+            f"At {location} there is no readable Lance table ({message}): restore its files, or deregister it"
         )
     return errors.StorageFailed(f"The table at {location} could not be read or written ({message})")
 

@@ -111,7 +111,7 @@ def field_metadata(metadata: FieldMetadata) -> FieldMetadataResult:
     dataset = open_for_writing(metadata)
     paths = [each.path for each in metadata.updates]
     if len(set(paths)) != len(paths):
-        raise BadRequest("A field is named twice: say of each once what its metadata is to be")
+        raise BadRequest("A field is named twice: give the metadata of each field once")
     for path in paths:
         _field(dataset.schema, path)
     with translate_library_errors(metadata.location):
@@ -161,7 +161,7 @@ def _check_names(names: Iterable[str]) -> None:
     Raises BadRequest.
     """
     if any("\x00" in name or not name for name in names):
-        raise BadRequest("The name of a column is empty, or has a zero byte in it: take another one")
+        raise BadRequest("The name of a column is empty, or has a zero byte in it: choose another one")
 
 
 def add_columns(columns: AddColumns) -> LanceWriteResult:

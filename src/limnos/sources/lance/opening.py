@@ -88,7 +88,7 @@ def _refuse_bases(dataset: lance.LanceDataset, location: str) -> lance.LanceData
     own = canonical_location(location)
     if not all(canonical_location(str(each.path)).is_relative_to(own) for each in dataset.base_paths().values()):
         raise InvalidTable(
-            f"The table at {location} has files in other places: copy it whole to one place of its own, and register that"
+            f"The table at {location} has files in other places: copy the whole table to one location, and register that"
         )
     return dataset
 
@@ -129,7 +129,7 @@ def no_data_error(question: LanceQuestion) -> NotFound:
         return NotFound(question.tag, kind="tag")
     if question.branch is not None:
         return NotFound(question.branch, kind="branch")
-    return NotFound("The table was declared and holds no data yet: insert some first", kind="table")
+    return NotFound("The table was declared and has no data yet: insert some first", kind="table")
 
 
 def _refuse_strays(path: str, *, rows: bool) -> None:
@@ -141,7 +141,7 @@ def _refuse_strays(path: str, *, rows: bool) -> None:
     for link in _links(path, rows=rows):
         if os.path.commonpath([own, os.path.realpath(link)]) != own:
             raise InvalidTable(
-                f"The table at {path} has a link that leads out of it, {link}: put the file itself there, or deregister the table"
+                f"The table at {path} has a link to a file outside of it, {link}: replace it by the file, or deregister the table"
             )
 
 
@@ -162,7 +162,7 @@ def _links(directory: str, *, rows: bool) -> Iterator[str]:
 def checkout_reference(dataset: lance.LanceDataset, question: LanceQuestion) -> lance.LanceDataset:
     """Check out the version, tag or branch of a request. Raises NotFound, BadRequest."""
     if question.tag is not None and (question.version is not None or question.branch is not None):
-        raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
+        raise BadRequest("A tag determines version and branch: leave out version and branch, or the tag")
     if question.tag is not None:
         if question.tag not in dataset.tags.list():
             raise NotFound(question.tag, kind="tag")

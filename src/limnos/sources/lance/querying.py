@@ -110,7 +110,7 @@ def _scanners(dataset: lance.LanceDataset, request: Query) -> list[lance.LanceSc
     if text is None:
         return [_nearest(dataset, request, common=common)]
     if len(request.vectors) > 1:
-        raise BadRequest("A search for words has one vector beside them at most: send one for each")
+        raise BadRequest("A hybrid search may have at most one vector: send one request per vector")
     common |= {"with_row_id": True, "offset": None, "limit": rank_fusion.search_depth(request.limit, request.offset)}
     return [_nearest(dataset, request, common=common), dataset.scanner(full_text_query=text, **common)]
 

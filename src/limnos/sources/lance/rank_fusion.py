@@ -25,7 +25,7 @@ def search_depth(limit: int | None, offset: int) -> int:
     """Return the number of rows that a ranked search must return. Raises BadRequest."""
     requested = (_LIMIT_DEFAULT if limit is None else limit) + offset
     if requested > DEPTH_MAX:
-        raise BadRequest(f"A search finds the nearest {DEPTH_MAX} rows at most, offset included, not {requested}")
+        raise BadRequest(f"A search returns at most the nearest {DEPTH_MAX} rows, offset included, not {requested}")
     return max(requested, 1)
 
 

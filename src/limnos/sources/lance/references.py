@@ -111,13 +111,13 @@ def _why(error: LimnosError, *, name: str, kind: str, missing: str) -> LimnosErr
     text = str(error.__cause__ or error)
     if _HELD.search(text):
         return InUse(
-            f"{kind.capitalize()} {name} is still needed ({shorten_message(text)}): delete what rests on it first",
+            f"{kind.capitalize()} {name} is still needed ({shorten_message(text)}): delete its dependents first",
             kind=kind,
         )
     if _TAKEN.search(text):
         return AlreadyExists(name, kind=kind)
     if _NAME.search(text):
         return BadRequest(
-            f"{name[:80]!r} is no name of a {kind} ({shorten_message(text)}): letters, digits, '.', '-' and '_'"
+            f"{name[:80]!r} is not a name of a {kind} ({shorten_message(text)}): letters, digits, '.', '-' and '_'"
         )
     return NotFound(missing, kind="version") if _MISSING.search(text) else error

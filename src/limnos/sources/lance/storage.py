@@ -49,7 +49,7 @@ class DirectoryStorage:
             extra = extra_of(error.name or "") or SCHEME_EXTRAS.get(scheme, "s3")
             raise UnsupportedOperation(missing_part(f"{self.root} needs", (extra,))) from error
         except ValueError as error:
-            raise UnsupportedOperation(f"{self.root} is in a store that cannot be read here: {error}") from error
+            raise UnsupportedOperation(f"{self.root} is in a store that this server cannot read: {error}") from error
 
     def folders(self) -> list[str]:
         """Return the names of the folders in the root; empty if the root does not exist."""

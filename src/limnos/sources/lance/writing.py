@@ -42,7 +42,7 @@ def write(request: Write, body: BodyPieces) -> LanceWriteResult:
     dataset = None if request.kept is not None else opened_latest(request.location, request.options, rows=True)
     is_held = dataset is not None or "" in (request.kept or {})
     if is_held and request.mode == CREATE:
-        raise AlreadyExists("The table holds data already", kind="table")
+        raise AlreadyExists("The table has data already", kind="table")
     if not is_held and request.branch is not None:
         raise no_data_error(request)
     reader = rows.reader()
@@ -59,7 +59,7 @@ def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
     if rows.failure is not None:
         return rows.failure
     if mode == CREATE and isinstance(error, CommitConflict):
-        return AlreadyExists("The table holds data already", kind="table")
+        return AlreadyExists("The table has data already", kind="table")
     return error
 
 

@@ -55,9 +55,7 @@ def files_of(home: ServerAccess, options: LanceOptions) -> LanceTableFiles:
     with home.client() as client:
         table = options.load(client)
     if table.version is None:
-        raise NotFound(
-            f"{options.name} was declared, and nothing was written to it yet: write to it first", kind="version"
-        )
+        raise NotFound(f"{options.name} was declared, but has no data yet: write to it first", kind="version")
     return LanceTableFiles(table.location, table.version, table.storage_options)
 
 

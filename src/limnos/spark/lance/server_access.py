@@ -88,13 +88,13 @@ def lance_options_of(options: Mapping[str, str]) -> LanceOptions:
     arguments = {key.lower(): value for key, value in options.items()}
     unknown = sorted(set(arguments) - KNOWN)
     if unknown:
-        raise BadRequest(f"There is no option {unknown[0]}: this source has {', '.join(sorted(KNOWN - {'path'}))}")
+        raise BadRequest(f"There is no option {unknown[0]}: the options are {', '.join(sorted(KNOWN - {'path'}))}")
     path = display.parse(arguments.get("path", "")) if arguments.get("path") else ()
     if len(path) < 2:
         raise BadRequest("Name a table with its catalog, as load('lance.ml.text.docs')")
     columns, version = arguments.get("columns"), arguments.get("version")
     if version is not None and not (version.isascii() and version.isdigit()):
-        raise BadRequest(f"The option version is a number, not {version}")
+        raise BadRequest(f"The option version must be a number, not {version}")
     return LanceOptions(
         path,
         columns=None if columns is None else _names(columns),
@@ -111,7 +111,7 @@ def _names(text: str) -> tuple[str, ...]:
     try:
         return msgspec.json.decode(text, type=tuple[str, ...])
     except msgspec.DecodeError:
-        raise BadRequest(f"The option columns is no list of names: {text}") from None
+        raise BadRequest(f"The option columns is not a list of names: {text}") from None
 
 
 def _vectors(text: str) -> tuple[tuple[str, int], ...]:
@@ -121,7 +121,7 @@ def _vectors(text: str) -> tuple[tuple[str, int], ...]:
         name, _, size = each.rpartition("=")
         if not name or not size.isdigit() or not int(size):
             raise BadRequest(
-                f"The option vectors says how long a column's arrays are, as vectors='embedding=256', not {each}"
+                f"The option vectors must give the length of a column's arrays, as vectors='embedding=256', not {each}"
             )
         results.append((name.strip(), int(size)))
     return tuple(results)

@@ -48,7 +48,7 @@ class LanceSource(DataSource):
 
     def _home(self) -> ServerAccess:
         if self.home is None:
-            raise BadRequest("This source knows no server: make the session by limnos.spark.session")
+            raise BadRequest("This session has no server: create it with limnos.spark.session")
         return self.home
 
 

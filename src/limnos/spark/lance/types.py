@@ -67,7 +67,7 @@ def _spark_type(kind: pa.DataType, column: str) -> spark.DataType:
             _spark_type(kind.key_type, column), _spark_type(kind.item_type, column), kind.item_field.nullable
         )
     raise BadRequest(
-        f"Column {column} is of type {kind}, which Spark has not: leave it out, by naming the others in the option columns"
+        f"Column {column} is of type {kind}, which Spark does not have: name only the other columns in the option columns"
     )
 
 
@@ -78,7 +78,7 @@ def arrow_schema_of(schema: spark.StructType, *, vectors: dict[str, int]) -> pa.
     """
     unknown = [name for name in vectors if name not in schema.fieldNames()]
     if unknown:
-        raise BadRequest(f"The option vectors names {unknown[0]}, which is no column of what is written")
+        raise BadRequest(f"The option vectors names {unknown[0]}, which is not a written column")
     return pa.schema([_arrow_field(field, size=vectors.get(field.name, _size_of(field))) for field in schema.fields])
 
 
@@ -92,7 +92,7 @@ def _arrow_field(field: spark.StructField, *, size: int | None) -> pa.Field:
     if size is None:
         return pa.field(field.name, kind, field.nullable)
     if not isinstance(field.dataType, spark.ArrayType):
-        raise BadRequest(f"Column {field.name} is no array, so it cannot be a vector of {size}")
+        raise BadRequest(f"Column {field.name} is not an array, so it cannot be a vector of {size}")
     return pa.field(
         field.name, pa.list_(pa.field("item", kind.value_type, kind.value_field.nullable), size), field.nullable
     )
@@ -113,7 +113,7 @@ def check_append(schema: spark.StructType, table: pa.Schema) -> pa.Schema:
             raise BadRequest(f"Column {name} is {kind}, and the table's is {table.field(name).type}: cast it first")
     for field in table:
         if field.name not in sent and not field.nullable:
-            raise BadRequest(f"Column {field.name} of the table may not be null, and is not written: add it")
+            raise BadRequest(f"Column {field.name} of the table is required, and is not written: add it")
     return table
 
 
@@ -162,7 +162,7 @@ def _as_field(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
         return pa.nulls(batch.num_rows, field.type)
     column = batch.column(field.name)
     if column.null_count and not field.nullable:
-        raise BadRequest(f"Column {field.name} of the table may not be null, and a row has no value for it")
+        raise BadRequest(f"Column {field.name} of the table is required, and a row has no value for it")
     try:
         return column if column.type == field.type else column.cast(field.type, safe=not kinds.is_timestamp(field.type))
     except pa.ArrowInvalid as error:

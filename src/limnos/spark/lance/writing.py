@@ -75,7 +75,7 @@ def _require_right(client: Client, options: LanceOptions) -> None:
     """Refuse callers who may read the table but not write it, because the storage itself does not check that."""
     decision = client.access.explain("table_commit", options.path, kind="table").decision
     if not decision.allowed:
-        raise PermissionDenied(decision.message or f"{options.name} may be read by you, and not written")
+        raise PermissionDenied(decision.message or f"{options.name} is read-only for you")
 
 
 class LanceWriter(DataSourceArrowWriter):
@@ -159,7 +159,7 @@ class LanceWriter(DataSourceArrowWriter):
                 dataset = self._opened()
         if dataset.schema != self._schema:
             raise BadRequest(
-                f"Somebody else has just written {self._asked.name}, with other columns: read it, and write again"
+                f"Another client has just written {self._asked.name}, with other columns: read it, and write again"
             )
         return int(dataset.version)
 

@@ -139,7 +139,7 @@ class MaintenanceExecutor:
             return False
         self._renew_s = leased.lease_s / 4
         for each in leased.operations:
-            logger.info("begins operation %d: %s of %s", each.operation, each.kind, ".".join(each.path))
+            logger.info("starts operation %d: %s of %s", each.operation, each.kind, ".".join(each.path))
             self._running[pool.submit(self._runner.run, each)] = each.operation
         return bool(leased.operations)
 
@@ -160,7 +160,7 @@ class MaintenanceExecutor:
             if not self._source.report(self.holder, operation, outcome=end.outcome, text=end.text):
                 logger.warning("operation %d: its lease was lost before its end", operation)
         except LimnosError as refusal:
-            logger.warning("the end of operation %d could not be told: %s", operation, refusal.message)
+            logger.warning("the end of operation %d could not be reported: %s", operation, refusal.message)
 
     def _renew(self) -> None:
         """Renew all leases, and stop the operations whose leases are lost."""

@@ -50,6 +50,6 @@ def error_text(error: BaseException) -> str:
 def no_executor(master: str, *, wait_s: float) -> ServiceUnavailable:
     """Return the error of a cluster that gave no executor in time."""
     return ServiceUnavailable(
-        f"The cluster at {master} gave no executor within {wait_s:g} s: it has no free cores or memory, or its workers"
-        " are gone. Free some, or set spark.cores.max for the applications that hold them"
+        f"The cluster at {master} allocated no executor within {wait_s:g} s: it has no free cores or memory, or no workers. Free"
+        " resources, or limit other applications with spark.cores.max"
     )

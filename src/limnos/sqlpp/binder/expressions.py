@@ -85,7 +85,7 @@ class ExpressionBinder(ABC):
         if self.nodes_left < 0:
             if self.is_metered:
                 raise BudgetSpent
-            words = f"The statement, with its views and functions, comes to more than {NODES_MAX} expressions"
+            words = f"The statement, with its views and functions, has more than {NODES_MAX} expressions"
             raise compilation(words, node.at)
         if self.group is not None:
             key = find_key(self.group, node)
@@ -94,7 +94,7 @@ class ExpressionBinder(ABC):
                 return plan.Local(node.at, *key)
         handler = _HANDLERS.get(type(node))
         if handler is None:
-            raise compilation(f"{type(node).__name__} can't be worked out", node.at)
+            raise compilation(f"{type(node).__name__} can't be evaluated", node.at)
         return handler(self, node, scope)
 
     def all(self, nodes: tuple[tree.Expression, ...], scope: VariableScope) -> tuple[plan.Expression, ...]:
@@ -197,7 +197,7 @@ class ExpressionBinder(ABC):
         while isinstance(result, BoundSynonym):
             target = (result.dataverse, result.name)
             if target in followed:
-                raise compilation(f"Synonym {display_name((*dataverse, parts[-1]))} leads back to itself", at)
+                raise compilation(f"Synonym {display_name((*dataverse, parts[-1]))} refers to itself", at)
             followed.add(target)
             result = self.names.resolve(*target)
         if isinstance(result, BoundDataset):
@@ -222,7 +222,7 @@ class ExpressionBinder(ABC):
         if what in self.inlined:
             raise recursion(f"the {kind} {display_name((*dataverse, name))} uses itself", at)
         if len(self.inlined) >= INLINED_MAX:
-            raise compilation(f"Views and functions use one another more than {INLINED_MAX} deep", at)
+            raise compilation(f"Views and functions are nested more than {INLINED_MAX} deep", at)
         entry = self.dataverse, self.inlined, self.group, self.windows, self.unnamed_count
         self.dataverse, self.inlined, self.group, self.windows = dataverse, (*self.inlined, what), None, None
         self.unnamed_count = 0
@@ -290,7 +290,7 @@ class ExpressionBinder(ABC):
 
     def _plain_only(self, node: tree.Call) -> None:
         if node.distinct and node.filter is None:
-            raise compilation(f"DISTINCT is for aggregates, and {node.function.last} is none", node.at)
+            raise compilation(f"DISTINCT is for aggregate functions, and {node.function.last} is not one", node.at)
         if node.filter is not None:
             raise SqlppError(ILLEGAL_FILTER, "Illegal use of aggregate FILTER clause", node.at)
 

@@ -44,7 +44,7 @@ class WindowBinder(ExpressionBinder):
             raise SqlppError(ILLEGAL_FILTER, "Illegal use of aggregate FILTER clause", node.at)
         if self.windows is None:
             raise compilation(
-                f"Function {node.function.last} with OVER can stand in SELECT, LET and ORDER BY alone", node.at
+                f"Function {node.function.last} with OVER is only allowed in SELECT, LET and ORDER BY", node.at
             )
         collected, self.windows = self.windows, None
         try:
@@ -73,7 +73,7 @@ class WindowBinder(ExpressionBinder):
         GROUP AS.
         """
         if self.rows is None or self.windows is None:
-            raise compilation("A variable of a window can stand in SELECT, LET and ORDER BY alone", window.at)
+            raise compilation("A variable of a window is only allowed in SELECT, LET and ORDER BY", window.at)
         names = None if variable.fields is None else {field.variable: field.name for field in variable.fields}
         bound = [(name, slot) for name, slot in self.rows if names is None or name in names]
         pairs = tuple(

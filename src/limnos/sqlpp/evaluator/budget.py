@@ -47,7 +47,7 @@ class Budget:
         """Count one visited row. Raises SqlppError if there were too many, and whatever `stop` raises."""
         self.steps -= 1
         if self.steps < 0:
-            raise compilation("The query goes through too many rows for the evaluator; make it select less")
+            raise compilation("The query reads too many rows for the evaluator; make it select less")
         if self.stop is not None and self.steps % _ASKED_EVERY == 0:
             self.stop()
 

@@ -131,7 +131,7 @@ def _ntile(count: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Va
             return [None] * len(part.rows)
         tiles = whole(given)
         if tiles is None or tiles < 1:
-            raise SqlppError(TYPE_MISMATCH, "Type mismatch: ntile takes a whole number of at least 1")
+            raise SqlppError(TYPE_MISMATCH, "Type mismatch: ntile needs a whole number of at least 1")
         size, rest = divmod(len(part.rows), tiles)
         edge = rest * (size + 1)
         return [at // (size + 1) + 1 if at < edge else (at - edge) // size + rest + 1 for at in range(len(part.rows))]
@@ -147,7 +147,7 @@ def _neighbour_values(
         for at, row in enumerate(part.rows):
             by = 1 if len(arguments) < 2 else whole(arguments[1](row))
             if by is None or by < 0:
-                raise compilation("lag and lead take a whole number of rows")
+                raise compilation("lag and lead need a whole number of rows")
             at_distance = _at_distance(part, arguments[0], at=at, side=side, by=by, ignore=call.ignore_nulls)
             elements.append(at_distance[0] if at_distance else arguments[2](row) if len(arguments) > 2 else None)
         return elements
@@ -284,7 +284,7 @@ def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tupl
             return limit
         by = whole(work(row))
         if by is None or by < 0:
-            raise compilation("A frame's edge takes a whole number of rows that is not negative")
+            raise compilation("A frame's bound must be a non-negative whole number of rows")
         return at - by if bound.side == "preceding" else at + by
 
     return edge

@@ -266,7 +266,7 @@ def whole_range(start: Value, end: Value) -> Value:
 
 def _require_item_count(count: int) -> None:
     if count > ITEMS_MAX:
-        raise compilation(f"A function would make an array of more than {ITEMS_MAX} items")
+        raise compilation(f"A function would return an array of more than {ITEMS_MAX} items")
 
 
 @scalar("array_slice", least=2, most=3, cost=linear_cost)

@@ -178,6 +178,6 @@ def overlap_bins(value: Value, anchor: Value, size: Value) -> Value:
     if first is None or last is None:
         return None
     if last - first >= ITEMS_MAX:
-        raise compilation(f"overlap_bins would make more than {ITEMS_MAX} bins")
+        raise compilation(f"overlap_bins would return more than {ITEMS_MAX} bins")
     bins = (_bin(anchor, number, size=size) for number in range(first, last + 1))
     return tuple(one for one in bins if isinstance(one, Interval) and one.start[0] < value.end[0])

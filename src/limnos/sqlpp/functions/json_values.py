@@ -39,4 +39,4 @@ def _whole(digits: str) -> int | float:
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

@@ -56,7 +56,7 @@ def compile_pattern(pattern: str, flags: str) -> _Pattern:
     import re2  # noqa: PLC0415 - parsing statements does not need it
 
     if not set(flags) <= FLAGS:
-        raise compilation(f"Invalid flags '{visible(shorten(flags))}': they are letters of imsx")
+        raise compilation(f"Invalid flags '{visible(shorten(flags))}': they must be letters of imsx")
     text = translated_pattern(pattern, has_comments="x" in flags)
     flags = flags.replace("x", "")
     options = re2.Options()

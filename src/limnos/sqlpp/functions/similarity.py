@@ -52,7 +52,7 @@ def _fewest_edits(one: Sequence[object], other: Sequence[object], *, is_part: bo
     Raises SqlppError for sequences that are too long.
     """
     if len(one) * len(other) > STEPS_MAX:
-        raise compilation(f"edit_distance() of values with more than {STEPS_MAX} pairs of places takes too long")
+        raise compilation(f"edit_distance() of values with more than {STEPS_MAX} pairs of positions takes too long")
     if not other:
         return 0 if is_part else len(one)
     places: dict[object, int] = {}

@@ -24,7 +24,7 @@ LENGTH_MAX = 16 << 20
 def require_length(length: int) -> None:
     """Raise SqlppError if a string would be longer than LENGTH_MAX."""
     if length > LENGTH_MAX:
-        raise compilation(f"A function would make a string longer than {LENGTH_MAX} characters")
+        raise compilation(f"A function would return a string longer than {LENGTH_MAX} characters")
 
 
 def _of_string(name: str, work: Callable[[str], Value], *more: str) -> None:

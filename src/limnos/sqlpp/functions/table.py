@@ -72,7 +72,7 @@ def unknown_function(name: str, count: int, *, place: TextPosition | None) -> Sq
     """Return the error for a call of an unknown function, or with a wrong number of arguments."""
     arguments = f"{count} argument" + ("" if count == 1 else "s")
     family = absent_function_subject(normalize_name(name).replace("`", ""))
-    more = "" if family is None else f": functions about {family} are not built in here"
+    more = "" if family is None else f": functions about {family} are not supported"
     return SqlppError(UNKNOWN_FUNCTION, f"Cannot find function with signature {name}({arguments}){more}", place)
 
 
@@ -134,7 +134,7 @@ def window(name: str, *, least: int, most: int) -> None:
 
 
 def _never(*_: Value) -> Value:
-    raise TypeError("a window function has no value by itself")
+    raise TypeError("a window function has no value outside of a window")
 
 
 def _strict(run: Callable[..., Value]) -> Callable[..., Value]:

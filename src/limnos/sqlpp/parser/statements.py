@@ -250,7 +250,7 @@ class StatementParser(FunctionParser):
         for pair in () if settings is None else settings.pairs:
             name, value = (_setting_text(each) for each in (pair.name, pair.value))
             if name is None or value is None:
-                raise syntax("A setting is a name with a text, a number or a boolean", pair.at)
+                raise syntax("A setting needs a name with a string, a number or a boolean", pair.at)
             options.append(Option(pair.at, name, value))
         return tuple(options)
 

@@ -46,9 +46,9 @@ def decode(data: bytes) -> PlanNode:
     try:
         part = _decode_part(msgspec.json.decode(data))
     except (msgspec.DecodeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise BadPlan(f"These bytes are no plan: {error}") from None
+        raise BadPlan(f"These bytes are not a plan: {error}") from None
     if not isinstance(part, PlanNode):
-        raise BadPlan("These bytes are no plan: no node is at their head")
+        raise BadPlan("These bytes are not a plan: they do not begin with a node")
     return part
 
 

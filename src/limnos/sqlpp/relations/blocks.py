@@ -95,7 +95,7 @@ def _count(node: plan.Expression | None) -> int | None:
         return None
     known = fold_constant(node) if not isinstance(node, plan.Constant) else node
     if known is None or type(known.value) is not int or not 0 <= known.value < _COUNT_MAX:
-        raise UntranslatableExpression("LIMIT or OFFSET of what is no small whole number")
+        raise UntranslatableExpression("LIMIT or OFFSET that is not a small integer constant")
     return known.value
 
 
@@ -302,7 +302,7 @@ def _add_unnest(source: plan.ForEach, carrier: BlockTranslator) -> None:
         raise UntranslatableExpression("FROM an array")
     items = shape(source.source, carrier)
     if not isinstance(items, ItemsShape):
-        raise UntranslatableExpression("UNNEST of what is no array of a column")
+        raise UntranslatableExpression("UNNEST of an expression that is not an array column")
     if not columns_in(items.term) <= nodes.outputs(carrier.relation):
         raise UntranslatableExpression("UNNEST of an outer query's array")
     item, place, outer = carrier.new(), carrier.new(), source.kind == "outer unnest"
@@ -431,7 +431,7 @@ def projection_shape(select: plan.Select, carrier: BlockTranslator) -> Shape:
         if projection.name is None and (
             not isinstance(value, RecordShape) or value.open is not None or value.there is not True
         ):
-            raise UntranslatableExpression("the fields of what may be open, or no object")
+            raise UntranslatableExpression("the fields of a value that may be open, or not an object")
         for name, field in argument if projection.name is None else ((projection.name, value),):
             if name in fields:
                 raise UntranslatableExpression(f"two fields {name}")

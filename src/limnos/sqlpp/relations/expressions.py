@@ -138,14 +138,14 @@ def _local(node: plan.Local, carrier: BlockTranslator) -> Shape:
 def _field(node: plan.FieldOf, carrier: BlockTranslator) -> Shape:
     base = shape(node.base, carrier)
     if not isinstance(base, RecordShape):
-        raise UntranslatableExpression(f"the field {node.name} of what may be no object")
+        raise UntranslatableExpression(f"the field {node.name} of a value that may not be an object")
     field = base.field(node.name)
     if field is not None:
         return field
     if base.declared is not None and (has_open(base.declared) and _may_be_open(base.declared, node.name)):
-        raise UntranslatableExpression(f"the field {node.name}, which is no column")
+        raise UntranslatableExpression(f"the field {node.name}, which is not a column")
     if base.there is not True:
-        raise UntranslatableExpression(f"the field {node.name} of what may be no object")
+        raise UntranslatableExpression(f"the field {node.name} of a value that may not be an object")
     return operators.null(missing=True)
 
 
@@ -216,7 +216,7 @@ def _membership(node: plan.Operate, carrier: BlockTranslator) -> Shape:
 
 def _literal_membership(value: Shape, items: Shape) -> Shape:
     if not isinstance(items, FixedShape) or not items.items or len(items.items) > IN_MAX:
-        raise UntranslatableExpression("IN of what is no array, or too long")
+        raise UntranslatableExpression("IN of a value that is not an array, or too long")
     one = operators.cell(value)
     if one.type != "null" and all(_is_plain(item, one) for item in items.items):
         return operators.truth(call("in", one.term, *(item.term for item in items.items)), one)  # type: ignore[union-attr]
@@ -294,7 +294,7 @@ def _object(node: plan.ObjectOf, carrier: BlockTranslator) -> Shape:
     for name, value in node.pairs:
         called = fold_constant(name)
         if called is None or not isinstance(called.value, str) or called.value in fields:
-            raise UntranslatableExpression("an object whose names are not known, or twice the same")
+            raise UntranslatableExpression("an object whose field names are not constant, or repeated")
         fields[called.value] = finished_shape(value, carrier)
     return RecordShape(tuple(fields.items()))
 
@@ -330,7 +330,7 @@ def _quantified(node: plan.Quantified, carrier: BlockTranslator) -> Shape:
     ((slot, source),) = node.bindings
     items = shape(source, carrier)
     if not isinstance(items, ItemsShape):
-        raise UntranslatableExpression("a quantifier over what is no column")
+        raise UntranslatableExpression("a quantifier over a value that is not a column")
     number = carrier.new()
     owner = RecordType((), open=False)
     item = shape_of(ColumnTerm(number), items.item, record=owner, missing=False, known=False)

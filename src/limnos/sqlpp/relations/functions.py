@@ -107,7 +107,7 @@ def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
     one, start = of_type(value, "string"), _number(offset)
     count = _number(length[0]) if length else None
     if start is None or (length and count is None) or (count or 0) < 0 or start < 0:
-        raise UntranslatableExpression("substr with an offset or a length that is not known, or is negative")
+        raise UntranslatableExpression("substr with an offset or a length that is not constant, or is negative")
     start -= 1 if first == 1 and start > 0 else 0
     term = call(
         "substr",
@@ -174,7 +174,7 @@ def _register_rounding(name: str) -> None:
         one = of_type(value, *WHOLE, "double")
         places = _number(digits[0]) if digits else 0
         if places is None or not 0 <= places <= _DIGITS_MAX:
-            raise UntranslatableExpression(f"{name} to digits that are not known, or are too many")
+            raise UntranslatableExpression(f"{name} to digits that are not constant, or are too many")
         if one.type in WHOLE:
             return one
         return _strict(call(name, one.term, LiteralTerm(10.0**places, "double")), "double", one)
@@ -254,7 +254,7 @@ def null_if(value: Shape, other: Shape) -> Shape:
 def array_count(value: Shape) -> Shape:
     """Return the number of known items."""
     if not isinstance(value, ItemsShape):
-        raise UntranslatableExpression("array_count of what is no column")
+        raise UntranslatableExpression("array_count of a value that is not a column")
     return CellShape(call("count_known", value.term), "bigint", missing=False)
 
 
@@ -262,14 +262,14 @@ def array_count(value: Shape) -> Shape:
 def array_length(value: Shape) -> Shape:
     """Return the number of items."""
     if not isinstance(value, ItemsShape):
-        raise UntranslatableExpression("len of what is no column")
+        raise UntranslatableExpression("len of a value that is not a column")
     return CellShape(call("size", value.term), "bigint", missing_of(value))
 
 
 def is_within(value: Shape, items: Shape, *, item: int) -> Shape:
     """`value IN items` for a column of arrays; `item` is an unused column number."""
     if not isinstance(items, ItemsShape) or not isinstance(items.item, Scalar):
-        raise UntranslatableExpression("IN of what is no array of scalars")
+        raise UntranslatableExpression("IN of a value that is not an array of scalars")
     one = cell(value)
     equal = compare_shapes(CellShape(ColumnTerm(item), items.item.name), one, by="=")
     missing = any_of(missing_of(items), missing_of(one))

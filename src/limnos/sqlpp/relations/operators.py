@@ -216,7 +216,7 @@ def like(left: Shape, right: Shape) -> CellShape:
     """LIKE with a constant, valid pattern."""
     one, other = of_type(left, "string"), cell(right)
     if not isinstance(other.term, LiteralTerm) or not isinstance(other.term.value, str):
-        raise UntranslatableExpression("LIKE with a pattern that is not known")
+        raise UntranslatableExpression("LIKE with a pattern that is not constant")
     try:
         text.like("", other.term.value)
     except SqlppError as error:

@@ -194,7 +194,7 @@ def _sides(term: Term, existing: frozenset[int]) -> tuple[Term, Term]:
         for own, other in ((left, right), (right, left)):
             if columns_in(own) <= existing and columns_in(own) and not columns_in(other) & existing:
                 return own, other
-    raise UntranslatableExpression("a subquery with more than equalities to its outer query")
+    raise UntranslatableExpression("a subquery with other conditions than equalities to its outer query")
 
 
 def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
@@ -208,7 +208,7 @@ def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
         inner.rows = RowLimit(inner.relation, 1, 0)
         return _joined_item(item, TRUE, carrier=carrier, inner=inner)
     if query.order:
-        raise UntranslatableExpression("the first of an order, for each row of an outer query")
+        raise UntranslatableExpression("the first rows of an order, for each row of an outer query")
     keys = _keys(inner)
     entries = {term: inner.new() for term in terms_in(item)}
     measures = tuple(Measure(number, "first", term) for term, number in entries.items())
@@ -274,7 +274,7 @@ def over_query(function: str, query: plan.Query, *, carrier: BlockTranslator) ->
     inner = carrier.inner()
     item = _results(query, inner)
     if function.startswith("strict_") and function != "strict_count" and unknown_of(item) is not False:
-        raise UntranslatableExpression(f"{function} of what may be unknown")
+        raise UntranslatableExpression(f"{function} of a value that may be unknown")
     name = _OVER_ARRAYS[function]
     if function == "strict_count":
         item = CellShape(TRUE, "boolean", known=True)

@@ -59,7 +59,7 @@ class BlockTranslator:
     def relation(self) -> Relation:
         """The relation translated until now. Raises UntranslatableExpression if the block has no rows yet."""
         if self.rows is None:
-            raise UntranslatableExpression("a subquery where there are no rows yet")
+            raise UntranslatableExpression("a subquery before the first FROM term")
         return self.rows
 
     def filter(self, condition: Term) -> None:
@@ -93,7 +93,7 @@ class BlockTranslator:
         for term in terms_in(shape):
             entries.setdefault(term, self.new())
         if not entries:
-            raise UntranslatableExpression("DISTINCT of what is the same for all rows")
+            raise UntranslatableExpression("DISTINCT of a constant")
         self.rows = RowGrouping(self.relation, tuple((number, term) for term, number in entries.items()), ())
         return map_terms(shape, lambda term: ColumnTerm(entries[term])), entries
 

@@ -98,5 +98,5 @@ def _edge(bound: FrameBound) -> int | None:
         return None
     known = bound.value if isinstance(bound.value, plan.Constant) else fold_constant(bound.value)
     if known is None or type(known.value) is not int or not 0 <= known.value < _DISTANCE_MAX:
-        raise UntranslatableExpression("a window's frame whose edge is not known")
+        raise UntranslatableExpression("a window's frame whose bound is not constant")
     return -known.value if bound.side == "preceding" else known.value

@@ -51,7 +51,7 @@ def _type(type_: tree.TypeExpression) -> DeclaredType:
     if isinstance(type_, tree.BagType):
         return BagType(_type(type_.item))
     if not isinstance(type_, tree.NamedType):
-        raise TypeError(f"{type(type_).__name__} is no type")
+        raise TypeError(f"{type(type_).__name__} is not a type")
     parts = type_.name.parts
     name = parts[-1].lower()
     if len(parts) > 1 or not is_built_in(name):

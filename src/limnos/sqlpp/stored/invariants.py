@@ -29,13 +29,13 @@ def broken_schema(form: StorageForm, *, before: Mapping[str, object], after: Map
     names = [field.name for field in columns(form.type)] + [OPEN] * has_open(form.type)
     for name in names:
         if name in old and (name not in new or _meaning(old[name]) != _meaning(new[name])):
-            return f"its column {name}" if name in new else f"its column {name}, which would be gone"
+            return f"its column {name}" if name in new else f"its column {name}, which would be dropped"
     for name in new:
         if name not in old and name in names:
             return f"its column {name}"
     for name, field in new.items():
         if name not in names and field.get("required") is True and _meaning(old.get(name, {})) != _meaning(field):
-            return f"the column {name}, which would be required, and no statement of SQL++ knows it"
+            return f"the column {name}, which would be required, and SQL++ statements do not write it"
     if _identifiers(before) != _identifiers(after):
         return "its identifier fields, which are its key"
     return None

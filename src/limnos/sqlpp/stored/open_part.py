@@ -110,7 +110,7 @@ def _tag_value(value: Value, variant: bool) -> object:  # noqa: FBT001
 def _moment(kind: object, number: object) -> Date | Time | DateTime:
     makers: Mapping[object, type[Date | Time | DateTime]] = {"date": Date, "time": Time, "datetime": DateTime}
     if not isinstance(number, int):
-        raise TypeError(f"{number!r} is no whole number")
+        raise TypeError(f"{number!r} is not a whole number")
     return makers[kind](number)
 
 
@@ -133,14 +133,14 @@ def _value(value: object) -> Value:
 
 
 def _refuse_constant(word: str) -> float:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _time(kind: TypeName) -> Callable[[object], Value]:
     def make(value: object) -> Value:
         time_text = time_texts.read_time_text(str(value), kind)
         if time_text is None:
-            raise ValueError(f"{value!r} is no {kind}")
+            raise ValueError(f"{value!r} is not of type {kind}")
         return time_text
 
     return make

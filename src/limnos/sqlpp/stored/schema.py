@@ -124,14 +124,14 @@ def schema_of(form: StorageForm) -> dict[str, Json]:
     for path in form.keys:
         if not all(has_column(field) for field in _types_along(form.type, path)):
             raise compilation(
-                f"The key {'.'.join(path)} has a name that no column can have: `{OPEN}`, or one with a dot"
+                f"The key {'.'.join(path)} has a name that is not possible for a column: `{OPEN}`, or one with a dot"
             )
     numbers = iter(range(1, 1 << 31))
     identifiers: list[int] = []
     keys = frozenset(form.keys)
     fields = _fields(form.type, numbers, path=(), keys=keys, identifiers=identifiers)
     if not fields:
-        raise compilation("A dataset needs a field that is declared")
+        raise compilation("A dataset needs a declared field")
     if form.variant and has_open(form.type):
         fields[-1]["type"] = "variant"
     return {"type": "struct", "schema-id": 0, "identifier-field-ids": identifiers, "fields": fields}
@@ -169,7 +169,7 @@ def _fields(
         results.append({"id": number, "name": field.name, "required": holds_key, "type": type_})
     if has_open(record):
         results.append(
-            {"id": next(numbers), "name": OPEN, "required": False, "type": "string", "doc": "what is not declared"}
+            {"id": next(numbers), "name": OPEN, "required": False, "type": "string", "doc": "undeclared fields"}
         )
     return results
 
@@ -207,7 +207,7 @@ def form_of(schema: Mapping[str, Json]) -> StorageForm:
 def _record(schema: Mapping[str, Json]) -> RecordType:
     fields = schema["fields"]
     if not isinstance(fields, Sequence):
-        raise TypeError("the fields of a schema are a list")
+        raise TypeError("the fields of a schema must be a list")
     types = [
         FieldType(str(field["name"]), _declared_type(field["type"]), optional=True)
         for field in fields
@@ -222,7 +222,7 @@ def _declared_type(type_: Json) -> DeclaredType:
         name = {"decimal": "double", "fixed": "binary"}.get(word) or FOREIGN.get(word)
         return AnyType() if name is None else Scalar(name)  # type: ignore[arg-type]
     if not isinstance(type_, Mapping):
-        raise TypeError("a type is a word or an object")
+        raise TypeError("a type must be a string or an object")
     if type_["type"] == "struct":
         return _record(type_)
     if type_["type"] == "list":

@@ -253,7 +253,7 @@ def type_name(value: Value) -> TypeName:
     try:
         return _TYPES[type(value)]
     except KeyError:
-        raise TypeError(f"{type(value).__name__} is no type of SQL++ values") from None
+        raise TypeError(f"{type(value).__name__} is not a type of SQL++ values") from None
 
 
 def type_of_shape(shape: type[Shape]) -> TypeName:

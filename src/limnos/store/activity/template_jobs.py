@@ -156,7 +156,7 @@ class TemplateJobWrites(Writes):
 
     def cancel(self, job: TemplateJob) -> bool:
         """Ask the node that runs a job to end it; cancel a waiting job at once. Returns False if the job has ended."""
-        message = f"Cancelled by {self.tx.actor} before it began"
+        message = f"Cancelled by {self.tx.actor} before it started"
         if self.tx.count(WITHDRAW, {"id": job.id, "now": self.tx.now_ms, "message": message}):
             self._told("cancel", job)
         elif self.tx.count(CANCEL, {"id": job.id}):

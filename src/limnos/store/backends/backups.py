@@ -36,7 +36,7 @@ def backup_write(database: Path, target: Path) -> int:
     if not database.exists():
         raise BadBackup(f"There is no store at {database}: name the server's directory with --data")
     if target.exists():
-        raise BadBackup(f"{target} exists and is not written over: name another file, or move that one away")
+        raise BadBackup(f"{target} exists and is not overwritten: name another file, or move that one away")
     try:
         with _draft(target) as draft:
             with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(draft)) as copy:
@@ -80,7 +80,7 @@ def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched:
             replaced = _move_away(database)
             draft.rename(database)
     except (OSError, sqlite3.Error) as error:
-        raise BadBackup(f"{source} was not put back: {error}") from error
+        raise BadBackup(f"{source} was not restored: {error}") from error
     _sync(database.parent)
     return replaced, revoked
 
@@ -110,20 +110,18 @@ def backup_check(source: Path, *, vouched: bool) -> None:
     except OSError as error:
         raise BadBackup(f"{source} can't be read: {error.strerror}") from error
     if magic != _MAGIC:
-        raise BadBackup(f"{source} is no SQLite database: name a file that 'limnos server backup' made")
+        raise BadBackup(f"{source} is not an SQLite database: name a file from 'limnos server backup'")
     try:
         with closing(sqlite3.connect(source)) as connection:
             _check_whole(connection, source)
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchall():
-                raise BadBackup(f"{source} is a database, but no store of this product")
+                raise BadBackup(f"{source} is a database, but not a store of this product")
             mark = connection.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error as error:
         raise BadBackup(f"{source} is damaged: {error}. Take another backup") from error
     if mark != MARK and not vouched:
         raise BadBackup(
-            f"{source} was not made by 'limnos server backup'. A plain copy of a store in use lacks what stands in the "
-            "-wal file beside it, and nothing in the copy tells. If it was taken while no server ran, or together with "
-            "its -wal file in one snapshot, say so: --plain-copy"
+            f"{source} was not made by 'limnos server backup'. A plain copy of a store in use lacks the content of its -wal file, which cannot be detected. If the copy was made while no server ran, or together with its -wal file in one snapshot, use --plain-copy"
         )
 
 

@@ -16,7 +16,11 @@ from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 log = get_logger("limnos.store")
-SILENT = Counter("limnos_silent_connections_total", "Connections to the database that went silent and were cut.", ())
+SILENT = Counter(
+    "limnos_silent_connections_total",
+    "Connections to the database that were closed because the database stopped responding.",
+    (),
+)
 UNKNOWN_STATE_S = 10.0
 """The maximum time that a statement may run if the database does not report its state, in seconds."""
 
@@ -102,7 +106,7 @@ class DeadPeerDetector:
         try:
             at_work: set[tuple[int, object]] | None = await self._at_work()
         except Exception as error:  # noqa: BLE001 - its state is unknown: `UNKNOWN_STATE_S` decides
-            log.warning("the database can't be asked about a silent connection", error=str(error) or repr(error))
+            log.warning("the database cannot be queried about a silent connection", error=str(error) or repr(error))
             at_work = None
         now = time.monotonic()
         ghosts = []
@@ -123,7 +127,7 @@ class DeadPeerDetector:
 
     def _cut(self, line: MonitoredConnection, silent_s: float) -> None:
         SILENT[()] += 1
-        log.warning("a connection to the database went silent and is cut", silent_s=round(silent_s, 1))
+        log.warning("a connection to the database stopped responding and is closed", silent_s=round(silent_s, 1))
         self._on_cut()
         line.cut()
 
@@ -132,4 +136,4 @@ class DeadPeerDetector:
         try:
             await self._end(ghosts)
         except Exception as error:  # noqa: BLE001 - the database ends them itself, later
-            log.warning("the other side of a silent connection could not be ended", error=str(error) or repr(error))
+            log.warning("the server process of a silent connection could not be ended", error=str(error) or repr(error))

@@ -70,7 +70,7 @@ class GateConnection:
     async def _ask(self, send: Callable[[], None], timeout_s: float) -> pq.abc.PGresult:
         """Send a message and wait for the database's answer."""
         if self.is_closed or self._answer is not None:
-            raise psycopg.OperationalError("the connection is closed" if self.is_closed else "it is still being asked")
+            raise psycopg.OperationalError("the connection is closed" if self.is_closed else "a query is in progress")
         self._answer = self._loop.create_future()
         self.line.since = time.monotonic()
         self._give_it(timeout_s)
@@ -137,7 +137,7 @@ class GateConnection:
 
     def close(self) -> None:
         """Disconnect. A waiting query fails."""
-        self._end(psycopg.OperationalError("the connection was cut"))
+        self._end(psycopg.OperationalError("the connection was closed"))
 
     def _end(self, error: Exception) -> None:
         if not self.is_closed:

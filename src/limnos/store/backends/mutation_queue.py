@@ -34,8 +34,12 @@ def ignore_begin() -> None:
 
 BATCH_MAX = 256
 TURNS_MAX = 4
-BATCHES = Counter("limnos_batches_total", "Transactions that carried mutations.", ())
-BATCHED = Counter("limnos_batched_mutations_total", "Mutations in them: divided, how much company a commit had.", ())
+BATCHES = Counter("limnos_batches_total", "Transactions with mutations.", ())
+BATCHED = Counter(
+    "limnos_batched_mutations_total",
+    "Mutations in those transactions: the quotient is the mean size of a commit group.",
+    (),
+)
 
 
 HELD_MAX_S = 5.0
@@ -85,7 +89,7 @@ class MutationJob:
             async with asyncio.timeout(HELD_MAX_S):
                 self.permit, self.mutation = await self.again()
         except TimeoutError:
-            self._refuse(ServiceUnavailable("Deciding took too long; nothing was changed: try again"))
+            self._refuse(ServiceUnavailable("The access decision took too long; nothing was changed: try again"))
         except Exception as error:  # noqa: BLE001 - the caller gets the error
             self._refuse(error)
 
@@ -196,8 +200,6 @@ def fail_jobs(jobs: Iterable[MutationJob], error: Exception) -> None:
 
 def state_unknown_error(error: BaseException) -> StateUnknown:
     """Build the error for a commit whose response was lost."""
-    unknown = StateUnknown(
-        "The store did not say whether the change was kept: look before you repeat it", cause=str(error)
-    )
+    unknown = StateUnknown("The store did not confirm the change: check before you repeat it", cause=str(error))
     unknown.__cause__ = error
     return unknown

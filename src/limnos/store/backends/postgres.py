@@ -300,7 +300,7 @@ class PostgresStore:
         """
         for attempt in range(ATTEMPTS):
             if self._closing:
-                raise ServiceUnavailable("The server is stopping and did not begin this: try again")
+                raise ServiceUnavailable("The server is stopping and did not start this request: try again")
             line: WriteConnection | None = None
             try:
                 line = self._line()
@@ -308,7 +308,7 @@ class PostgresStore:
             except _AGAIN:
                 self._give_back(line)
                 if attempt == ATTEMPTS - 1:
-                    raise ServiceUnavailable("Too many writers at once: try again") from None
+                    raise ServiceUnavailable("Too many writes are in progress: try again") from None
             except REFUSED as error:
                 self._throw_away(line)
                 if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):

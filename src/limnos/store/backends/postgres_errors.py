@@ -13,7 +13,7 @@ import psycopg
 
 from limnos.model.errors import NoSpace, ServiceUnavailable
 
-NO_TEXT = "A name or another text holds U+0000, which no stored text can: leave it out"
+NO_TEXT = "A name or another string contains U+0000, which cannot be stored: leave it out"
 LOST = (
     asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError,
     asyncpg.OperatorInterventionError,  # the database is shutting down or starting up, or an operator ended the session
@@ -22,7 +22,7 @@ LOST = (
 )  # fmt: skip
 REFUSED = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction)
 """Failures of a whole transaction, not of one of its mutations."""
-NO_CONNECTION = "The database answers and has no connection left for this server (whoever runs it raises max_connections, or lowers database.pool_max)"
+NO_CONNECTION = "The database has no connection left for this server (its operator raises max_connections, or lowers database.pool_max)"
 _NOTHING = "nothing was changed: try again"
 _FULL = re.compile("too many clients|too many connections|connection slots are reserved|no more connections allowed")
 """Messages of PostgreSQL and of poolers for too many connections. The driver gives no code for them."""
@@ -46,11 +46,11 @@ def transaction_refused_error(error: psycopg.Error) -> ServiceUnavailable:
     if isinstance(error, psycopg.errors.LockNotAvailable):
         text = f"Another session of the database holds a lock that this write waits for; {_NOTHING}"
     elif isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-        text = f"The database is read-only, as a standby is; {_NOTHING} when it takes writes, or point the server at the primary"
+        text = f"The database is read-only, as a standby is; {_NOTHING} when it accepts writes, or point the server at the primary"
     elif isinstance(error, (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory)):
-        text = f"The database has no room left ({message}); {_NOTHING} when it has"
+        text = f"The database has no space left ({message}); {_NOTHING} when it has"
     elif isinstance(error, psycopg.errors.QueryCanceled):
-        text = f"The database gave up a statement of this write ({message}); {_NOTHING}"
+        text = f"The database cancelled a statement of this write ({message}); {_NOTHING}"
     elif is_full(error):
         text = f"{NO_CONNECTION}; {_NOTHING}"
     else:

@@ -74,13 +74,13 @@ def _is_certain(error: BaseException) -> bool:
 def _locked_error(error: BaseException) -> ServiceUnavailable:
     if not _is_busy(error):
         return _refused_error(error)
-    return _failure_text("Another program holds the write lock of the database file", error)
+    return _failure_text("Another program has the write lock of the database file", error)
 
 
 def _refused_error(error: BaseException) -> ServiceUnavailable:
     """Build the error for a transaction that certainly was not committed."""
     if _is_certain(error):
-        return _failure_text("The disk of the database has no room left, or can't be written", error)
+        return _failure_text("The disk of the database is full, or read-only", error)
     return _failure_text(f"The store could not write: {error}", error)
 
 

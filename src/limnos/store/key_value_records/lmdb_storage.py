@@ -84,4 +84,4 @@ def _translate_errors() -> Iterator[None]:
             f"The records would take more than {SIZE_MAX >> 30} GiB: nothing was written"
         ) from error
     except lmdb.Error as error:
-        raise ServiceUnavailable(f"LMDB did not do it: {error}") from error
+        raise ServiceUnavailable(f"LMDB failed: {error}") from error

@@ -61,7 +61,7 @@ def kind_of(record: ExportRecord) -> Kind:
     word = object_of(record) or ""
     result = getattr(record, word).kind if word in ("principal", "entity") else word
     if result.upper() not in Kind.__members__:
-        raise BadRequest(f"This release knows no kind {result[:40]!a}: take a newer one")
+        raise BadRequest(f"This release does not support kind {result[:40]!a}: use a newer one")
     return Kind[result.upper()]
 
 
@@ -130,7 +130,7 @@ class RecordReader:
         """The metalake of all records. Raises NotFound."""
         lake = next(self.children(ROOT_ID), None)
         if lake is None:
-            raise NotFound("There is no metalake here: no export was taken in yet", kind="metalake")
+            raise NotFound("There is no metalake in these records: load an export first", kind="metalake")
         return lake
 
     def hanging(self, object_id: int) -> Iterator[ExportRecord]:
@@ -153,7 +153,7 @@ class RecordReader:
     def _ordered(self, lake: ExportRecord) -> Iterator[ExportRecord]:
         header = self.header
         if header is None:
-            raise NotFound("There is no header here: no export was taken in yet", kind="metalake")
+            raise NotFound("There is no header in these records: load an export first", kind="metalake")
         yield header
         yield lake
         for kind in (Kind.USER, Kind.GROUP):
@@ -208,7 +208,7 @@ class RecordWrites(RecordReader):
         if before is not None and self._parent_of(before) != parent_id:
             self._refuse_within(record, parent_id)
         if parent_id != ROOT_ID and self._pairs.get(_OBJECT + _encode_id(parent_id)) is None:
-            raise NotFound(f"There is no object {parent_id} for {name_of(record)} to lie in", kind="namespace")
+            raise NotFound(f"There is no object {parent_id} for {name_of(record)} to contain it", kind="namespace")
         data = self._pairs.get(key)
         if data is not None and _number(data) != object_id:
             kind, name = kind_of(record), name_of(record)
@@ -223,7 +223,7 @@ class RecordWrites(RecordReader):
         export_record: ExportRecord | None = record
         while export_record is not None and above != ROOT_ID:
             if above == id_of(record):
-                raise BadRequest(f"{name_of(record)} would lie in itself")
+                raise BadRequest(f"{name_of(record)} would contain itself")
             export_record = self.by_id(above)
             above = ROOT_ID if export_record is None else self._parent_of(export_record)
 
@@ -249,7 +249,7 @@ class RecordWrites(RecordReader):
         message = getattr(record, word)
         owner = getattr(message, _OWNERS[word])
         if self._pairs.get(_OBJECT + _encode_id(owner)) is None:
-            raise NotFound(f"There is no object {owner} for a {word} to hang on", kind="namespace")
+            raise NotFound(f"There is no object {owner} for a {word}", kind="namespace")
         number = _number(self._pairs.get(_NUMBER))
         self._pairs.put(_NUMBER, _encode_id(number + 1))
         sort = _SORTS.index(message.kind if word == "link" else word)
@@ -271,7 +271,7 @@ class RecordWrites(RecordReader):
         for count, record in enumerate(records, 1):
             word = record.WhichOneof("record")
             if number is not None or (count == 1) != (word == "header") or (count == 2) != (word == "metalake"):
-                raise BadRequest(f"Record {count} is not where an export has it: this is no export, or it is damaged")
+                raise BadRequest(f"Record {count} is in the wrong place: this is not an export, or it is damaged")
             if word == "trailer":
                 number = record.trailer.records
             elif word == "header":
@@ -282,7 +282,7 @@ class RecordWrites(RecordReader):
             else:
                 self.hang(record)
         if number != count:
-            raise BadRequest(f"The export was cut: it has {count} records and no end that says so. Export again")
+            raise BadRequest(f"The export is truncated: it has {count} records and no last record. Export again")
         return count
 
     def _key_of(self, record: ExportRecord) -> bytes:
@@ -347,10 +347,10 @@ def _require_later(record: ExportRecord, before: ExportRecord | None) -> None:
     new, old = record.header, before.header
     if (new.epoch, new.metalake) != (old.epoch, old.metalake):
         raise CommitConflict(
-            f"Here are the records of metalake {old.metalake} of another store, or of another metalake: take this export elsewhere"
+            f"These records belong to metalake {old.metalake} of another store, or to another metalake: load this export into another database"
         )
     if (new.server_revision, new.metalake_revision) < (old.server_revision, old.metalake_revision):
-        raise CommitConflict(f"Here are the records of a later moment of metalake {old.metalake}: export it again")
+        raise CommitConflict(f"These records are newer than this export of metalake {old.metalake}: export it again")
 
 
 class _NamedMessage(Protocol):

@@ -97,7 +97,7 @@ class SqlKeyValueStore:
                     connection.execute(text("PRAGMA synchronous = FULL"))
                 yield connection
         except DBAPIError as error:
-            raise ServiceUnavailable(f"The database did not do it: {error.orig}") from error
+            raise ServiceUnavailable(f"The database failed: {error.orig}") from error
 
 
 class _SqlTransaction:

@@ -70,7 +70,7 @@ CLAIMS = Sql(
 )
 """The query for tables at a location, above it, or (at most `:limit`) below it."""
 CLAIMS_MAX = 1000
-_CHOOSE = "choose a location of its own, or leave it out to get one (what was dropped keeps its place for a while)"
+_CHOOSE = "choose another location, or leave it out to get one (dropped objects keep their locations for a while)"
 PAGE = Sql(
     "SELECT node_id, location, metadata_location FROM document WHERE location > :after ORDER BY location LIMIT :limit"
 )
@@ -210,12 +210,12 @@ class DocumentWrites(Writes):
                 return
         others = [place for _, place in rivals]
         if location in others:
-            raise BadRequest(f"Another table lies at location {location}: {_CHOOSE}")
+            raise BadRequest(f"Another table is at location {location}: {_CHOOSE}")
         if others:
             where = (
                 "inside the location of another table" if len(others[0]) < len(location) else "around another table's"
             )
-            raise BadRequest(f"Location {location} lies {where}, and tables do not share files: {_CHOOSE}")
+            raise BadRequest(f"Location {location} is {where}, and tables cannot share files: {_CHOOSE}")
 
     def _params(self, document: MetadataDocument) -> dict[str, Value]:
         return {

@@ -399,8 +399,7 @@ class NodeWrites(Writes):
         """
         if self.tx.looked_below > BELOW_MAX:
             raise BadRequest(
-                f"More than {BELOW_MAX} objects lie in what was moved down before it in this transaction: move this one in "
-                "another transaction"
+                f"More than {BELOW_MAX} objects are in the namespace that this transaction already moved: move this one in another transaction"
             )
         rows = self.tx.rows(HEIGHT, {"id": node_id})
         self.tx.looked_below += rows[0][1]

@@ -90,8 +90,7 @@ class ProtectionWrites(Writes):
             return
         _, path = self._named(node.id)
         raise ProtectedObject(
-            f"{node.kind.word.capitalize()} {render((node.name,))} is protected: to put it elsewhere takes what 'limnos unprotect "
-            f"{path}' takes, the ownership of something above it",
+            f"{node.kind.word.capitalize()} {render((node.name,))} is protected: moving it needs the ownership of an object above it, as 'limnos unprotect {path}' does",
             kind=node.kind.word,
         )
 
@@ -109,10 +108,10 @@ class ProtectionWrites(Writes):
         why = (
             "is protected"
             if by_id == node.id
-            else f"cannot go, as {kind.word} {path} is protected{', with everything below it' if node.kind not in SCOPES else ''}"
+            else f"cannot be dropped, because {kind.word} {path} is protected{', with all objects below it' if node.kind not in SCOPES else ''}"
         )
         raise ProtectedObject(
-            f"{what.word.capitalize()} {render((node.name,))} {why}: whoever owns something above {'it' if by_id == node.id else path}"
+            f"{what.word.capitalize()} {render((node.name,))} {why}: an owner of an object above {'it' if by_id == node.id else path}"
             f" can end that with 'limnos unprotect {path}'",
             kind=what.word,
         )

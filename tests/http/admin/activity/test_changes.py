@@ -65,7 +65,7 @@ def test_pruned_is_410(node: DriverNode) -> None:
     answer = node.get(f"{LAKE}?after={at}")
 
     assert (answer.status, answer.json()["error"]["code"]) == (410, "pruned")
-    assert "start anew" in answer.json()["error"]["message"]
+    assert "start again" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

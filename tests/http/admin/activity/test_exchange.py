@@ -61,7 +61,7 @@ def test_tables_cannot_lie_where_they_were_exported_from(node: DriverNode) -> No
 
     assert answer.status == 400
     number = next(at for at, line in enumerate(lines, 1) if b'"table"' in line)
-    assert str(answer.json()["error"]["message"]).startswith(f"Record {number}: Another table lies at location")
+    assert str(answer.json()["error"]["message"]).startswith(f"Record {number}: Another table is at location")
     assert node.delete(one).status == 200
     assert node.delete(one).status == 404
 
@@ -84,8 +84,8 @@ def test_bad_parts_are_told(node: DriverNode) -> None:
     one = f"{IMPORTS}/{node.post(IMPORTS, {'name': 'copy', 'format': 'json'}).json()['id']}"
 
     for query, body, said in (
-        ("", b"", "after says"),
-        ("?after=x", b"", "after says"),
+        ("", b"", "after must be"),
+        ("?after=x", b"", "after must be"),
         ("?after=0", b"{}\n", "Record 1"),
         ("?after=0", b"[]", "Record 1"),
     ):

@@ -330,7 +330,7 @@ def test_what_is_told_of_a_run_is_bounded(node: DriverNode, monkeypatch: pytest.
 
     assert [each.status for each in (one, first, second, little)] == [400, 200, 400, 200]
     assert "shorten its sample" in one.json()["error"]["message"]
-    assert "tell less of each" in second.json()["error"]["message"]
+    assert "report less about each" in second.json()["error"]["message"]
     assert [each["step"] for each in node.get(f"{RUNS}/{run}").json()["findings"]] == ["raw"] * 3 + ["mart"]
 
 
@@ -416,4 +416,4 @@ def test_a_successor_of_a_runs_user(node: DriverNode) -> None:
 
     assert [code(each) for each in (ended, resumed)] == [(403, "forbidden")] * 2
     assert code(begun) == (409, "already-exists")
-    assert "nobody else goes on with it" in ended.body.decode()
+    assert "other users cannot continue it" in ended.body.decode()

@@ -45,7 +45,7 @@ def test_names_are_checked_planned_changed_and_undone(node: DriverNode) -> None:
 @pytest.mark.parametrize("method,path,body,said", [
     ("GET", f"{NAMES}?separator=ab", None, "is not allowed"), ("GET", f"{NAMES}?limit=0", None, "limit"),
     ("GET", f"{NAMES}?limit=1001", None, "limit"), ("GET", f"{CHANGES}?after=x", None, "mark"),
-    ("PUT", CHANGES, {"replacement": ":"}, "cannot take the place"), ("PUT", CHANGES, {"seperator": ";"}, "seperator"),
+    ("PUT", CHANGES, {"replacement": ":"}, "cannot replace"), ("PUT", CHANGES, {"seperator": ";"}, "seperator"),
     ("PUT", CHANGES, {"nested": "yes"}, "nested"), ("POST", CHANGES, {"to": "done"}, "planned, migrated, undone"),
     ("POST", CHANGES, {}, "to"),
 ])  # fmt: skip

@@ -120,7 +120,7 @@ def test_views_with_their_tables(lake: DriverNode) -> None:
     "last, told",
     [
         ({"do": "create-view", "path": ["a", "t"]}, (409, "already-exists", "a.t")),
-        ({"do": "create-view", "path": ["v"]}, (400, "bad-request", "lies in a namespace")),
+        ({"do": "create-view", "path": ["v"]}, (400, "bad-request", "must be in a namespace")),
         ({"do": "commit-view", "path": ["a", "t"]}, (404, "not-found", "a.t")),
         ({"do": "commit-view", "path": ["a", "w"], "updates": [{"action": "fly"}]}, (400, "bad-request", "View a.w: ")),
         (
@@ -128,7 +128,7 @@ def test_views_with_their_tables(lake: DriverNode) -> None:
             (409, "commit-conflict", "view a.w"),
         ),
         ({"do": "commit-view", "path": ["a", "v"]}, (400, "bad-request", "An earlier operation")),
-        ({"do": "drop-view", "path": ["a", "v"]}, (400, "bad-request", "makes or changes a.v")),
+        ({"do": "drop-view", "path": ["a", "v"]}, (400, "bad-request", "creates or changes a.v")),
         ({"do": "drop-view", "path": ["a", "t"]}, (404, "not-found", "a.t")),
         ({"do": "move-view", "source": ["a", "w"], "target": ["a", "u"]}, (409, "already-exists", "a.u")),
         ({"do": "drop-table", "path": ["a", "w"]}, (404, "not-found", "a.w")),
@@ -181,10 +181,10 @@ def test_swap_of_two_tables(lake: DriverNode) -> None:
         ({"do": "move-namespace", "source": ["a"], "target": ["b"]}, (409, "already-exists", "already exists: b")),
         ({"do": "move-namespace", "source": ["a"], "target": ["a", "c"]}, (400, "bad-request", "into itself")),
         ({"do": "create-table", "path": ["a", "u"], "schema": SCHEMA}, (409, "already-exists", "already exists: a.u")),
-        ({"do": "create-table", "path": ["v"], "schema": SCHEMA}, (400, "bad-request", "lies in a namespace")),
+        ({"do": "create-table", "path": ["v"], "schema": SCHEMA}, (400, "bad-request", "must be in a namespace")),
         ({"do": "drop-table", "path": ["b", "t"]}, (404, "not-found", "Table does not exist: b.t")),
-        ({"do": "drop-table", "path": ["a", "new"]}, (400, "bad-request", "makes or changes a.new")),
-        ({"do": "drop-table", "path": ["a", "u"]}, (400, "bad-request", "makes or changes a.u")),
+        ({"do": "drop-table", "path": ["a", "new"]}, (400, "bad-request", "creates or changes a.new")),
+        ({"do": "drop-table", "path": ["a", "u"]}, (400, "bad-request", "creates or changes a.u")),
         (
             {"do": "commit-table", "path": ["a", "u"], "requirements": [{"type": "assert-create"}]},
             (409, "commit-conflict", "Requirement failed: table a.u: table already exists"),

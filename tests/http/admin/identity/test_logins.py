@@ -272,8 +272,8 @@ def test_a_password_that_counts_no_more(node: DriverNode) -> None:
     answers = [login(node, "bob"), refresh(node, session)]
 
     assert [each.status for each in answers] == [401, 401]
-    assert all("does not count here" in each.json()["error"]["message"] for each in answers)
-    assert "does not count here" not in login(node, "bob", OTHER).json()["error"]["message"]
+    assert all("is not valid on this server" in each.json()["error"]["message"] for each in answers)
+    assert "is not valid on this server" not in login(node, "bob", OTHER).json()["error"]["message"]
     assert login(node).status == 200
 
 

@@ -75,7 +75,7 @@ def test_a_secret_opens_a_while_of_access(node: DriverNode) -> None:
     assert answer.headers["cache-control"] == "no-store"
     assert whoami(node, str(answer["access_token"])).json() == {"user": "etl"}
     assert whoami(node, secret["client_secret"]).status == 401
-    assert "opens nothing" in whoami(node, secret["client_secret"]).json()["error"]["message"]
+    assert "does not authenticate requests" in whoami(node, secret["client_secret"]).json()["error"]["message"]
     assert [each["user"] for each in ask(node, "GET", f"{OWN}/tokens?all=true").json()["tokens"]] == ["admin"]
     (listed,) = ask(node, "GET", SECRETS).json()["secrets"]
     assert (listed["id"], listed["ended"]) == (secret["id"], False)

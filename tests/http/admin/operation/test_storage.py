@@ -182,8 +182,8 @@ def test_a_catalog_names_a_storage(store: ObjectStoreServer, storage: StorageSec
 @pytest.mark.parametrize(
     "properties, said",
     [
-        ({"storage": "none", "warehouse": "s3://lake/named/w"}, "Storage 'none' is none of this server's"),
-        ({"storage": "theirs", "warehouse": "s3://lake/named/w"}, "Storage 'theirs' is none of this server's for metalake lake"),
+        ({"storage": "none", "warehouse": "s3://lake/named/w"}, "Storage 'none' is not defined on this server"),
+        ({"storage": "theirs", "warehouse": "s3://lake/named/w"}, "Storage 'theirs' is not defined on this server for metalake lake"),
         ({"storage": "big", "warehouse": "s3://lake/named/w", "s3.endpoint": "https://s3.amazonaws.com"}, "leave out property 's3.endpoint'"),
         ({"storage": "big", "warehouse": "s3://lake/named/w", "s3-access-key-id": "x"}, "leave out property 's3-access-key-id'"),
         ({"storage": "big", "warehouse": "s3://lake/free/w"}, "not below a root"),

@@ -49,7 +49,7 @@ def test_poisoned_task_is_given_up(node: DriverNode) -> None:
     (dead,) = node.get(f"{OWN}/tasks").json()["tasks"]
     assert tries == TRIES
     assert (dead["kind"], dead["state"], dead["attempts"], dead["due_at"]) == ("purge-table", "dead", TRIES, None)
-    assert "no Avro file that can be read" in dead["error"]
+    assert "not a readable Avro file" in dead["error"]
     assert WAITING == {("purge-table", "dead"): 1}
     assert 'limnos_tasks_open{kind="purge-table",state="dead"} 1' in node.get("/metrics").body.decode()
     shown = node.get(f"{OWN}/tasks/{dead['id']}").json()
@@ -113,7 +113,7 @@ def test_what_a_purge_kept_is_told(node: DriverNode) -> None:
     work(node)
 
     (done,) = node.get(f"{OWN}/tasks?state=done").json()["tasks"]
-    assert f"kept 1, as they are not below a place of the table's own: file://{node.data}/admin.token" in done["result"]
+    assert f"kept 1, as they are not below the table's own locations: file://{node.data}/admin.token" in done["result"]
     assert (node.data / "admin.token").exists()
 
 

@@ -52,7 +52,7 @@ def test_readers_see_their_own_access_alone(lake: DriverNode) -> None:
 
     page = ana.read(f"{TABLE}?action=table_scan")
 
-    assert "You may not see who else has access" in page.text
+    assert "You may not see other users' access" in page.text
     assert "bob" not in page.text
     assert "has SELECT_TABLE" in page.text
     assert all("/grant/" not in action for _, action in page.actions)

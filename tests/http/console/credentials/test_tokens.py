@@ -44,7 +44,7 @@ def test_revoked_token_opens_nothing(admin: ConsoleVisitor) -> None:
 
     assert admin.node.ask("GET", f"{OWN}/whoami", user=None, authorization=f"Bearer {token}").status == 401
     assert "The token is revoked" in admin.read(first.headers["location"]).text
-    assert "not valid any more" in admin.read(second.headers["location"]).text
+    assert "no longer valid" in admin.read(second.headers["location"]).text
     assert "revoked" in admin.read("/console/tokens").text
 
 

@@ -68,7 +68,7 @@ def test_hidden_objects_have_no_name(linked: DriverNode) -> None:
 
     page = ConsoleVisitor(linked).sign_in("ana").read(f"{PAGE}?depth=10")
 
-    assert "something you may not see" in page.text
+    assert "an object that you may not see" in page.text
     assert "clean" not in page.text
     assert "report" not in page.text
     assert "files/2026.csv" in page.text

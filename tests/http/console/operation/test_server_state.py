@@ -33,10 +33,10 @@ def test_nodes_and_clocks_are_shown(lake: DriverNode, monkeypatch: pytest.Monkey
     page = ConsoleVisitor(lake).sign_in().read("/console/nodes").text
 
     assert page.count("lives") == 3
-    assert page.count("answers you") == 1
-    assert page.count("set it right") == 1
+    assert page.count("serves this page") == 1
+    assert page.count("correct it") == 1
     assert "+61.0 s" in page
-    assert "Index of words" in page
+    assert "Word index" in page
     assert "feed waiting" in page
 
 

@@ -63,4 +63,4 @@ def test_dead_worker_is_a_page_with_the_next_step(table: PreviewedTable) -> None
     answer = bob.get(TAB)
 
     assert answer.status == 503
-    assert "ask for fewer columns or rows" in text_of(answer)
+    assert "request fewer columns or rows" in text_of(answer)

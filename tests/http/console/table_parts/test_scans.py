@@ -40,5 +40,5 @@ def test_readers_see_no_reports(lake: DriverNode) -> None:
 
     page = ConsoleVisitor(lake).sign_in("ana").read(TAB)
 
-    assert "Reports tell of other users" in page.text
+    assert "Reports show other users" in page.text
     assert "4711" not in page.text

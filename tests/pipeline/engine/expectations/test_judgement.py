@@ -54,7 +54,7 @@ def test_rows_taken_out_are_limited_only_by_a_share(action: ExpectationAction) -
 def test_message_says_what_became_of_the_rows() -> None:
     """The sentence has the counts, what was done, and what would have been tolerated."""
     assert finding(rule(ExpectationAction.DROP, 0.01), broken=25, checked=1000).message == (
-        "r: 25 of 1,000 rows (2.5%) break it; they were dropped; 1% may"
+        "r: 25 of 1,000 rows (2.5%) violate it; they were dropped; 1% may"
     )
     assert finding(rule(ExpectationAction.QUARANTINE), broken=1, checked=4).message.endswith("they are in quarantine")
     assert finding(rule(), broken=0, checked=1000).message == "r: holds for all of 1,000 rows"

@@ -180,7 +180,7 @@ def test_query_that_must_return_nothing(branches: Branches) -> None:
     )  # fmt: skip
 
     assert (lonely.broken, lonely.held) == (1, False)
-    assert lonely.message == "empty: the query returned 1 rows, none were wanted"
+    assert lonely.message == "empty: the query returned 1 rows, none were expected"
     assert lonely.sample is not None
     assert none.held
 
@@ -246,7 +246,7 @@ def test_rules_share_one_look(branches: Branches) -> None:
         ({"kind": RuleKind.EMPTY, "query": "SELECT nobody"}, "UNRESOLVED_COLUMN"),
         ({"kind": RuleKind.EMPTY, "query": "DROP TABLE here.x"}, "one query"),
         ({"kind": RuleKind.REFERENCES, "columns": ("id",), "table": None}, "names no table"),
-        ({"kind": RuleKind.REFERENCES, "columns": ("id",), "table_columns": ("nobody",)}, "cannot be asked"),
+        ({"kind": RuleKind.REFERENCES, "columns": ("id",), "table_columns": ("nobody",)}, "cannot be evaluated"),
     ],
 )
 def test_rule_that_cannot_be_asked(branches: Branches, fields: dict[str, object], words: str) -> None:

@@ -116,9 +116,9 @@ def test_odd_names_and_directories_of_partitions(folder: Folder) -> None:
         (("a.csv", "csv", "id NOTHING", None), "is not a list of columns"),
         (("a.csv", "csv", "int", None), "is not a list of columns"),
         (("a.csv", "csv", None, {"Mode": "DROPMALFORMED"}), "the option Mode is set by `malformed`"),
-        (("a.csv", "csv", "v STRING, id INT", {"header": "true"}), "begins with id, v, and v, id was wanted"),
-        (("a.csv", "csv", "id INT, v STRING, w INT", {"header": "true"}), "begins with id, v, and id, v, w was wanted"),
-        (("a.csv", "parquet", None, {}), "no schema can be made"),
+        (("a.csv", "csv", "v STRING, id INT", {"header": "true"}), "begins with id, v, and v, id was expected"),
+        (("a.csv", "csv", "id INT, v STRING, w INT", {"header": "true"}), "begins with id, v, and id, v, w was expected"),
+        (("a.csv", "parquet", None, {}), "no schema can be inferred"),
         (("mixed", "csv", "id INT", None), "recursiveFileLookup"),
     ],
 )  # fmt: skip
@@ -207,7 +207,7 @@ def test_inferred_schema_is_kept(folder: Folder) -> None:
 @pytest.mark.parametrize(
     "format_,old,new,words",
     [
-        ("csv", "id,v\n1,x\n", "id,w,v\n1,2,x\n", "begins with id, w, v, and id, v was wanted"),
+        ("csv", "id,v\n1,x\n", "id,w,v\n1,2,x\n", "begins with id, w, v, and id, v was expected"),
         ("json", '{"id": 1}\n', '{"id": 1, "more": true}\n', "more is new"),
         ("json", '{"id": 1}\n', '{"id": 1.5}\n', "id is double, and was bigint"),
     ],
@@ -269,7 +269,7 @@ def test_pinned_files_are_read_again_just_so(folder: Folder) -> None:
     assert again.pin == first.pin
 
     folder.add("in/a.csv", "id\n7\n")
-    with pytest.raises(SourceFailed, match="while the run was going on"):
+    with pytest.raises(SourceFailed, match="during the run"):
         folder.open("in", pinned=first.pin)
 
 

@@ -96,7 +96,7 @@ def test_frame_is_made_by_the_driver(here: SparkSession) -> None:
     assert sorted(read.frame.collect()) == sorted(read.frame.collect())
     assert read.frame.count() == 2
     assert ordered.frame.columns == ["made", "id"]
-    assert read.pin.whole_because == "a function is asked anew by each run"
+    assert read.pin.whole_because == "each run calls the function again"
 
 
 def test_function_is_found_by_its_name(here: SparkSession) -> None:
@@ -111,11 +111,11 @@ def test_function_is_found_by_its_name(here: SparkSession) -> None:
         ("nowhere", None, "write module:function"),
         ("limnos_nowhere:f", None, "cannot be imported"),
         ("json:nothing", None, "cannot be imported"),
-        ("itertools:chain", None, "does not say what it takes"),
+        ("itertools:chain", None, "has no readable signature"),
         ("math:pi", None, "is not a function"),
         (batches, None, "its columns must be declared"),
         (batches, "id NOTHING", "is not a list of columns"),
-        (lambda other: other, "id INT", "wants 'other', which is no parameter"),
+        (lambda other: other, "id INT", "needs 'other', which is not a parameter"),
         (no_frame, None, "it returned list"),
         (frame, "id BIGINT, nobody INT", "returned no column 'nobody'"),
         (lacking, "id BIGINT", "yielded no column 'id'; it has name"),

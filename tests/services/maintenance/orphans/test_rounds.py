@@ -142,7 +142,7 @@ def test_jumps_of_the_clock(table: HistoryTable) -> None:
         ("gc", "gc.enabled is false"),
         ("missing", "are missing"),
         ("newer", "another catalog may write here"),
-        ("elsewhere", "lie elsewhere"),
+        ("elsewhere", "are in other places"),
     ],
 )
 def test_what_blocks_a_table(table: HistoryTable, blocked: str, reason: str) -> None:
@@ -239,7 +239,9 @@ def test_each_deleted_file_is_audited(table: HistoryTable) -> None:
     lines = node.get("/api/limnos/v1/audit?metalake=lake&action=remove_orphan_file").json()["lines"]
     (line,) = [each for each in lines if each["action"] == "remove_orphan_file"]
     assert line["user"] == "admin"
-    assert line["detail"].startswith("data/orphan.parquet (6 bytes): no snapshot and no metadata of the table names it")
+    assert line["detail"].startswith(
+        "data/orphan.parquet (6 bytes): no snapshot and no metadata of the table refers to it"
+    )
 
 
 def test_a_request(table: HistoryTable) -> None:

@@ -232,7 +232,7 @@ def test_rights_count_when_it_commits(lake: DriverNode) -> None:
         ({"records": 130}, "10 records more"),
         ({"records": 110}, "10 records fewer"),
         ({"paths": ["file:///somewhere/else.parquet"]}, "outside"),
-        ({"summary": {"operation": "append"}}, "'replace' alone"),
+        ({"summary": {"operation": "append"}}, "of operation 'replace'"),
         ({"snapshot": {"schema-id": 7}}, "another schema"),
         ({"snapshot": {"parent-snapshot-id": 300}}, "does not follow the head"),
         ({"keep": 12, "records": 10}, "10 records more"),

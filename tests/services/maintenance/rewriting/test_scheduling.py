@@ -275,7 +275,7 @@ def test_a_policy_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]
 
     assert FakeExecutor(lake).lease() == []
     (operation,) = told(lake)
-    assert (operation["state"], operation["result"]) == ("failed", "The policy small does not ask for this any more")
+    assert (operation["state"], operation["result"]) == ("failed", "The policy small no longer requires this")
 
 
 def test_a_setting_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
@@ -287,7 +287,7 @@ def test_a_setting_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable
     reasons = {each["table"]: each["result"] for each in told(lake)}
 
     assert leased == {"u"}
-    assert reasons["a.t"] == "The setting maintenance.rewrite_files does not ask for this any more"
+    assert reasons["a.t"] == "The setting maintenance.rewrite_files no longer requires this"
 
 
 @pytest.mark.parametrize(

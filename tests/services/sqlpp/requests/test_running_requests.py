@@ -172,7 +172,7 @@ def test_a_request_whose_client_has_gone_is_ended(lab: StoreLab) -> None:
         await goes_on
         return str(told), is_done
 
-    assert lab.run(story()) == ("ASX0041: Its client has gone", False)
+    assert lab.run(story()) == ("ASX0041: Its client has disconnected", False)
 
 
 def test_a_node_that_is_stopped_ends_what_it_runs(lab: StoreLab) -> None:

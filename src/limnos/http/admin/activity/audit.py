@@ -65,7 +65,7 @@ def _parse_filters(request: Request) -> AuditFilter:
     """Parse the filters of a query. Raises BadRequest."""
     outcome = request.query("outcome") or None
     if outcome is not None and outcome not in OUTCOMES:
-        raise BadRequest(f"'{outcome[:50]}' is no outcome: use one of {', '.join(OUTCOMES)}")
+        raise BadRequest(f"'{outcome[:50]}' is not an outcome: use one of {', '.join(OUTCOMES)}")
     return AuditFilter(
         user=request.query("user") or None, object_id=_number(request, "object"), path=request.query("path") or None,
         since=_moment(request, "since"), until=_moment(request, "until"), action=request.query("action") or None,
@@ -80,7 +80,7 @@ def _number(request: Request, name: str) -> int | None:
         return None
     number = number_of(text)
     if number is None:
-        raise BadRequest(f"Query parameter {name} is a number, not '{text[:20]}'")
+        raise BadRequest(f"Query parameter {name} must be a number, not '{text[:20]}'")
     return number
 
 
@@ -90,7 +90,7 @@ def _moment(request: Request, name: str) -> int | None:
         return None
     moment = moment_of(text)
     if moment is None:
-        raise BadRequest(f"Query parameter {name} is a time as 2026-11-21T18:00:00Z, not '{text[:40]}'")
+        raise BadRequest(f"Query parameter {name} must be a time such as 2026-11-21T18:00:00Z, not '{text[:40]}'")
     return moment
 
 

@@ -58,7 +58,7 @@ def _number(text: str | None, name: str, most: int, *, unset: int) -> int:
         return unset
     number = number_of(text, most)
     if number is None:
-        raise BadRequest(f"Query parameter {name} is a number up to {most}, not '{text[:50]}'")
+        raise BadRequest(f"Query parameter {name} must be a number up to {most}, not '{text[:50]}'")
     return number
 
 

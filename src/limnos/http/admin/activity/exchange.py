@@ -69,7 +69,7 @@ def _form(text: str) -> Form:
         return "proto"
     if text == "json":
         return "json"
-    raise BadRequest(f"format is proto or json, not '{text[:20]}'")
+    raise BadRequest(f"format must be proto or json, not '{text[:20]}'")
 
 
 async def imports_list(request: Request, ctx: Context) -> Response:

@@ -70,7 +70,7 @@ async def lineage_show(request: Request, ctx: Context) -> Response:
     path = tuple(display.parse(request.query("path") or "-"))
     direction = request.query("direction") or "up"
     if direction not in ("up", "down"):
-        raise BadRequest(f"direction is up or down, not '{direction[:20]}'")
+        raise BadRequest(f"direction must be up or down, not '{direction[:20]}'")
     depth = _number(request, "depth", default=1, most=DEPTH_MAX)
     limit = _number(request, "limit", default=PAGE_MAX, most=PAGE_MAX)
     question = GraphQuery(metalake, path, request.query("column") or None, direction == "up", depth)
@@ -91,7 +91,7 @@ def _page(graph: LineageGraphPart, after: str, *, limit: int) -> dict[str, objec
         begin = number_of(count) or 0
         if not begin or mark != _mark(graph, begin):
             raise BadRequest(
-                "The lineage changed since the page before this one, or 'after' is none: begin again without it"
+                "The lineage has changed since the previous page, or 'after' is not valid: start again without it"
             )
     arcs = graph.arcs[begin : begin + limit]
     end = begin + len(arcs)
@@ -146,7 +146,7 @@ def _number(request: Request, name: str, *, default: int, most: int) -> int:
         return default
     number = number_of(text)
     if not number or number > most:
-        raise BadRequest(f"{name} is a number from 1 to {most}, not '{text[:20]}'")
+        raise BadRequest(f"{name} must be a number from 1 to {most}, not '{text[:20]}'")
     return number
 
 

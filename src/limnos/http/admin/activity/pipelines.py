@@ -57,7 +57,7 @@ async def pipeline_load(request: Request, ctx: Context) -> Response:
     text = request.query("version")
     version = None if text is None else number_of(text)
     if text is not None and not version:
-        raise BadRequest(f"'{text[:50]}' is no version of a pipeline: give a number from 1")
+        raise BadRequest(f"'{text[:50]}' is not a version of a pipeline: give a number from 1")
     return json_response(_encode(await pipelines.pipeline_load(ctx, metalake=metalake, name=name, version=version)))
 
 

@@ -31,10 +31,10 @@ async def reports_list(request: Request, ctx: Context) -> Response:
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:
         await ctx.read(RequestScope(metalake, catalog), reports.catalog_require)
-        raise BadRequest("Say which table: its path below the catalog, as ?table=raw.trips")
+        raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
     kind = request.query("type") or ""
     if kind and kind not in KINDS:
-        raise BadRequest(f"'{kind[:50]}' is no type of a report: use one of {', '.join(KINDS)}")
+        raise BadRequest(f"'{kind[:50]}' is not a type of report: use one of {', '.join(KINDS)}")
     limit = _number(request, "limit", reports.PAGE_MAX)
     rows, more = await reports.reports_list(
         ctx, RequestScope(metalake, catalog), namespace=path[:-1], name=path[-1], kind=kind,
@@ -60,7 +60,7 @@ def _number(request: Request, name: str, default: int) -> int:
         return default
     number = number_of(text)
     if not number:
-        raise BadRequest(f"{name} is a number from 1, not '{text[:20]}'")
+        raise BadRequest(f"{name} must be a number from 1, not '{text[:20]}'")
     return number
 
 

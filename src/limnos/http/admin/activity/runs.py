@@ -189,9 +189,9 @@ def parse_page(request: Request) -> tuple[int, int]:
     before = ID_MAX if not page else number_of(page)
     count = LIMIT if not limit else number_of(limit, runs.PAGE_MAX)
     if before is None:
-        raise BadRequest(f"'{page[:50] if page else ''}' is no page: give the 'next' of the page before")
+        raise BadRequest(f"'{page[:50] if page else ''}' is not a page: give the 'next' of the previous page")
     if not count:
-        raise BadRequest(f"Query parameter limit is a number from 1 to {runs.PAGE_MAX}")
+        raise BadRequest(f"Query parameter limit must be a number from 1 to {runs.PAGE_MAX}")
     return before, count
 
 
@@ -242,7 +242,7 @@ def _parse_time_ms(time: Time | None) -> int | None:
     if time is None or isinstance(time, int):
         return time
     if time.tzinfo is None:
-        raise BadRequest(f"The time {time.isoformat()} has no zone: write it as 2024-05-17T08:30:00Z")
+        raise BadRequest(f"The time {time.isoformat()} has no time zone: write it as 2024-05-17T08:30:00Z")
     return int(time.astimezone(UTC).timestamp() * 1000)
 
 

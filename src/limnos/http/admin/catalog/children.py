@@ -62,20 +62,20 @@ def _after(text: str | None) -> tuple[Kind, str] | None:
         return None
     word, _, name = text.partition(":")
     if word not in _KINDS:
-        raise BadRequest(f"'{text[:50]}' is no end of a page: give the one that the page before answered")
+        raise BadRequest(f"'{text[:50]}' is not the end of a page: give the one in the previous page")
     return _KINDS[word], name
 
 
 def _kind(word: str) -> Kind:
     if word not in _KINDS:
-        raise BadRequest(f"'{word[:50]}' is no kind of child: kinds are {', '.join(_KINDS)}")
+        raise BadRequest(f"'{word[:50]}' is not a kind of child: kinds are {', '.join(_KINDS)}")
     return _KINDS[word]
 
 
 def _limit(text: str | None) -> int:
     limit = number_of(text or str(LIMIT), PAGE_MAX)
     if not limit:
-        raise BadRequest(f"limit is a number from 1 to {PAGE_MAX}, not '{(text or '')[:20]}'")
+        raise BadRequest(f"limit must be a number from 1 to {PAGE_MAX}, not '{(text or '')[:20]}'")
     return limit
 
 

@@ -68,7 +68,7 @@ async def names_show(request: Request, ctx: Context) -> Response:
     limit = _limit(request)
     after = number_of(request.query("after") or "0")
     if after is None:
-        raise BadRequest("after is the mark that the page before answered")
+        raise BadRequest("after must be the mark in the previous page")
     progress, changes = await nesting.nesting_load(ctx, RequestScope(metalake, catalog), after=after, limit=limit)
     mark = changes[-1].mark if len(changes) == limit else None
     return json_response({**_progress(progress), "changes": [_change(each) for each in changes], "after": mark})
@@ -107,7 +107,7 @@ def _limit(request: Request) -> int:
     text = request.query("limit") or str(nesting.SHOWN_MAX)
     limit = number_of(text)
     if not limit or limit > nesting.SHOWN_MAX:
-        raise BadRequest(f"limit is a number from 1 to {nesting.SHOWN_MAX}, not '{text[:20]}'")
+        raise BadRequest(f"limit must be a number from 1 to {nesting.SHOWN_MAX}, not '{text[:20]}'")
     return limit
 
 

@@ -27,7 +27,7 @@ async def preview(request: Request, ctx: Context) -> Response:
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:
         await ctx.read(RequestScope(metalake, catalog), catalog_require)
-        raise BadRequest("Say which table: its path below the catalog, as ?table=raw.trips")
+        raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
     result = await table_preview(
         ctx, RequestScope(metalake, catalog), path=path, preview_request=preview_request_of(request)
     )
@@ -48,12 +48,12 @@ def preview_request_of(request: Request) -> PreviewRequest:
     rows = number_of(request.query("rows") or "100")
     snapshot = request.query("snapshot")
     if rows is None:
-        raise BadRequest("The number of rows is a number, as ?rows=20")
+        raise BadRequest("rows must be a number, as ?rows=20")
     is_number = snapshot is None or (
         snapshot.isascii() and snapshot.isdigit() and len(snapshot) <= _SNAPSHOT_DIGITS_MAX
     )
     if not is_number:
-        raise BadRequest("A snapshot is named by its id, as ?snapshot=3497810964824022504")
+        raise BadRequest("snapshot must be a snapshot's id, as ?snapshot=3497810964824022504")
     columns = tuple(name for name in (request.query("columns") or "").split(",") if name)
     return PreviewRequest(rows, columns, None if snapshot is None else int(snapshot))
 

@@ -32,7 +32,7 @@ async def search_show(request: Request, ctx: Context) -> Response:
     (metalake,) = names_of(request)
     limit = number_of(request.query("limit") or str(LIMIT), LIMIT_MAX)
     if not limit:
-        raise BadRequest(f"limit is a number from 1 to {LIMIT_MAX}, not '{(request.query('limit') or '')[:20]}'")
+        raise BadRequest(f"limit must be a number from 1 to {LIMIT_MAX}, not '{(request.query('limit') or '')[:20]}'")
     filters = {
         "in": request.query("in"),
         "kind": request.query("kind"),

@@ -28,10 +28,10 @@ async def table_check(request: Request, ctx: Context) -> Response:
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:
         await ctx.read(RequestScope(metalake, catalog), catalog_require)
-        raise BadRequest("Say which table: its path below the catalog, as ?table=raw.trips")
+        raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
     snapshots = request.query("snapshots") or SNAPSHOTS[0]
     if snapshots not in SNAPSHOTS:
-        raise BadRequest(f"'{snapshots[:50]}' are no snapshots to check: use one of {', '.join(SNAPSHOTS)}")
+        raise BadRequest(f"'{snapshots[:50]}' is not a choice of snapshots: use one of {', '.join(SNAPSHOTS)}")
     check_slice = await table_checks.table_check(
         ctx, RequestScope(metalake, catalog), path=path, every=snapshots == "all", after=request.query("after")
     )

@@ -87,9 +87,7 @@ def _before(request: Request) -> tuple[int, int]:
         return trash.NEWEST
     mark = number_of(at), number_of(number)
     if mark[0] is None or mark[1] is None:
-        raise BadRequest(
-            f"'{request.query('before')}' is no mark of a page: give the one that the page before answered"
-        )
+        raise BadRequest(f"'{request.query('before')}' is not the mark of a page: give the one in the previous page")
     return mark[0], mark[1]
 
 
@@ -97,7 +95,7 @@ def _limit(request: Request) -> int:
     text = request.query("limit") or str(trash.PAGE_MAX)
     limit = number_of(text)
     if not limit:
-        raise BadRequest(f"limit is a number from 1 to {trash.PAGE_MAX}, not '{text[:20]}'")
+        raise BadRequest(f"limit must be a number from 1 to {trash.PAGE_MAX}, not '{text[:20]}'")
     return limit
 
 

@@ -108,7 +108,7 @@ async def rules(request: Request, ctx: Context) -> Response:
     text = request.query("after") or "0"
     after = number_of(text)
     if after is None:
-        raise BadRequest(f"after is the number that the page before answered, not '{text[:20]}'")
+        raise BadRequest(f"after must be the number in the previous page, not '{text[:20]}'")
     page = await access_holders.access_rules(
         ctx, _question(request), after=after, limit=_limit(request, access_holders.PAGE_MAX)
     )
@@ -253,7 +253,7 @@ def _limit(request: Request, most: int) -> int:
     text = request.query("limit") or str(LIMIT)
     limit = number_of(text, most)
     if not limit:
-        raise BadRequest(f"limit is a number from 1 to {most}, not '{text[:20]}'")
+        raise BadRequest(f"limit must be a number from 1 to {most}, not '{text[:20]}'")
     return limit
 
 

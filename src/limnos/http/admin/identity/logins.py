@@ -51,7 +51,7 @@ async def login(request: Request, ctx: Context) -> Response:
     elif body.refresh_token is None and body.user is not None and body.password is not None:
         session = await logins.login(ctx, user=body.user, password=body.password, address=address_of(request.peer))
     else:
-        raise BadRequest("Send user and password, or refresh_token alone")
+        raise BadRequest("Send user and password, or only refresh_token")
     return json_response(session._asdict(), headers=NO_STORE)
 
 

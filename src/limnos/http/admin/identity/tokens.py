@@ -30,7 +30,7 @@ async def tokens_list(request: Request, ctx: Context) -> Response:
     """Return the tokens of the caller, of `user`, or with `all` of all users; never their secrets."""
     user, everybody = request.query("user"), request.query_flag("all")
     if user is not None and everybody:
-        raise BadRequest("Give either user or all: they ask for different tokens")
+        raise BadRequest("Give either user or all: they select different tokens")
 
     result = await tokens.tokens_visible(ctx, user, everybody=everybody)
     return json_response({"tokens": [_encode(token) for token in result]})

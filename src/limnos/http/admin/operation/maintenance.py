@@ -63,7 +63,7 @@ async def table_explain(request: Request, ctx: Context) -> Response:
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:
         await ctx.read(RequestScope(metalake, catalog), catalog_require)
-        raise BadRequest("Say which table: its path below the catalog, as ?table=raw.trips")
+        raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
     return json_response(_report(await reports.table_explain(ctx, RequestScope(metalake, catalog), path=path)))
 
 
@@ -101,8 +101,8 @@ async def operation_start(request: Request, ctx: Context) -> Response:
     if len(path) < 2 or start is None:
         await ctx.read(RequestScope(metalake, catalog), catalog_require)
         if len(path) < 2:
-            raise BadRequest("Say which table: its path below the catalog, as {'table': 'raw.trips'}")
-        raise BadRequest(f"'{body.operation[:50]}' is no operation on tables: use one of {', '.join(_OPERATIONS)}")
+            raise BadRequest("Name the table by its path below the catalog, as {'table': 'raw.trips'}")
+        raise BadRequest(f"'{body.operation[:50]}' is not an operation on tables: use one of {', '.join(_OPERATIONS)}")
     operation = await start(ctx, RequestScope(metalake, catalog), path=path)
     return json_response({"operation": operation})
 
@@ -115,7 +115,7 @@ async def _number(request: Request, ctx: Context, *, name: str, default: int) ->
     if number is None:
         metalake, catalog = names_of(request)
         await ctx.read(RequestScope(metalake, catalog), catalog_require)
-        raise BadRequest(f"{name} is a number of the page before, not '{text[:20]}'")
+        raise BadRequest(f"{name} must be a number from the previous page, not '{text[:20]}'")
     return number
 
 

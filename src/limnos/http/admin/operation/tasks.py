@@ -27,7 +27,7 @@ async def tasks_list(request: Request, ctx: Context) -> Response:
     after = request.query("after") or "0"
     after_id = number_of(after)
     if after_id is None:
-        raise BadRequest(f"'{after[:50]}' is no task's id: give the last one of the page before")
+        raise BadRequest(f"'{after[:50]}' is not a task's id: give the last one of the previous page")
     rows = await tasks.tasks_list(ctx, state=request.query("state") or "dead", after=after_id)
     return json_response({"tasks": [_encode(row) for row in rows]})
 

@@ -127,7 +127,7 @@ def person_of(page_request: PageRequest) -> tuple[Kind, str, str]:
     """Parse the address of a user or group into kind, metalake and name. Raises NotFound, InvalidName."""
     word, metalake, name = (part_of(each) for each in page_request.request.params)
     if word not in _PEOPLE:
-        raise NotFound("No such address", kind="route")
+        raise NotFound("This page does not exist", kind="route")
     return _PEOPLE[word], metalake, name
 
 

@@ -139,7 +139,7 @@ async def access_page(page_request: PageRequest) -> Response:
         rules = await access_rules(ctx, question, limit=SHOWN)
     except PermissionDenied:
         owner = "" if details.owner is None else f" Its owner is {details.owner.name}."
-        refusal = f"You may not see who else has access: that takes the right to manage grants.{owner}"
+        refusal = f"You may not see other users' access: that needs the privilege to manage grants.{owner}"
     user = page_request.request.query("user") or page_request.user
     why = await _why(page_request, address, user=user)
     reach = await _reach(page_request, question)

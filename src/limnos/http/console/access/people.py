@@ -85,7 +85,7 @@ async def people_page(page_request: PageRequest) -> Response:
     query = page_request.request.query
     word = query("kind") or "user"
     if word not in _KINDS:
-        raise NotFound("No such list", kind="route")
+        raise NotFound("This list does not exist", kind="route")
     frame = await frame_of(page_request, _WORDS[word], section="people")
     starts, after = query("starts") or "", query("after") or ""
     scope = RequestScope(frame.metalake)
@@ -123,7 +123,7 @@ async def person_page(page_request: PageRequest) -> Response:
     """Show a user or group with its roles, or a role with its rules."""
     word, metalake, name = (part_of(each) for each in page_request.request.params)
     if word not in _KINDS:
-        raise NotFound("No such address", kind="route")
+        raise NotFound("This page does not exist", kind="route")
     scope, is_cut = RequestScope(metalake), False
     rules: tuple[RoleRuleLine, ...] = ()
     roles: tuple[Link, ...] = ()

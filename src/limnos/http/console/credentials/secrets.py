@@ -39,10 +39,10 @@ async def secrets_page(page_request: PageRequest) -> Response:
         SheetColumn("Secret"), SheetColumn("Made"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
     )  # fmt: skip
     rows = tuple(_row(page_request, each, metalake=metalake, user=user) for each in reversed(secrets))
-    form = FormView(_address(page_request, metalake, user=user), "Make a secret", (), (life_input(),), title="Make a secret")  # fmt: skip
+    form = FormView(_address(page_request, metalake, user=user), "Create a secret", (), (life_input(),), title="Create a secret")  # fmt: skip
     page = SheetPage(
         frame, f"Secrets of {user}",
-        intro="A user with a secret is a service account: a program that signs in with its name and secret, and has no password. "
+        intro="A user with a secret is a service account: a program that signs in with its name and secret instead of a password. "
         "Two secrets may be valid at once, so that one can replace the other.",
         crumbs=(_person(page_request, metalake, user=user),), sheets=(Sheet("", columns, rows, "This user has no secret."),), forms=(form,),
     )  # fmt: skip
@@ -76,7 +76,7 @@ async def create(page_request: PageRequest) -> Response:
     secret, text = await secret_create(page_request.ctx, user=user, expires_in_s=life_s)
     frame = await frame_of(page_request, f"New secret of {user}", metalake=metalake, section="people")
     page = SheetPage(
-        frame, f"New secret of {user}", "key", "Copy it now: this is the only time that it is shown.",
+        frame, f"New secret of {user}", "key", "Copy it now: it is shown only once.",
         (_person(page_request, metalake, user=user), Link("Secrets", _address(page_request, metalake, user=user))),
         facts=(Fact("Client", user), Fact("Secret", str(secret.id))), blocks=(CodeBlock("", text, "secret"),),
     )  # fmt: skip
@@ -89,7 +89,7 @@ async def end(page_request: PageRequest) -> Response:
     metalake, user = fields.get("metalake", ""), fields.get("user", "")
     number = number_field(fields.get("id"), what="A secret's id")
     was_valid = await secret_end(page_request.ctx, user=user, secret_id=number)
-    done = f"Secret {number} {'has ended' if was_valid else 'was not valid any more'}"
+    done = f"Secret {number} {'has ended' if was_valid else 'was no longer valid'}"
     return redirect(f"{_address(page_request, metalake, user=user)}?{urlencode({'done': done})}")
 
 

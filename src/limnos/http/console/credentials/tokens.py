@@ -45,12 +45,12 @@ async def tokens_page(page_request: PageRequest) -> Response:
     )  # fmt: skip
     rows = tuple(_row(page_request, each) for each in reversed(tokens))
     form = FormView(
-        f"{page_request.base}/tokens/create", "Make a token", (), (FormInput("name", "What it is for", is_required=True), life_input()),
-        title="Make a token",
+        f"{page_request.base}/tokens/create", "Create a token", (), (FormInput("name", "Purpose", is_required=True), life_input()),
+        title="Create a token",
     )  # fmt: skip
     page = SheetPage(
         frame, "Your API tokens",
-        intro="Programs sign in as you with a token. The server stores no token's text: it is shown once, when it is made.",
+        intro="Programs sign in as you with a token. The server does not store a token's text: it is shown once, at its creation.",
         tabs=(Link("Sessions", f"{page_request.base}/sessions"), Link("API tokens", f"{page_request.base}/tokens", is_current=True)),
         sheets=(Sheet("", columns, rows, "You have no API token."),), forms=(form,),
     )  # fmt: skip
@@ -66,7 +66,7 @@ def life_of(fields: dict[str, str]) -> int | None:
     """Return the chosen lifetime in seconds; None for no expiry. Raises BadRequest."""
     days = fields.get("days", "-")
     if days not in dict(LIVES):
-        raise BadRequest("Choose how long it is valid")
+        raise BadRequest("Choose its lifetime")
     return int(days) * DAY_S if days else None
 
 
@@ -98,11 +98,11 @@ async def create(page_request: PageRequest) -> Response:
     fields = await page_request.form()
     name = fields.get("name", "").strip()
     if not name or len(name) > NAME_MAX:
-        raise BadRequest(f"Say what the token is for, in at most {NAME_MAX} letters")
+        raise BadRequest(f"Give the token's purpose, in at most {NAME_MAX} characters")
     token, text = await token_create(page_request.ctx, user=None, name=name, expires_in_s=life_of(fields))
     frame = await frame_of(page_request, "Your new token", section="sessions")
     page = SheetPage(
-        frame, "Your new token", "key", "Copy it now: this is the only time that it is shown.",
+        frame, "Your new token", "key", "Copy it now: it is shown only once.",
         (Link("API tokens", f"{page_request.base}/tokens"),), facts=(Fact("Name", token.name),),
         blocks=(CodeBlock("", text, "secret"),),
     )  # fmt: skip

@@ -49,7 +49,7 @@ _PLURAL: Final = {Kind.TAG: "tags", Kind.POLICY: "policies"}
 _ICONS: Final = {Kind.TAG: "tag", Kind.POLICY: "lock"}
 _INTROS: Final = {
     Kind.TAG: "Labels for objects and columns. An object has the tags of its containers, too.",
-    Kind.POLICY: "Rules that are attached to objects. Maintenance policies say what the server does to tables.",
+    Kind.POLICY: "Rules that are attached to objects. Maintenance policies define how the server maintains tables.",
 }
 _POLICY_TYPES: Final = (
     "system_iceberg_table_maintenance", "system_iceberg_compaction", "system_iceberg_snapshot_expiration",
@@ -67,7 +67,7 @@ async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
     scope = RequestScope(frame.metalake)
     nodes = await page_request.ctx.read(scope, lambda view: metalake_objects_list(view, kind))
     second = "Values" if kind is Kind.TAG else "Type"
-    columns = (SheetColumn("Name"), SheetColumn(second), SheetColumn("What it is", hides=True), SheetColumn("Made", hides=True))  # fmt: skip
+    columns = (SheetColumn("Name"), SheetColumn(second), SheetColumn("Description", hides=True), SheetColumn("Made", hides=True))  # fmt: skip
     rows = tuple(_row(page_request, kind, metalake=frame.metalake, node=node) for node in nodes[:SHOWN])
     page = SheetPage(
         frame, plural.capitalize(), intro=_INTROS[kind],
@@ -107,9 +107,9 @@ def _type_text(policy_type: str) -> str:
 
 
 def _creation(page_request: PageRequest, kind: Kind, *, metalake: str) -> FormView:
-    inputs = [FormInput("name", "Name", is_required=True), FormInput("comment", "What it is")]
+    inputs = [FormInput("name", "Name", is_required=True), FormInput("comment", "Description")]
     if kind is Kind.TAG:
-        inputs.append(FormInput("values", "Allowed values, with commas"))
+        inputs.append(FormInput("values", "Allowed values, separated by commas"))
     else:
         types = tuple(Choice(each, _type_text(each)) for each in _POLICY_TYPES)
         inputs += [FormInput("type", "Type", choices=types), FormInput("content", "Content as JSON", "{}", rows=3)]
@@ -229,7 +229,7 @@ def _content_of(text: str) -> dict[str, object]:
     try:
         return msgspec.json.decode(text or "{}", type=dict[str, object])
     except msgspec.MsgspecError as error:
-        raise BadRequest(f"The content is no JSON object: {error}") from None
+        raise BadRequest(f"The content is not a JSON object: {error}") from None
 
 
 async def attach(page_request: PageRequest, *, kind: Kind) -> Response:
@@ -238,7 +238,7 @@ async def attach(page_request: PageRequest, *, kind: Kind) -> Response:
     metalake, name, text = (fields.get(each, "").strip() for each in ("metalake", "name", "path"))
     change = fields.get("change", "")
     if change not in ("attach", "detach") or not metalake or not name or not text:
-        raise BadRequest(f"Say which object gets the {kind.word}")
+        raise BadRequest(f"Name the object that gets the {kind.word}")
     on = _target_of(page_request, metalake, word=fields.get("kind", ""), path=display.parse(text))
     adds, removes = ((name,), ()) if change == "attach" else ((), (name,))
     ctx, value = page_request.ctx, fields.get("value", "").strip()
@@ -258,7 +258,7 @@ def _target_of(page_request: PageRequest, metalake: str, *, word: str, path: tup
     kind = next((each for each in HOLDERS if each.word == word), None)
     least = {Kind.CATALOG: 1, Kind.NAMESPACE: 2, Kind.COLUMN: 3}
     if kind is None or len(path) < least.get(kind, 2) or (kind is Kind.CATALOG and len(path) > 1):
-        raise BadRequest("Say which object: its kind, and its path as main.raw.trips")
+        raise BadRequest("Give the object's kind, and its path as main.raw.trips")
     return AttachmentTarget(
         metalake, kind, render_full_name(kind, path, codec=codec_for(page_request.ctx.services.defaults))
     )
@@ -269,7 +269,7 @@ async def enable(page_request: PageRequest) -> Response:
     fields = await page_request.form()
     metalake, name, enabled = (fields.get(each, "") for each in ("metalake", "name", "enabled"))
     if not metalake or not name or enabled not in ("yes", "no"):
-        raise BadRequest("Say which policy is enabled or disabled")
+        raise BadRequest("Name the policy")
     await policy_alter(page_request.ctx, metalake=metalake, name=name, edits=PropertyEdits(), enabled=enabled == "yes")
     done = f"The policy is {'enabled' if enabled == 'yes' else 'disabled'}"
     return _back(page_request, Kind.POLICY, metalake=metalake, name=name, done=done)

@@ -176,7 +176,7 @@ def _node(
 ) -> PictureNode:  # fmt: skip
     name, href = _named(page_request, address.metalake, vertex=vertex)
     if vertex.kind == "hidden":
-        return PictureNode(key, "hidden", "something you may not see", "lock", look="hidden")
+        return PictureNode(key, "hidden", "an object that you may not see", "lock", look="hidden")
     if vertex.path is None:
         place = "" if vertex.outside is None else vertex.outside.namespace
         return PictureNode(key, name, place, "object", look="outside")
@@ -207,7 +207,7 @@ def _line(
             if vertex.path is None
             else display.render(vertex.path) + (f".{vertex.column}" if vertex.column else "")
         )
-        texts += [path if vertex.kind != "hidden" else "something you may not see", href]
+        texts += [path if vertex.kind != "hidden" else "an object that you may not see", href]
     saying = arc.sayings[0] if arc.sayings else None
     words = "" if saying is None else f"{saying.job[1]}, run by {saying.said_by}"
     if not arc.is_direct:

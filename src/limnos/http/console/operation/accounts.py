@@ -38,9 +38,9 @@ async def accounts_page(page_request: PageRequest) -> Response:
     rows = tuple(
         _row(page_request, each, metalake=frame.metalake, user=users.get(each.user)) for each in accounts[:SHOWN]
     )
-    more = f"The first {SHOWN} are shown; limnos user secret accounts shows all." if len(accounts) > SHOWN else ""
+    more = f"The first {SHOWN} are shown; limnos user secret accounts lists all." if len(accounts) > SHOWN else ""
     page = SheetPage(
-        frame, "Service accounts", intro="Users that are programs: they sign in with a secret. Make one on a user's page.",
+        frame, "Service accounts", intro="Users that are programs: they sign in with a secret. Create one on a user's page.",
         tabs=operation_tabs(page_request, frame.metalake, current="accounts"),
         sheets=(Sheet("", columns, rows, "No user has a valid secret.", more),),
     )  # fmt: skip

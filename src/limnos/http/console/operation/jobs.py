@@ -51,7 +51,7 @@ async def jobs_page(page_request: PageRequest) -> Response:
         frame, "Jobs", intro="Programs that the server ran from templates, and runs of pipelines, the newest first.",
         sheets=(
             Sheet(
-                "", columns, rows, "There is no job that you may see. Programs start one by limnos job run.",
+                "", columns, rows, "There is no job that you may see. Programs start one with limnos job run.",
                 f"The newest {SHOWN} of {len(entries)} are shown." if len(entries) > SHOWN else "",
             ),
         ),
@@ -75,7 +75,7 @@ async def job_page(page_request: PageRequest) -> Response:
     """Show a job with the last part of its output."""
     uuid = page_request.request.query("id") or ""
     if not uuid:
-        raise BadRequest("Say which job: its id is missing in the address")
+        raise BadRequest("The address has no job id")
     frame = await frame_of(page_request, f"Job {uuid[:8]}", section="jobs")
     view, output = await job_output(page_request.ctx, metalake=frame.metalake, uuid=uuid)
     job = view.job
@@ -106,7 +106,7 @@ async def cancel(page_request: PageRequest) -> Response:
     fields = await page_request.form()
     metalake, uuid = fields.get("metalake", ""), fields.get("id", "")
     if not metalake or not uuid:
-        raise BadRequest("Say which job: the form names none")
+        raise BadRequest("The form has no job id")
     view = await job_cancel(page_request.ctx, metalake=metalake, uuid=uuid)
     if view is None:
         raise NotFound(f"Job {uuid[:50]} does not exist", kind="job")

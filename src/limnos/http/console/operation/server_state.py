@@ -34,16 +34,16 @@ async def nodes_page(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, "Nodes", section="operations")
     columns = (
         SheetColumn("Node"), SheetColumn("State"), SheetColumn("Release", hides=True), SheetColumn("Started", hides=True),
-        SheetColumn("Last sign of life"), SheetColumn("Clock", is_number=True),
+        SheetColumn("Last heartbeat"), SheetColumn("Clock", is_number=True),
     )  # fmt: skip
     behind = state.search
     words = (
         f"{behind.changes:,} changes behind, in {behind.zones:,} catalogs and metalakes" if behind.zones else "up to date"
     )  # fmt: skip
-    nodes = Sheet("", columns, tuple(_node_row(each) for each in state.nodes), "No node has given a sign of life yet.")
+    nodes = Sheet("", columns, tuple(_node_row(each) for each in state.nodes), "No node has sent a heartbeat yet.")
     page = SheetPage(
-        frame, "Nodes", intro="Each process that serves this lake gives a sign of life every half minute.",
-        tabs=operation_tabs(page_request, frame.metalake, current="nodes"), facts=(Fact("Index of words", words),),
+        frame, "Nodes", intro="Each process that serves this lake sends a heartbeat every half minute.",
+        tabs=operation_tabs(page_request, frame.metalake, current="nodes"), facts=(Fact("Word index", words),),
         sheets=(nodes, _figures()),
     )  # fmt: skip
     return sheet_response(page_request, page)
@@ -52,12 +52,12 @@ async def nodes_page(page_request: PageRequest) -> Response:
 def _node_row(line: NodeLine) -> tuple[SheetCell, ...]:
     node = line.node
     state = Chip("silent", "warn", "alert") if line.is_silent else Chip("lives", "ok", "check")
-    chips = (state, Chip("answers you")) if line.is_own else (state,)
+    chips = (state, Chip("serves this page")) if line.is_own else (state,)
     is_off = abs(node.clock_offset_ms) > CLOCK_OFF_MS
     return (
         SheetCell(node.name, is_name=True), SheetCell(chips=chips), SheetCell(node.version), SheetCell(at_ms=node.started_at),
         SheetCell(at_ms=node.seen_at),
-        SheetCell(f"{node.clock_offset_ms / 1000:+.1f} s", chips=(Chip("set it right", "bad", "alert"),) if is_off else ()),
+        SheetCell(f"{node.clock_offset_ms / 1000:+.1f} s", chips=(Chip("correct it", "bad", "alert"),) if is_off else ()),
     )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def _figures() -> Sheet:
         for each in metrics
         if each
     )
-    columns = (SheetColumn("Figure"), SheetColumn("Since the start, or now"))
+    columns = (SheetColumn("Figure"), SheetColumn("Since the start, or at present"))
     return Sheet("Caches and queues of this node", columns, rows, "This node has no figures yet.")
 
 
@@ -93,9 +93,9 @@ async def settings_page(page_request: PageRequest) -> Response:
     own = tuple(_setting_row(each) for each in lines if not each.is_default)
     rest = tuple(_setting_row(each) for each in lines if each.is_default)
     page = SheetPage(
-        frame, "Settings", intro="What the node that answers you runs with. Settings are read at its start, from flags, the environment and a file.",
+        frame, "Settings", intro="Settings of the node that serves this page. They are read at its start, from flags, the environment and a file.",
         tabs=operation_tabs(page_request, frame.metalake, current="settings"),
-        sheets=(Sheet("Set here", columns, own, "Every setting has its default."), Sheet("Defaults", columns, rest, "No setting has its default.")),
+        sheets=(Sheet("Set here", columns, own, "Every setting has its default."), Sheet("Defaults", columns, rest, "All settings differ from their defaults.")),
     )  # fmt: skip
     return sheet_response(page_request, page)
 

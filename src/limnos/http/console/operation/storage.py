@@ -55,7 +55,7 @@ async def check(page_request: PageRequest) -> Response:
     metalake, catalog = fields.get("metalake", ""), fields.get("catalog", "")
     done = await storage_check(page_request.ctx, RequestScope(metalake, catalog))
     frame = await frame_of(page_request, f"Storage of {catalog}", metalake=metalake, section="operations")
-    columns = (SheetColumn("Step"), SheetColumn("Outcome"), SheetColumn("What was seen"))
+    columns = (SheetColumn("Step"), SheetColumn("Outcome"), SheetColumn("Result"))
     page = SheetPage(
         frame, f"Storage of {catalog}", chips=(Chip("passed", "ok", "check") if done.passed else Chip("failed", "bad", "cross"),),
         tabs=operation_tabs(page_request, metalake, current="storage"), facts=(Fact("Location", done.location, is_code=True),),

@@ -48,7 +48,7 @@ async def operations_page(page_request: PageRequest) -> Response:
     if not sheets:
         raise warnings[0]
     page = SheetPage(
-        frame, "Operations", intro="What the server does beside requests.",
+        frame, "Operations", intro="Background tasks of the server.",
         tabs=operation_tabs(page_request, frame.metalake, current=state), sheets=tuple(sheets),
     )  # fmt: skip
     return sheet_response(page_request, page)
@@ -61,7 +61,7 @@ async def _tasks(page_request: PageRequest, state: str) -> Sheet:
         SheetColumn("Error"), SheetColumn("Action"),
     )  # fmt: skip
     lines = tuple(_task_row(page_request, each, state=state) for each in rows[:SHOWN])
-    more = f"The first {SHOWN} are shown; limnos task list shows all." if len(rows) > SHOWN else ""
+    more = f"The first {SHOWN} are shown; limnos task list lists all." if len(rows) > SHOWN else ""
     return Sheet("Tasks", columns, lines, f"No task is {state}.", more)
 
 

@@ -145,7 +145,7 @@ async def pipeline_page(page_request: PageRequest) -> Response:
     """Show a pipeline: the steps of its newest run, its runs, the results of its rules, and its declaration."""
     name = page_request.request.query("name") or ""
     if not name:
-        raise BadRequest("Say which pipeline: its name is missing in the address")
+        raise BadRequest("The address has no pipeline name")
     frame = await frame_of(page_request, name, section="pipelines")
     ctx, metalake = page_request.ctx, frame.metalake
     version = await pipeline_load(ctx, metalake=metalake, name=name)

@@ -117,7 +117,7 @@ async def run_page(page_request: PageRequest) -> Response:
     """Show a run; for the page's script only the part that changes while it runs."""
     uuid = page_request.request.query("id") or ""
     if not uuid:
-        raise BadRequest("Say which run: its id is missing in the address")
+        raise BadRequest("The address has no run id")
     frame = await frame_of(page_request, f"Run {uuid[:8]}", section="pipelines")
     view = await run_load(page_request.ctx, metalake=frame.metalake, uuid=uuid)
     page = await _page(page_request, frame, view=view)
@@ -178,7 +178,7 @@ def _finding_rows(view: RunView) -> tuple[FindingRow, ...]:
     rows = []
     for each in view.findings:
         body = finding_body(each.body)
-        words = f"{count_text(body.broken)} of {count_text(body.checked)} break it"
+        words = f"{count_text(body.broken)} of {count_text(body.checked)} violate it"
         rows.append(FindingRow(each.step, each.rule, body.held, words, body.message, body.sample or ""))
     return tuple(rows)
 
@@ -257,7 +257,7 @@ async def _run_of(page_request: PageRequest) -> tuple[str, str]:
     fields = await page_request.form()
     metalake, uuid = fields.get("metalake", ""), fields.get("id", "")
     if not metalake or not uuid:
-        raise BadRequest("Say which run: the form names none")
+        raise BadRequest("The form has no run id")
     return metalake, uuid
 
 

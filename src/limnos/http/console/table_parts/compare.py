@@ -67,7 +67,7 @@ def _columns(metadata: MetadataPart, before: SnapshotPart, *, after: SnapshotPar
     old, new = (schemas.get(-1 if each.schema_id is None else each.schema_id) for each in (before, after))
     columns = (SheetColumn("Change of columns"),)
     if old is None or new is None:
-        return Sheet("Columns", columns, (), "A snapshot of this table does not say which columns it had.")
+        return Sheet("Columns", columns, (), "A snapshot of this table does not record its columns.")
     rows = tuple((SheetCell(each),) for each in schema_changes(old, new))
     return Sheet("Columns", columns, rows, "The columns are the same.")
 

@@ -63,7 +63,7 @@ async def health_tab(page_request: PageRequest, address: ObjectAddress) -> TabPa
     try:
         report = await table_explain(page_request.ctx, address.scope, path=address.levels)
     except PermissionDenied as error:
-        warning = f"You may see this table, and not how it is maintained. {error.message}"
+        warning = f"You may see this table, but not its maintenance. {error.message}"
         return TabPart(sheets=statistics, warning=warning)
     except LimnosError as error:
         return TabPart(sheets=statistics, warning=error.message)
@@ -79,7 +79,7 @@ def _facts(report: TableReport) -> tuple[Fact, ...]:
     files = tuple(Fact(label, count_text(count)) for label, count in counts if count is not None)
     size = () if explanation.total_bytes is None else (Fact("Size", size_text(explanation.total_bytes)),)
     removable = Fact(
-        "Snapshots that may go", f"{count_text(explanation.removable)} of {count_text(explanation.snapshots)}"
+        "Removable snapshots", f"{count_text(explanation.removable)} of {count_text(explanation.snapshots)}"
     )
     return (*files, *size, removable, Fact("Writes", explanation.writer), Fact("Orphan files", report.orphans.removal))
 
@@ -93,7 +93,7 @@ def _due(report: TableReport) -> Sheet:
         )
         for each in report.findings
     )  # fmt: skip
-    return Sheet("What is due", columns, rows, "Nothing is due.")
+    return Sheet("Due operations", columns, rows, "Nothing is due.")
 
 
 def _policies(report: TableReport) -> Sheet:
@@ -116,7 +116,7 @@ def _fates(report: TableReport) -> Sheet:
     rows = tuple(
         (
             SheetCell(str(each.snapshot_id), is_name=True), SheetCell(at_ms=each.timestamp_ms),
-            SheetCell(each.kept_because or "", chips=() if each.kept_because else (Chip("may go", "info"),)),
+            SheetCell(each.kept_because or "", chips=() if each.kept_because else (Chip("removable", "info"),)),
         )
         for each in fates[:_FATES_SHOWN]
     )  # fmt: skip
@@ -137,7 +137,7 @@ def _done(report: TableReport) -> Sheet:
         )
         for each in report.operations
     )  # fmt: skip
-    return Sheet("What was done", columns, rows, "No operation has been asked for yet.")
+    return Sheet("Past operations", columns, rows, "No operation has been requested yet.")
 
 
 def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:
@@ -172,7 +172,7 @@ async def _statistics(page_request: PageRequest, address: ObjectAddress) -> tupl
 def _form(page_request: PageRequest, address: ObjectAddress) -> FormView:
     choices = tuple(Choice(each, _WORDS.get(each, each)) for each in _REQUESTS)
     action = f"{page_request.base}/maintain{address.path.removeprefix('/o')}"
-    return FormView(action, "Ask for it", (), (FormInput("operation", "Operation", choices=choices),), title="Ask for an operation")  # fmt: skip
+    return FormView(action, "Request it", (), (FormInput("operation", "Operation", choices=choices),), title="Request an operation")  # fmt: skip
 
 
 async def maintain(page_request: PageRequest) -> Response:

@@ -71,7 +71,7 @@ def _is_decimal(kind: object) -> bool:
 
 def _words(error: LimnosError) -> str:
     if isinstance(error, PermissionDenied):
-        return f"You may see that this table is there, and not its rows. {error.message}"
+        return f"You may see this table, but not its rows. {error.message}"
     return error.message
 
 

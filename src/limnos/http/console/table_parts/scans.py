@@ -44,7 +44,7 @@ async def scans_tab(page_request: PageRequest, address: ObjectAddress) -> TabPar
         for kind, title in _KINDS:
             sheets.append(await _reports(page_request, address, kind=kind, title=title))
     except PermissionDenied as error:
-        return TabPart(warning=f"Reports tell of other users' queries. {error.message}")
+        return TabPart(warning=f"Reports show other users' queries. {error.message}")
     return TabPart(sheets=tuple(sheets))
 
 

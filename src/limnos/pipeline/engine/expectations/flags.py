@@ -125,7 +125,7 @@ class RuleFlags:
             table = ".".join(named[0].parts)
             raise self._refusal(
                 rules[0],
-                f"reads the table {table}; a condition is about one row: write `references`, or a query of its own.",
+                f"reads the table {table}; a condition may only read its row: write `references`, or a rule with a query.",
             )
 
     def _refuse_one_of(self, frame: DataFrame, rules: Sequence[Expectation]) -> None:
@@ -155,7 +155,7 @@ class RuleFlags:
         names = [column for column in frame.columns if column.lower() in self.names]
         if names:
             raise BadRequest(
-                f"Step {self._step.name} makes a column {names[0]!r}, a name that is needed while rows are checked: rename it."
+                f"Step {self._step.name} makes a column {names[0]!r}, a name that is reserved while rows are checked: rename it."
             )
 
 
@@ -192,7 +192,7 @@ def _braces(text: str) -> str:
 def _error_sentence(error: AnalysisException | ParseException) -> str:
     """Return Spark's first sentence and the fragment that it refers to."""
     message = str(error.getMessage() or error).split("\n", 1)[0].split(" SQLSTATE:", 1)[0].strip()
-    return f"is not taken by Spark: {message}{_position(error)}"
+    return f"is rejected by Spark: {message}{_position(error)}"
 
 
 def _position(error: AnalysisException | ParseException) -> str:

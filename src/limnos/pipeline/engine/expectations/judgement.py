@@ -25,7 +25,7 @@ def finding(
 ) -> ExpectationFinding:
     """Build the finding of a rule that `broken` of `checked` rows break.
 
-    `what` replaces the sentence "… of … rows break it".
+    `what` replaces the sentence "… of … rows violate it".
     """
     is_held = is_within_tolerance(rule, broken=broken, checked=checked)
     return ExpectationFinding(
@@ -60,7 +60,7 @@ def format_share(part: float) -> str:
 def _count_sentence(broken: int, checked: int) -> str:
     if not broken:
         return f"holds for all of {checked:,} rows"
-    return f"{broken:,} of {checked:,} rows ({format_share(broken / checked) if checked else 'no rows'}) break it"
+    return f"{broken:,} of {checked:,} rows ({format_share(broken / checked) if checked else 'no rows'}) violate it"
 
 
 def _sentence(rule: Expectation, what: str, *, broken: int) -> str:

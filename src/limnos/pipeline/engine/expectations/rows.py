@@ -64,7 +64,7 @@ class RowRules:
         Raises BadRequest, before anything is written, if a rule is rejected or removes rows.
         """
         if self.need_stage:
-            raise BadRequest(f"Step {self._step.name} takes rows out: its rows must be staged before they are written.")
+            raise BadRequest(f"Step {self._step.name} removes rows: its rows must be staged before they are written.")
         if not self._flags.rules:
             return frame, RuleCounts(self._flags, None)
         observation = Observation()
@@ -102,8 +102,7 @@ class RowRules:
         names = [name for name in frame.columns if name.lower() in (RULE_COLUMN, RUN_COLUMN, AT_COLUMN)]
         if names:
             raise BadRequest(
-                f"Step {self._step.name} makes a column {names[0]!r}, which its quarantine table has as well: rename it "
-                "in the query, or drop such rows in place of keeping them aside."
+                f"Step {self._step.name} makes a column {names[0]!r}, which its quarantine table has as well: rename it in the query, or use the action drop instead of quarantine."
             )
 
 

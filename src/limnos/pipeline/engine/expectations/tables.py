@@ -173,7 +173,7 @@ def _rows(_: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> Expec
         rule,
         broken=outside,
         checked=counts.rows,
-        what=f"{counts.rows:,} rows, {expected} {'are' if outside else 'were'} wanted",
+        what=f"{counts.rows:,} rows, {expected} {'are' if outside else 'were'} expected",
     )
 
 
@@ -181,37 +181,35 @@ def _fresh(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -
     within = rule.within_s or 0
     column = rule.columns[0]
     if counts.own is None:
-        return finding(
-            rule, broken=1, checked=1, what=f"no row says when it is from: {column} is NULL in all {counts.rows:,}"
-        )
+        return finding(rule, broken=1, checked=1, what=f"no row has a time: {column} is NULL in all {counts.rows:,}")
     age = context.run_at.timestamp() - counts.own
-    what = f"the newest {column} is {_duration(age)} before the run's start, {_duration(within)} may be"
+    what = f"the newest {column} is {_duration(age)} before the run's start, {_duration(within)} is allowed"
     return finding(rule, broken=int(age > within), checked=1, what=what)
 
 
 def _no_fewer_rows(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     before = context.rows_before
     if before is None:
-        return finding(rule, broken=0, checked=0, what=f"{counts.rows:,} rows in a table that is new")
+        return finding(rule, broken=0, checked=0, what=f"{counts.rows:,} rows in a new table")
     what = f"{counts.rows:,} rows, {before:,} are published"
     return finding(rule, broken=max(before - counts.rows, 0), checked=before, what=what)
 
 
 def _references(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     if rule.table is None:
-        raise _refusal(context.step, rule, why="names no table: write which one is referenced.")
+        raise _refusal(context.step, rule, why="names no table: name the referenced table.")
     theirs = rule.table_columns or rule.columns
     try:
         lost = _dangling_references(context, rule, theirs=theirs)
         broken = lost.count()
     except AnalysisException as error:
-        raise _refusal(context.step, rule, why=f"cannot be asked: {_first_line(error)}") from error
+        raise _refusal(context.step, rule, why=f"cannot be evaluated: {_first_line(error)}") from error
     named = f"{'.'.join(rule.table)} ({', '.join(theirs)})"
     return finding(
         rule,
         broken=broken,
         checked=counts.rows,
-        what=f"{broken:,} of {counts.rows:,} rows name nothing in {named}" if broken else None,
+        what=f"{broken:,} of {counts.rows:,} rows have no match in {named}" if broken else None,
         sample=sample(lost) if broken else None,
     )
 
@@ -234,17 +232,17 @@ def _empty(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -
         frame = context.spark.sql(_pin_query(context, rule.query or ""), args=dict(context.parameters) or None)
         broken = frame.count()
     except (AnalysisException, ParseException) as error:
-        raise _refusal(context.step, rule, why=f"cannot be asked: {_first_line(error)}") from error
+        raise _refusal(context.step, rule, why=f"cannot be evaluated: {_first_line(error)}") from error
     except InvalidQuery as error:
         place = f"line {error.line}, column {error.column} of its query"
-        raise _refusal(context.step, rule, why=f"cannot be asked: {error.message} ({place})") from error
+        raise _refusal(context.step, rule, why=f"cannot be evaluated: {error.message} ({place})") from error
     return finding(
         rule,
         broken=broken,
         checked=counts.rows,
-        what=f"the query returned {broken:,} rows, none were wanted"
+        what=f"the query returned {broken:,} rows, none were expected"
         if broken
-        else "the query returned nothing, as wanted",
+        else "the query returned no rows, as expected",
         sample=sample(frame) if broken else None,
     )
 

@@ -53,18 +53,18 @@ def database_frame(request: SourceReadRequest, jdbc: Jdbc) -> SourceRead:
 
 def _check(request: SourceReadRequest, jdbc: Jdbc) -> None:
     if not _URL.fullmatch(jdbc.url):
-        raise request.failed("its URL is none of JDBC's: write jdbc:postgresql://host:5432/database.")
+        raise request.failed("its URL is not a JDBC URL: write jdbc:postgresql://host:5432/database.")
     if _SECRET_IN_URL.search(jdbc.url):
         raise request.failed(
-            "its URL holds a password: take it out, and name an environment variable by `password_env`."
+            "its URL contains a password: remove it, and name an environment variable in `password_env`."
         )
     if (jdbc.table is None) == (jdbc.query is None):
         raise request.failed("write either `table` or `query`.")
     ours = sorted(name for name in jdbc.options if name.lower() in _OURS)
     if ours:
-        raise request.failed(f"the option {ours[0]} has a key of its own in a source: write that one.")
+        raise request.failed(f"the option {ours[0]} has its own key in a source: use that key.")
     if jdbc.partitions < 1:
-        raise request.failed("`partitions` is at least 1.")
+        raise request.failed("`partitions` must be at least 1.")
 
 
 def _query(jdbc: Jdbc) -> str:
@@ -135,10 +135,14 @@ def _partitions(
     column = jdbc.partition_column or ""
     field = next((field for field in frame.schema.fields if field.name.lower() == column.lower()), None)
     if field is None:
-        raise request.failed(f"there is no column {column!r} to part it by; there are {', '.join(frame.columns)}.")
+        raise request.failed(
+            f"there is no column {column!r} to partition it by; its columns are {', '.join(frame.columns)}."
+        )
     if not isinstance(field.dataType, (NumericType, DateType, TimestampType, TimestampNTZType)):
         kind = field.dataType.simpleString()
-        raise request.failed(f"it cannot be parted by {column}, which is {kind}: choose a number, a date or a time.")
+        raise request.failed(
+            f"it cannot be partitioned by {column}, which is {kind}: choose a number, a date or a time."
+        )
     name = '"' + field.name.replace('"', '""') + '"' if "mysql" not in jdbc.url[:11] else f"`{field.name}`"
     bounds = f"(SELECT min({name}) AS low, max({name}) AS high FROM {options['dbtable']}) AS limnos_bounds"
     # Spark accepts numeric bounds only without a fraction.

@@ -113,7 +113,7 @@ def _check(request: SourceReadRequest, files: Files) -> None:
     taken_over = [name for name in files.options if name.lower() in known]
     if taken_over:
         raise request.failed(
-            f"the option {taken_over[0]} is set by `malformed` and `schema`: write those, and leave the option out."
+            f"the option {taken_over[0]} is set by `malformed` and `schema`: use those, and leave the option out."
         )
 
 
@@ -126,7 +126,7 @@ def _pinned_files(request: SourceReadRequest, states: tuple[SourceFileState, ...
     for result in (states, same):
         if take_fingerprint(result).digest == pinned.digest:
             return result
-    raise request.failed("its files were changed or taken away while the run was going on: run again.")
+    raise request.failed("its files were changed or removed during the run: run again.")
 
 
 def _reader(
@@ -179,12 +179,12 @@ def _infer_schema(
         schema = reader.option("columnNameOfCorruptRecord", BAD).load(paths_of(states)).schema
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(
-            f"no schema can be made of {path_without_credentials(path)}: {first_line(error)} Write `schema`."
+            f"no schema can be inferred from {path_without_credentials(path)}: {first_line(error)} Write `schema`."
         ) from error
     schema = StructType([field for field in schema.fields if field.name != BAD])
     if not schema.fields:
         raise request.failed(
-            f"no schema can be made of {path_without_credentials(path)}: no column was found. Write `schema`."
+            f"no schema can be inferred from {path_without_credentials(path)}: no column was found. Write `schema`."
         )
     return schema
 
@@ -204,8 +204,8 @@ def _refuse_change(request: SourceReadRequest, *, pinned: StructType, actual: St
 
 def _schema_change_message(what: str) -> str:
     return (
-        f"its files have another schema than when it was inferred: {what}. Write `schema` to say which one is meant, or run with "
-        "--full to infer it anew."
+        f"its files have another schema than when it was inferred: {what}. Write `schema` to choose one, or run with "
+        "--full to infer it again."
     )
 
 
@@ -223,7 +223,7 @@ def _check_headers(
         reader = request.spark.read.format("csv").options(**_header_options(files))
         header = reader.load(paths_of([file])).columns
         if header and [name.lower() for name in header] != [name.lower() for name in requested_names]:
-            what = f"{path_without_credentials(file.path)} begins with {', '.join(header)}, and {', '.join(requested_names)} was wanted"
+            what = f"{path_without_credentials(file.path)} begins with {', '.join(header)}, and {', '.join(requested_names)} was expected"
             raise request.failed(
                 _schema_change_message(what) if files.schema is None else f"{what}: correct `schema`, or the file."
             )
@@ -342,7 +342,7 @@ def _finding(
         MalformedRowPolicy.KEEP: "they are kept with their text and file",
         MalformedRowPolicy.COUNT: "they were left out",
     }
-    text = f"{number:,} of {rows:,} rows are not what its format and schema take; {became[files.malformed]}"
+    text = f"{number:,} of {rows:,} rows do not match its format and schema; {became[files.malformed]}"
     return replace(result, message=f"{name}: {text}")
 
 

@@ -114,7 +114,7 @@ def new_since(files: Sequence[SourceFileState], before: FilesFingerprint | None)
     if len(old) == before.files and _digest(sorted(old)) == before.digest:
         return NewFiles(files=tuple(file for file in files if file.changed_ms > before.newest_ms))
     return NewFiles(
-        files=tuple(files), whole_because="files were changed, taken away, or came with older times than those read"
+        files=tuple(files), whole_because="files were changed or removed, or have older times than those read"
     )
 
 

@@ -27,7 +27,7 @@ from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.outcomes import ReadPin
 
 _SPARKS = ("PythonException", "SparkException", "Py4JJavaError", "SparkRuntimeException")
-_WHOLE_BECAUSE = "a function is asked anew by each run"
+_WHOLE_BECAUSE = "each run calls the function again"
 
 
 def function_frame(request: SourceReadRequest, kind: PythonSource) -> SourceRead:
@@ -40,7 +40,7 @@ def function_frame(request: SourceReadRequest, kind: PythonSource) -> SourceRead
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError) as error:
-        raise request.failed(f"{kind.function} does not say what it takes: write a Python function.") from error
+        raise request.failed(f"{kind.function} has no readable signature: write a Python function.") from error
     arguments = _arguments(request, kind.function, parameters=parameters)
     pin = ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE)
     if "spark" in parameters:
@@ -64,7 +64,7 @@ def _stage_frame(request: SourceReadRequest, kind: PythonSource, *, frame: DataF
 def _import_function(request: SourceReadRequest, name: str) -> Callable[..., object]:
     module, _, function = name.partition(":")
     if not module or not function:
-        raise request.failed(f"{name!r} is no function: write module:function.")
+        raise request.failed(f"{name!r} is not a function: write module:function.")
     try:
         result = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
@@ -90,7 +90,7 @@ def _arguments(
     ]
     if missing:
         raise request.failed(
-            f"{name} wants {missing[0]!r}, which is no parameter of the pipeline: declare it, or give it a default."
+            f"{name} needs {missing[0]!r}, which is not a parameter of the pipeline: declare it, or give it a default."
         )
     return arguments
 

@@ -112,7 +112,7 @@ def _why(error: PySparkException | Py4JJavaError, path: str) -> str:
         return f"there is no file at {path}. {_hint(path)}"
     if "CONFLICTING_DIRECTORY" in condition:
         return (
-            f"{path} holds directories of partitions (column=value) beside others: give the path of one of them, or set the "
+            f"{path} contains directories of partitions (column=value) and others: give the path of one of them, or set the "
             "option recursiveFileLookup to true."
         )
     return f"{path} cannot be listed: {first_line(error)}"
@@ -120,7 +120,5 @@ def _why(error: PySparkException | Py4JJavaError, path: str) -> str:
 
 def _hint(path: str) -> str:
     if _SCHEME.match(path):
-        return (
-            "Look at the URL and its pattern; directories are not searched deeper unless recursiveFileLookup is true."
-        )
-    return f"It was looked for in {Path(path).parent}; paths begin at the pipeline's file."
+        return "Check the URL and its pattern; directories are not searched recursively unless recursiveFileLookup is true."
+    return f"It was searched in {Path(path).parent}; paths are relative to the pipeline's file."

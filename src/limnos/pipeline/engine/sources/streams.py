@@ -36,7 +36,7 @@ _ENV = "_env"
 def stream_frame(request: SourceReadRequest, stream: Stream) -> SourceRead:
     """Read the new data of a stream. Raises SourceFailed, with advice if the stream cannot continue."""
     if getattr(request.spark, "_jsparkSession", None) is None:
-        raise request.failed("a stream needs a Spark of its own (`--master`), and this run has Spark Connect.")
+        raise request.failed("a stream needs its own Spark (`--master`), and this run uses Spark Connect.")
     if sum(one is not None for one in (stream.files, stream.table, stream.kafka)) != 1:
         raise request.failed("write one of `files`, `table` or `kafka`.")
     before = _progress(request)
@@ -196,7 +196,7 @@ class _Checkpoints:
         system = old.getFileSystem(self._configuration)
         if not system.exists(old):
             raise self._asked.failed(
-                f"its progress {self.url(before)}, where the published table stands, is gone: run with --full to read all anew."
+                f"its progress {self.url(before)}, the position of the published table, is missing: run with --full to read everything again."
             )
         files = self._jvm.org.apache.hadoop.fs.FileUtil
         files.copy(system, old, system, new, False, True, self._configuration)
@@ -222,5 +222,5 @@ def _root(request: SourceReadRequest) -> str:
     if request.checkpoints is not None:
         return request.checkpoints.rstrip("/")
     if request.directory is None:
-        raise request.failed("nothing says where its progress is to be kept: give a directory for checkpoints.")
+        raise request.failed("it has no location for its progress: give a directory for checkpoints.")
     return (request.directory.absolute() / ".limnos" / "streams").as_uri()

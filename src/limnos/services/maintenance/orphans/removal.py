@@ -36,7 +36,7 @@ log = get_logger("limnos.maintenance")
 AT_ONCE: Final = 100
 """The number of files that are deleted before their rows and audit lines are written."""
 ACTION: Final = "remove_orphan_file"
-NO_METADATA: Final = "no snapshot and no metadata of the table names it"
+NO_METADATA: Final = "no snapshot and no metadata of the table refers to it"
 
 
 class OrphansMark(msgspec.Struct, frozen=True):
@@ -122,7 +122,7 @@ class OrphanRemoval:
         if refusal is None and rows and search.files is not None:
             locations = {self.node_id: search.files.location}
             if await FOREIGN_REFERENCES.of(self.services).find(self.services, locations):
-                refusal = "another table names files below its location"
+                refusal = "another table refers to files below its location"
         if refusal is not None or search.files is None:
             await self._unmark(rows)
             return RemovalResult(refusal=refusal)

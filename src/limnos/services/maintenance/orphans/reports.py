@@ -58,7 +58,7 @@ async def orphans_report(ctx: Context, node_id: int, *, policies: Mapping[str, E
     elif ctx.services.defaults.maintenance.orphans == OFF:
         removal = "off: setting maintenance.orphan_files"
     else:
-        removal = "off: no policy asks for it" if policy is None else "off: the nearest policy is disabled"
+        removal = "off: no policy requires it" if policy is None else "off: the nearest policy is disabled"
     return OrphanReport(removal, None if terms is None else terms.age_ms, check, tuple(rows), tuple(removed))
 
 
@@ -68,7 +68,7 @@ async def orphan_findings(ctx: Context, catalog_id: int, *, after: int, limit: i
     return [
         FindingRow(
             row.node_id, ORPHANS, row.catalog_id, row.candidates,
-            f"{row.candidates} files ({row.candidate_bytes} bytes) that no metadata names",
+            f"{row.candidates} files ({row.candidate_bytes} bytes) that no metadata refers to",
             f'{{"files":{row.candidates},"bytes":{row.candidate_bytes}}}', 0, row.checked_at,
         )
         for row in checks

@@ -23,5 +23,5 @@ async def orphans_request(ctx: Context, scope: RequestScope, *, path: Levels) ->
         BadRequest: The table has another format.
     """
     is_off = ctx.services.defaults.maintenance.orphans == OFF
-    refusal = "This server removes no orphan files (setting maintenance.orphan_files)" if is_off else None
+    refusal = "This server does not remove orphan files (setting maintenance.orphan_files)" if is_off else None
     return await operation_request(ctx, scope, path=path, kind=ORPHANS, task=CHECK_ORPHANS, refusal=refusal)

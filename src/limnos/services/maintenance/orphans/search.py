@@ -70,7 +70,7 @@ async def orphans_search(work: TaskContext, services: NodeServices, *, node_id: 
     if files is None:
         return _blocked("its location conflicts with that of another object")
     if _PLAIN.fullmatch(before.location) is None:
-        return _blocked("its location has signs that readers spell differently")
+        return _blocked("its location has characters that readers encode differently")
     if any(is_dataset(head) for head in await look_up(lambda: tables_of([node_id]))):
         return _blocked("SQL++ removes the files of its datasets by itself")
     try:
@@ -106,7 +106,7 @@ async def _compare(
         return _blocked(f"{_some(result.missing)} of its metadata are missing")
     elsewhere = [each for each in result.elsewhere if not place_key(each).startswith(tuple(others))]
     if elsewhere:
-        return _blocked(f"{_some(elsewhere)} of its metadata lie elsewhere")
+        return _blocked(f"{_some(elsewhere)} of its metadata are in other places")
     return TableSearch(result.candidates, names, len(read.files), frozenset(read.references.snapshots), files)
 
 
@@ -148,9 +148,9 @@ def removal_refusal(tx: Tx, node_id: int, *, snapshots: frozenset[int]) -> str |
     key = place_key(document.location)
     lower = tx.places.lower(key, but=node_id)
     if lower or len(lower) == RIVALS_MAX:
-        return "another object lies below its location"
+        return "another object is below its location"
     if any(each.claim.kind not in ROOTS for each in tx.places.upwards(key, but=node_id)):
-        return "another object lies at or above its location"
+        return "another object is at or above its location"
     if any(other != node_id for other, _ in tx.documents.claims(document.location)):
         return "another table has the same location"
     for holder in tx.snapshot_pins.holders(node_id):

@@ -51,7 +51,7 @@ async def orphans_run(work: TaskContext, payload: OperationPayload) -> None:
     """
     services = work.services
     if services is None:
-        raise ServiceUnavailable("This node has no services: the task is another one's")
+        raise ServiceUnavailable("This node runs no services: another node runs the task")
     state = "done"
     try:
         text = await work.await_with_lease(_check(work, services, payload=payload))
@@ -76,7 +76,7 @@ async def _check(work: TaskContext, services: NodeServices, *, payload: Operatio
         policies = (await services.gate.look_up(policies_load)).effective(chain)
         terms = orphan_terms(services, policies.get(ORPHAN_FILE_REMOVAL))
         if terms is None:
-            return "no policy or setting has the orphan files of this table removed"
+            return "no policy or setting requires the removal of this table's orphan files"
         check = await round_.check(
             request, node_id=payload.table_id, catalog_id=chain[-1], terms=terms, user=payload.user
         )

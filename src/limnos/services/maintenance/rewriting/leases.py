@@ -92,7 +92,9 @@ async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: i
     """
     await lease_require(ctx, metalake)
     if not 0 < len(holder) <= 200 or not 0 < limit <= LEASED_MAX:
-        raise BadRequest(f"Say who leases, in 1 to 200 characters, and how many operations, 1 to {LEASED_MAX}")
+        raise BadRequest(
+            f"Give the holder of the lease, in 1 to 200 characters, and the number of operations, 1 to {LEASED_MAX}"
+        )
     services = ctx.services
     due, has_expired = await _write(ctx, metalake, mutation=partial(_due, limit=limit))
     if has_expired:
@@ -146,7 +148,7 @@ async def operation_report(
     """
     await lease_require(ctx, metalake)
     if outcome not in ENDS:
-        raise BadRequest(f"'{outcome[:50]}' is no outcome of an operation: use one of {', '.join(ENDS)}")
+        raise BadRequest(f"'{outcome[:50]}' is not an outcome of an operation: use one of {', '.join(ENDS)}")
 
     def report(tx: Tx, permit: Permit[int]) -> LeaseRow | None:
         lease = tx.rewrites.held(operation, metalake_id=permit.command, holder=holder)
@@ -193,7 +195,7 @@ def leases_expire(tx: Tx) -> None:
     for lease in tx.rewrites.expired():
         if lease.token_id:
             LEASES["expired",] += 1
-            text = "its executor gave no sign of life any more"
+            text = "its executor stopped responding"
             _end_lease(tx, lease, outcome=DONE if lease.commits else YIELDED, text=text, delay_ms=0)
             _revoke(tx, lease)
         else:
@@ -206,7 +208,7 @@ def _end_lease(tx: Tx, lease: LeaseRow, *, outcome: str, text: str, delay_ms: in
         times = tx.rewrites.give_back(lease.operation_id, delay_ms=delay_ms, failed=True, reason=text[:2000])
         if times < LOSSES_MAX:
             return
-        outcome, text = FAILED, f"given up after {times} tries: {text}"
+        outcome, text = FAILED, f"failed after {times} attempts: {text}"
     OPERATIONS[tx.maintenance.kind_of(lease.operation_id) or "", outcome] += 1
     tx.maintenance.end(lease.operation_id, state=outcome, result=text[:2000])
     tx.rewrites.end(lease.operation_id)
@@ -349,7 +351,7 @@ async def _limits(services: NodeServices, row: WaitingRewrite) -> ScheduleLimits
     is_off_now = policy is None and (not settings.rewrite or is_off(policies, row.kind))
     if is_off_now or (None if policy is None else policy.name) != row.policy:
         what = "setting maintenance.rewrite_files" if row.policy is None else f"policy {row.policy}"
-        raise UnsupportedOperation(f"The {what} does not ask for this any more")
+        raise UnsupportedOperation(f"The {what} no longer requires this")
     if policy is None or policy.policy_type != TABLE_MAINTENANCE:
         return limits
     content = content_of(policy.content, TableMaintenanceContent)

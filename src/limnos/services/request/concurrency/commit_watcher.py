@@ -55,7 +55,9 @@ class CommitWatcher:
         if self.closed or seconds <= 0:
             return
         if len(self._waiting) >= WAITERS_MAX and not always:
-            raise ServiceUnavailable("Too many wait for changes here: ask again, or another node", retry_after_s=5)
+            raise ServiceUnavailable(
+                "Too many requests wait for changes on this node: try again, or ask another node", retry_after_s=5
+            )
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = known
         self._anew = True  # something may have been committed since this caller's last read

@@ -53,7 +53,7 @@ class PerKeyQueue:
             self._lines[number] = deque()
             return
         if len(line) >= WAITING_MAX:
-            raise ServiceUnavailable("Too many changes of this object wait already; nothing was changed: try again")
+            raise ServiceUnavailable("Too many changes of this object are waiting; nothing was changed: try again")
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(mine)
         try:

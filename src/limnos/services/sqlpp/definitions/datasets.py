@@ -112,9 +112,9 @@ def _refuse_unserved(statement: tree.CreateDataset) -> None:
         raise invalid_operation("Datasets with a meta type are not supported", statement.meta.at)
     for name, value, at in _settings(statement):
         if name == OPEN_PART and value not in (JSON, VARIANT):
-            raise invalid_operation(f"{OPEN_PART} is {JSON}, as it is where nothing is said, or {VARIANT}", at)
+            raise invalid_operation(f"{OPEN_PART} is {JSON}, the default, or {VARIANT}", at)
         if name == OUTSIDE_WRITERS and value not in (stored.ALLOWED, stored.REFUSED):
-            text = f"{OUTSIDE_WRITERS} is {stored.REFUSED}, as it is where nothing is said, or {stored.ALLOWED}"
+            text = f"{OUTSIDE_WRITERS} is {stored.REFUSED}, the default, or {stored.ALLOWED}"
             raise invalid_operation(text, at)
 
 
@@ -158,7 +158,7 @@ async def _make(ctx: Context, path: Levels, *, statement: tree.CreateDataset) ->
         now, again = look(request_view)
         if again != dataset:
             raise SqlppError(
-                1082, "A type was dropped or made anew while the dataset was made: try again", statement.at
+                1082, "A type was dropped or created again while the dataset was created: try again", statement.at
             )
         return _command(now, path, document=document, statement=statement, dataset=again)
 
@@ -352,7 +352,7 @@ def alter_decide(
         raise no_dataset(path, at) from None
     record = cast("TableRecord", node.record)
     if not record.statements:
-        raise invalid_operation(f"{node.name} is a table that SQL++ did not make: it takes no indexes", at)
+        raise invalid_operation(f"{node.name} is a table that SQL++ did not create: it cannot have indexes", at)
     return node, record, request_view.permit(None, decision)
 
 

@@ -54,7 +54,7 @@ class ObjectInUse(InUse):
     code = "still-used"
 
     def __init__(self, use: ObjectDependency) -> None:
-        super().__init__("Something else needs it", kind=use.used[0].word)
+        super().__init__("Another object needs it", kind=use.used[0].word)
         self.use = use
 
 
@@ -86,7 +86,7 @@ def dataverse_of(request_view: RequestView, levels: Levels, *, action: Action) -
     node, _, decision = request_view.look_up(Kind.NAMESPACE, levels, action)
     require_format(request_view, ICEBERG)
     if node.implicit:
-        raise NotFound(f"{display_name(levels)} is no dataverse", kind="namespace")
+        raise NotFound(f"{display_name(levels)} is not a dataverse", kind="namespace")
     return node, request_view.permit(None, decision)
 
 

@@ -113,7 +113,7 @@ def dataverse_insert(tx: Tx, permit: Permit[DataverseCreate]) -> Node:
         return namespace_insert(tx, permit.about(cast("NamespaceCreate", command.make)))
     node = tx.nodes.confirm(command.mark)
     if not node.implicit:
-        raise AlreadyExists("The namespace was made on purpose meanwhile", kind="namespace")
+        raise AlreadyExists("The namespace was created explicitly meanwhile", kind="namespace")
     tx.nodes.mark(node, implicit=False)
     return tx.nodes.by_id(node.id)
 
@@ -163,7 +163,7 @@ def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | Non
     request_view.require_in_use()
     node, _, decision = request_view.look_up(Kind.NAMESPACE, parts, Action.NAMESPACE_DROP)
     if node.implicit:
-        raise NotFound(f"{display_name(parts)} is no dataverse", kind="namespace")
+        raise NotFound(f"{display_name(parts)} is not a dataverse", kind="namespace")
     parents = []
     for size in range(len(parts) - 1, 0, -1):
         parent, chain = request_view.find(parts[:size], Kind.NAMESPACE)
@@ -184,7 +184,8 @@ def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
     children = tx.nodes.children(node.id, limit=OBJECTS_MAX + 1)
     if len(children) > OBJECTS_MAX:
         raise invalid_operation(
-            f"Cannot drop dataverse: {display_name(command.path)}: it holds over {OBJECTS_MAX} objects", command.at
+            f"Cannot drop dataverse: {display_name(command.path)}: it contains more than {OBJECTS_MAX} objects",
+            command.at,
         )
     objects = [each for each in children if each.kind is not Kind.NAMESPACE]
     _refuse_others(tx, command, objects=objects)
@@ -214,7 +215,7 @@ def _refuse_others(tx: Tx, command: DataverseDrop, *, objects: list[Node]) -> No
             raise dataverse_in_use(
                 command.path,
                 what=text,
-                by="whoever made it: it was not made by SQL++, drop or move it there",
+                by="its creator: it was not created by SQL++, drop or move it with the protocol that created it",
                 at=command.at,
             )
     use = tx.dependencies.user_outside(command.namespace.id)

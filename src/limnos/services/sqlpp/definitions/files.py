@@ -53,7 +53,7 @@ def local_location(text: str, at: TextPosition) -> str:
     host, result, rest = text.partition("://")
     path = rest if result else text
     if result and host not in (*_HOSTS, "file"):
-        raise invalid_operation(f"Files lie on the server's own machine: {text[:200]} names another", at)
+        raise invalid_operation(f"Files must be on the server's own machine: {text[:200]} names another", at)
     try:
         return normalise(f"file://{path}" if path.startswith("/") else f"file:///{path}")
     except BadRequest as error:
@@ -66,7 +66,7 @@ def _readable_location(ctx: Context, text: str, *, at: TextPosition) -> str:
     inside = is_within(location, ctx.services.defaults.file_roots)
     if not inside or is_within(location, closed_directories(ctx)):
         raise invalid_operation(
-            f"{location} is not below a directory that statements may read: ask whoever runs the server to name one (setting "
+            f"{location} is not below a directory that statements may read: the server's operator can name one (setting "
             "sqlpp.file_roots)",
             at,
         )

@@ -152,9 +152,9 @@ def _create_of(
     result = request_view.look_up(Kind.FUNCTION, path, Action.FUNCTION_ALTER)
     others = functions_without(node, arity=arity_of(statement))
     if not is_made_here(node):
-        raise AlreadyExists("It was registered elsewhere, and is nothing that SQL++ replaces", kind="function")
+        raise AlreadyExists("It was not registered by SQL++, so SQL++ cannot replace it", kind="function")
     if len(others) < len(cast("SqlppObjectRecord", node.record).statements) and not statement.or_replace:
-        raise AlreadyExists("It is there", kind="function")
+        raise AlreadyExists("It exists", kind="function")
     record = functions_record((*others, (statement, needs_text(needs))))
     return request_view.permit(FunctionChange(None, node, record, used), result.decision)
 

@@ -109,7 +109,7 @@ def _sample_size(statement: tree.Analyze) -> int:
     values = {each.name.lower(): each.value for each in statement.options}
     unknown = next((name for name in values if name not in OPTIONS), None)
     if unknown is not None:
-        raise compilation(f"ANALYZE has no option {unknown}; there are {', '.join(OPTIONS)}", statement.at)
+        raise compilation(f"ANALYZE has no option {unknown}; its options are {', '.join(OPTIONS)}", statement.at)
     if _number(values.get("sample-seed", "0")) is None:
         raise SqlppError(BAD_SEED, "Sample seed has to be a number or a string convertible to a number", statement.at)
     if values.get("sample-method", "random").lower() not in ("full-scan", "random"):

@@ -138,5 +138,5 @@ async def function_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> N
         await ctx.write(scope, decide, object_delete)
     except ObjectInUse:
         raise InUse(
-            f"Function {render(path)} is needed by something of SQL++: drop or replace that first", kind="function"
+            f"Function {render(path)} is needed by an SQL++ object: drop or replace that first", kind="function"
         ) from None

@@ -46,7 +46,7 @@ from limnos.store.tx import Tx
 
 SCHEMA: Final[Json] = {
     "type": "struct", "schema-id": 0,
-    "fields": [{"id": 1, "name": "value", "required": False, "type": "string", "doc": "What a query in SQL++ gives."}],
+    "fields": [{"id": 1, "name": "value", "required": False, "type": "string", "doc": "The result of an SQL++ query."}],
 }  # fmt: skip
 FOR_SPARK: Final = "SELECT CAST(raise_error('This view is written in SQL++: query it over the query service, or with limnos sql') AS STRING) AS value"
 

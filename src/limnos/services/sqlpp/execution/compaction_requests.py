@@ -93,7 +93,7 @@ async def compaction_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
     try:
         await _ask(ctx, table_id, path=path)
     except LimnosError as error:
-        log.warning("compaction could not be asked for", table=table_id, error=error.message)
+        log.warning("compaction could not be requested", table=table_id, error=error.message)
 
 
 async def _ask(ctx: Context, table_id: int, *, path: Levels) -> None:
@@ -132,7 +132,7 @@ async def cleanup_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
             upkeep_permit("limnos"), partial(_leave_later, payload, delay_ms=2 * age_ms + TENDS_AFTER_MS)
         )
     except LimnosError as error:
-        log.warning("a dataset's debris could not be put on the list", table=table_id, error=error.message)
+        log.warning("unreferenced files of a dataset could not be recorded", table=table_id, error=error.message)
         return
     if len(TENDED.of(services)) >= TENDED_MAX:
         TENDED.of(services).clear()

@@ -48,7 +48,7 @@ async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
     """
     services = work.services
     if services is None:
-        raise ServiceUnavailable("This node has no services: the task is another one's")
+        raise ServiceUnavailable("This node runs no services: another node runs the task")
     secret = new_secret()
     until_s = round(WAITS_S + 2 * LASTS_S)
 
@@ -62,7 +62,7 @@ async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
     try:
         return await work.await_with_lease(_compact(ctx, payload, credential=token_text(token.id, secret)))
     except (PermissionDenied, NotFound, AuthenticationFailed) as error:
-        return f"left as it is: {error.message}"
+        return f"not compacted: {error.message}"
     finally:
         await work.submit(lambda tx: tx.tokens.revoke(token))
 
@@ -86,7 +86,7 @@ async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) ->
             raise
     document = await ctx.look_up(lambda: document_read(payload.table_id))
     left = 0 if document is None else files_of(document.body)
-    return None if not payload.files or left < payload.files else f"{left} files are left"
+    return None if not payload.files or left < payload.files else f"{left} files remain"
 
 
 def _job(ctx: Context, target: WriteTarget, *, locks: HeldLocks, credential: str) -> EngineJob:

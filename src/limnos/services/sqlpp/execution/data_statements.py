@@ -52,9 +52,9 @@ CHANGES: Final = (tree.Insert, tree.Delete, tree.Update, tree.Load, tree.CopyFro
 TOKEN_GRACE_S: Final = 60
 NO_DATASET: Final = 1077
 _LEFT: Final = {
-    True: "the statement was carried out before that",
+    True: "the statement was executed before that",
     False: "nothing was changed",
-    None: "the statement was carried out as a whole or not at all, look before you send it again",
+    None: "the statement was executed completely or not at all, check before you send it again",
 }
 
 
@@ -151,7 +151,7 @@ async def _settle(ctx: Context, change: DataChange, *, error: SqlppError, return
     if done is None:
         raise OutcomeUnknown from error
     if done and returns:
-        message = f"The statement was carried out, but not all that it returns could be given: {error.message}"
+        message = f"The statement was executed, but its result is incomplete: {error.message}"
         if isinstance(error, (EngineUnavailable, EngineFailed, OutcomeUnknown)):
             raise EngineFailed(message) from error
         raise SqlppError(error.number, message)
@@ -225,7 +225,7 @@ def _deletion_query(statement: tree.Delete, target: WriteTarget) -> tree.QueryEx
 async def _returning(session: StatementSession, body: tree.Expression, *, variable: str) -> BoundQuery:
     query = (await query_bind(session, body, variables=(variable,))).query
     if query.reads:
-        raise compilation("RETURNING can't read a dataset: it is about each object that was written", body.at)
+        raise compilation("RETURNING can't read a dataset: it only reads the written objects", body.at)
     return query
 
 

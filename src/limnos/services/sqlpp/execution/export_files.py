@@ -69,7 +69,7 @@ def check_names(names: Sequence[str], location: str) -> None:
     """Check the names of directories that a statement computed. Raises SqlppError."""
     for name in names:
         if name in (".", "..") or not name.isprintable() or "\\" in name:
-            raise SqlppError(BAD_PART, f"Path expression produced '{name[:80]}', which is no name of a directory")
+            raise SqlppError(BAD_PART, f"Path expression produced '{name[:80]}', which is not a directory name")
         if len(name.encode("utf-8", "replace")) > PART_BYTES_MAX:
             raise _too_long(name, PART_BYTES_MAX)
     if len("/".join((location, *names)).encode("utf-8", "replace")) > PATH_BYTES_MAX:

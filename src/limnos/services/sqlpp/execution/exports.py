@@ -159,11 +159,11 @@ async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> 
     options = {each.name.lower(): each.value for each in statement.options}
     if adapter == LOCAL:
         if not fixed:
-            raise invalid_operation(f"The path of {LOCAL} begins with the text of a directory", at)
+            raise invalid_operation(f"The path of {LOCAL} must begin with the string of a directory", at)
         text = "/".join([fixed[0].rstrip("/"), *(each.strip("/") for each in fixed[1:])])
         return await _local_target(ctx, text, at=at)
     if adapter in _STORES:
-        text = f"COPY TO {adapter} goes through a fileset, which holds the rights and the credentials: COPY … TO {FILESET} PATH (…) WITH "
+        text = f"COPY TO {adapter} needs a fileset, which has the privileges and the credentials: COPY … TO {FILESET} PATH (…) WITH "
         raise invalid_operation(f'{text}{{"{FILESET}": "catalog.schema.name", …}}', at)
     if adapter != FILESET:
         raise invalid_operation(f"Unknown adapter: {adapter}; there are {LOCAL} and {FILESET}", at)
@@ -191,7 +191,7 @@ async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> 
                 )
             refuse_alias(base, place.roots)
             if not leads_within(location, [base], allowed=place.allowed):
-                raise invalid_operation("The path leads out of the fileset by a link", at)
+                raise invalid_operation("The path contains a link to a place outside of the fileset", at)
         return ExportTarget(location, place.catalog.properties, place.roots, f"fileset {name}")
 
     return await ctx.read(RequestScope(ctx.services.defaults.metalake, catalog), read)
@@ -214,7 +214,7 @@ async def _local_target(ctx: Context, text: str, *, at: TextPosition) -> ExportT
         raise invalid_operation(error.message, at) from None
     if not inside or is_within(location, closed):
         raise invalid_operation(
-            f"{location} is not below a directory that COPY TO may write to: ask whoever runs the server to name one (setting "
+            f"{location} is not below a directory that COPY TO may write to: the server's operator can name one (setting "
             "sqlpp.export_roots)",
             at,
         )

@@ -179,8 +179,8 @@ async def metadata_gather(
 
 def _too_large_error(request: MetadataRequest) -> SqlppError:
     return compilation(
-        f"There is too much in Metadata.`{request.dataset}` for one query: more than {BYTES_MAX >> 20} MiB about the objects "
-        "that its conditions leave. " + narrowing_advice(request)
+        f"Metadata.`{request.dataset}` is too large for one query: its conditions select more than {BYTES_MAX >> 20} MiB. "
+        + narrowing_advice(request)
     )
 
 
@@ -188,7 +188,7 @@ def narrowing_advice(request: MetadataRequest) -> str:
     """Return advice to add a condition that makes a query read less."""
     if request.dataverses is None:
         return (
-            "Add a condition on the dataverse beside FROM, such as d.DataverseName = 'a.b' or d.DataverseName in "
+            "Add a condition on the dataverse of FROM, such as d.DataverseName = 'a.b' or d.DataverseName in "
             "['a', 'b'], so that only the objects of those dataverses are read"
         )
     field = _NAMES.get(request.dataset)

@@ -141,7 +141,8 @@ async def _bound(ctx: Context, binding: QueryBinding, *, known: KnownNames) -> R
     ready_query = ReadyQuery(query, metadata)
     if metadata and ready_query.reads_data:
         raise compilation(
-            "A query over data can't read the dataverse Metadata as well: ask for one after the other", binding.body.at
+            "A query over data can't read the dataverse Metadata as well: send one query after the other",
+            binding.body.at,
         )
     return ready_query
 
@@ -285,7 +286,7 @@ async def _rows_of_process(
     data, parts = _pack_sources(sources)
     requests = [each.request for each in sources if each.request is not None]
     wide = min(requests, key=lambda each: each.dataverses is not None, default=None)
-    hint = None if wide is None else f"This query takes more memory than one may have. {narrowing_advice(wide)}"
+    hint = None if wide is None else f"This query needs more memory than a query may use. {narrowing_advice(wide)}"
     plan = wire.encode(query.expression)
     form = TAGGED if tagged else PLAIN
     slots = str(query.slots).encode()

@@ -117,7 +117,7 @@ class HeldLocks:
             raise LockLost(f"The statement doesn't hold its lock on {wish.key} any more: run it again")
         mode = self._modes.get(wish.key)
         if mode is None:
-            raise ValueError(f"{wish.key} is none of the keys that were asked for")
+            raise ValueError(f"{wish.key} is not one of the requested keys")
         if not contains(mode, wish.mode):
             raise conflicting_modes_error(wish.mode, mode)
 
@@ -190,12 +190,10 @@ class StatementLocks:
         """Acquire locks until they are released. Raises as `held`."""
         request = wishes_of(wishes)
         if not 0 < len(request) <= WISHES_MAX:
-            raise ServiceUnavailable(
-                f"A statement can have 1 to {WISHES_MAX} locks, not {len(request)}: do it in parts"
-            )
+            raise ServiceUnavailable(f"A statement can have 1 to {WISHES_MAX} locks, not {len(request)}: divide it")
         if len(self._claims) >= REQUESTS_MAX:
             raise ServiceUnavailable(
-                "Too many statements are at work here: try again, or another node", retry_after_s=5
+                "Too many statements are running on this node: try again, or ask another node", retry_after_s=5
             )
         claim = _LockRequest()
         self._claims.add(claim)
@@ -267,7 +265,7 @@ class StatementLocks:
             await self.pass_on(mutation)
         except LimnosError as error:
             self._untidy = True
-            log.warning("locks could not be given back yet", error=str(error))
+            log.warning("locks could not be released yet", error=str(error))
 
     async def _shielded(self, work: Coroutine[None, None, None]) -> None:
         """Finish a coroutine even if the waiting caller is cancelled."""
@@ -300,7 +298,7 @@ class StatementLocks:
             self._count()
         if claim.lost:
             raise LockLost(
-                "This node was taken for dead, and the statement lost its locks; nothing was changed: try again"
+                "This node did not renew its locks in time, and the statement lost them; nothing was changed: try again"
             )
         return True
 
@@ -314,7 +312,7 @@ class StatementLocks:
                 try:
                     await self._look()
                 except LimnosError as error:
-                    log.warning("locks could not be looked at", error=str(error))
+                    log.warning("locks could not be read", error=str(error))
                 await asyncio.sleep(EVERY_INLINE_S if self.store.inline else EVERY_S)
         finally:
             self._looking_task = None
@@ -356,7 +354,7 @@ class StatementLocks:
                 try:
                     await self._beat()
                 except LimnosError as error:
-                    log.warning("the locks of this node could not be kept", error=str(error))
+                    log.warning("the locks of this node could not be renewed", error=str(error))
         finally:
             self._beating = None
 
@@ -389,13 +387,13 @@ class StatementLocks:
 def _lock_timeout_error(row: LockRow | None, key: LockKey, *, timeout_s: float) -> LockTimeout:
     """Return the error for a lock that was not granted in time."""
     if row is None:
-        return LockTimeout(f"The lock on {key} was not to be had in {timeout_s:g} s; nothing was changed: try again")
+        return LockTimeout(f"The lock on {key} was not granted within {timeout_s:g} s; nothing was changed: try again")
     if row.mode is None:
         how = f"another statement waits for it ({row.wanted.name}) and comes first"
     else:
         how = f"another statement holds it ({row.mode.name})"
     return LockTimeout(
-        f"The lock on {row.key} was not to be had in {timeout_s:g} s: {how}. Nothing was changed: try again"
+        f"The lock on {row.key} was not granted within {timeout_s:g} s: {how}. Nothing was changed: try again"
     )
 
 

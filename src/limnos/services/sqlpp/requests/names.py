@@ -99,7 +99,7 @@ async def bind_with_names(
         answers = await ctx.read(scope_of(ctx), partial(_answers, questions))
         known.facts.update(zip(questions, answers, strict=True))
         await asyncio.sleep(0)  # other requests get a turn between two rounds
-    raise BadRequest("The statement's views and functions lead from one to another without end")
+    raise BadRequest("The statement's views and functions refer to each other in a cycle")
 
 
 async def _missing_catalog_hint(ctx: Context, known: KnownNames, *, failure: SqlppError) -> SqlppError:
@@ -199,7 +199,7 @@ def view_body(request_view: RequestView, node: Node) -> tree.Expression:
     if text is not None and len(text) > TEXT_SHORT:
         return UnparsedQuery(NOWHERE, text)
     if text is None:
-        raise compilation(f"View {node.name} has no text in SQL++: query it where the language of its text is spoken")
+        raise compilation(f"View {node.name} has no SQL++ text: query it in an engine that has its dialect")
     return body_of(text)
 
 

@@ -47,7 +47,7 @@ def check_option(statement: tree.SetOption) -> None:
         )
     if name in HINTS:
         return
-    reason = ": there are no feeds" if name == FEEDS else ""
+    reason = ": feeds are not supported" if name == FEEDS else ""
     raise compilation(f"Query parameter {statement.name} is not supported{reason}", statement.at)
 
 

@@ -43,7 +43,7 @@ class ResultWriter:
         def mutation(tx: Tx) -> None:
             if tx.requests.count_results(request.asker)[0] >= most:
                 raise TooManyAttempts(
-                    f"You have {most} results that are made or kept (sqlpp.results_max): discard some, by DELETE of their handles, or"
+                    f"You have {most} running or stored results (sqlpp.results_max): discard some, by DELETE of their handles, or"
                     " wait until they expire",
                     retry_after_s=60,
                 )
@@ -69,8 +69,7 @@ class ResultWriter:
                 raise RequestEnded("ASX0041: The request was cancelled", late=False)
             if tx.requests.count_results(self._request.asker)[1] > most:
                 raise TooLarge(
-                    f"The results that are kept for you come to over {most} bytes (sqlpp.results_bytes_max): ask for less, or discard "
-                    "others, by DELETE of their handles"
+                    f"Your stored results exceed {most} bytes (sqlpp.results_bytes_max): request less, or discard others, by DELETE of their handles"
                 )
 
         await self._requests.store.submit(self._requests.permit, mutation)
@@ -94,14 +93,14 @@ class ResultWriter:
         try:
             await self._requests.store.submit(self._requests.permit, mutation)
         except LimnosError as error:
-            log.warning("the end of a request could not be told", handle=self._request.handle, error=str(error))
+            log.warning("the end of a request could not be recorded", handle=self._request.handle, error=str(error))
 
 
 async def result_find(ctx: Context, handle: str, *, asker: Requester) -> StatementRequest:
     """Return the request of a handle. Raises NotFound, with the same message for another user's handle."""
     requests = rows_of(await ctx.find(request_query(handle, asker)))
     if not requests:
-        raise NotFound("No result of that handle is kept for you: it has expired, or was discarded", kind="result")
+        raise NotFound("You have no stored result with that handle: it has expired, or was discarded", kind="result")
     return requests[0]
 
 

@@ -110,7 +110,9 @@ class RunningRequest:
     def _ended(self, timeout_s: float, *, left: str) -> RequestEnded:
         if self._stopped.done():
             return RequestEnded(f"ASX0041: {self._stopped.result()}{left}", late=False)
-        return RequestEnded(f"The request took longer than its time of {timeout_s:g} s, and was ended{left}", late=True)
+        return RequestEnded(
+            f"The request took longer than its limit of {timeout_s:g} s, and was ended{left}", late=True
+        )
 
 
 async def _end_running(taking: asyncio.Future[tuple[list[bytes], bool]]) -> str:
@@ -232,7 +234,7 @@ class RunningRequests:
             try:
                 await self.look()
             except LimnosError as error:
-                log.warning("requests could not be looked after", error=str(error))
+                log.warning("requests could not be supervised", error=str(error))
 
     async def look(self) -> None:
         """End requests whose client has disconnected, store long ones, and end those that were cancelled on any
@@ -240,7 +242,7 @@ class RunningRequests:
         """
         for each in self._held.values():
             if each.is_gone():
-                each.stop("Its client has gone")
+                each.stop("Its client has disconnected")
         await self._make_known()
         if any(each.is_known for each in self._held.values()):
             for (handle,) in await self.gate.find(cancelled_query(self.holder)):
