@@ -36,7 +36,7 @@ _TEXTS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
         (ADAPTERS, r"\busing\s+`?(hdfs|s3|azureblob|azuredatalake|gcs|org\.apache[\w.]*)`?\s*\(|%adapter%|\bhdfs://"),
         (NODE_GROUPS, r"\bnodegroup\s+\w+\s+(if\s+not\s+exists\s+)?on\b|\b(create|drop)\s+nodegroup\b"),
         (STORAGE, r"\b(dump_index|dump-index|inject_failure|inject-failure|storage_size|storage-size|completed_requests|completed-requests|active_requests|active-requests|jobs|ping|tid|rebalance|flush_dataset|compact\s+dataset|sleep)\s*\(|\bcompact\s+dataset\b|\brefresh\s+external\b|\bexternal-dataset-storage\b"),
-        (PLANS, r"^\s*(set\b[^;]*;\s*|use\b[^;]*;\s*)*explain\b"),
+        (PLANS, r"^\s*(set\b[^;]*;\s*|use\b[^;]*;\s*)*(explain|advise)\b"),
     )
 )  # fmt: skip
 

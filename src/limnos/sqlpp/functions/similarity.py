@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, cast
 
@@ -127,7 +127,7 @@ _remembered_counts = lru_cache(512)(_word_counts)
 """A join compares each collection many times."""
 
 
-def _counts(one: Items, other: Items) -> tuple[Mapping[object, int], Mapping[object, int]]:
+def _counts(one: Items, other: Items) -> tuple[Counter[str], Counter[str]] | tuple[Counter[object], Counter[object]]:
     """Return how often two collections have each of their items."""
     if all(type(item) is str for item in one) and all(type(item) is str for item in other):
         count = _remembered_counts if max(len(one), len(other)) <= REMEMBERED_LENGTH_MAX else _word_counts
