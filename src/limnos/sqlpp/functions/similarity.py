@@ -127,12 +127,12 @@ _remembered_counts = lru_cache(512)(_word_counts)
 """A join compares each collection many times."""
 
 
-def _counts(one: Items, other: Items) -> tuple[Counter[str], Counter[str]] | tuple[Counter[object], Counter[object]]:
+def _counts(one: Items, other: Items) -> tuple[Counter[object], Counter[object]]:
     """Return how often two collections have each of their items."""
-    if all(type(item) is str for item in one) and all(type(item) is str for item in other):
-        count = _remembered_counts if max(len(one), len(other)) <= REMEMBERED_LENGTH_MAX else _word_counts
-        return count(cast("tuple[str, ...]", one)), count(cast("tuple[str, ...]", other))
-    return Counter(map(_lowered_key, one)), Counter(map(_lowered_key, other))
+    if not all(type(item) is str for item in one) or not all(type(item) is str for item in other):
+        return Counter(map(_lowered_key, one)), Counter(map(_lowered_key, other))
+    count = _remembered_counts if max(len(one), len(other)) <= REMEMBERED_LENGTH_MAX else _word_counts
+    return count(cast("tuple[str, ...]", one)), count(cast("tuple[str, ...]", other))
 
 
 def _jaccard(left: Value, right: Value) -> float | None:
