@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 SMALL_FILES: Final = 15
 _FLAGS: Final = ("--idle", "1", "--output", "json")
+_MAINTENANCE: Final = "/api/limnos/v1/metalakes/lake/catalogs/main/maintenance"
 
 
 @dataclass
@@ -187,8 +188,15 @@ def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure
                 done = _done(node)
             finally:
                 executor.terminate()
+        print(f"writers beside maintenance for {seconds:g} s: {done} operations done, statements: {counts}", flush=True)
+        before = _reading(spark, names)
+        for name in names:
+            rewrite = {"table": f"a.{name}", "operation": "compact"}
+            node.done("POST", f"{_MAINTENANCE}/operations", rewrite)
+        work(uri, token)
+        after = _reading(spark, names)
         spark.stop()
-    print(f"writers beside maintenance for {seconds:g} s: {done} operations done, statements: {counts}")
+    print(f"files of a table at the end, and a query: {before}; after a compaction of all: {after}")
     return [
         Figure(f"writers beside: failed {kind} statements", 100 * failed / max(1, done_ + failed), "%", aim)
         for (kind, (done_, failed)), aim in zip(counts.items(), (0, 1, 1), strict=True)
@@ -213,8 +221,23 @@ def _write(spark: SparkSession, name: str, *, kind: str, number: int) -> int:
     return 0
 
 
+def _reading(spark: SparkSession, names: dict[str, str]) -> dict[str, str]:
+    """The most files of a table and the longest of two queries of it, by kind of writer."""
+    figures: dict[str, tuple[int, float]] = {}
+    for name, kind in names.items():
+        spark.sql(f"REFRESH TABLE main.a.{name}")
+        files = spark.sql(f"SELECT count(*) FROM main.a.{name}.files").collect()[0][0]
+        spark.sql(f"SELECT count(*), sum(id) FROM main.a.{name}").collect()
+        began = time.monotonic()
+        spark.sql(f"SELECT count(*), sum(id) FROM main.a.{name}").collect()
+        spent = time.monotonic() - began
+        known = figures.get(kind, (0, 0.0))
+        figures[kind] = max(known[0], files), max(known[1], spent)
+    return {kind: f"{files} files, {spent * 1000:.0f} ms" for kind, (files, spent) in figures.items()}
+
+
 def _done(node: DriverNode) -> int:
-    rows = node.get("/api/limnos/v1/metalakes/lake/catalogs/main/maintenance/operations").json()["operations"]
+    rows = node.get(f"{_MAINTENANCE}/operations").json()["operations"]
     return sum(each["state"] == "done" for each in rows)
 
 

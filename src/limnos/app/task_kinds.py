@@ -28,6 +28,9 @@ from limnos.services.exchange.metalake_import import PRUNE_IMPORT, PruneImport, 
 from limnos.services.iceberg.restricted_files import PRUNE_RESTRICTED, PRUNE_RESTRICTED_EVERY_S, restricted_prune
 from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload, lance_purge_run
 from limnos.services.maintenance.assessing import ASSESS_EVERY_S, ASSESS_TABLES, AssessmentPosition, assess_run
+from limnos.services.maintenance.lance.assessing import LancePosition
+from limnos.services.maintenance.lance.operations import MAINTAIN_LANCE_TABLE, lance_operation_run
+from limnos.services.maintenance.lance.task import MAINTAIN_LANCE_EVERY_S, MAINTAIN_LANCE_TABLES, lance_run
 from limnos.services.maintenance.operations import EXPIRE_SNAPSHOTS, OperationPayload, operation_run
 from limnos.services.maintenance.orphans import task
 from limnos.services.maintenance.task import LEASE_MS as MAINTAIN_LEASE_MS
@@ -206,6 +209,16 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
                 tries=5,
                 lease_ms=MAINTAIN_LEASE_MS,
                 every_s=MAINTAIN_EVERY_S,
+                takes_long=True,
+            ),
+            TaskKind(
+                MAINTAIN_LANCE_TABLE, result_runner(OperationPayload, lance_operation_run), tries=5, takes_long=True
+            ),
+            TaskKind(
+                MAINTAIN_LANCE_TABLES,
+                periodic_runner(LancePosition, lance_run),
+                tries=5,
+                every_s=MAINTAIN_LANCE_EVERY_S,
                 takes_long=True,
             ),
             TaskKind(task.CHECK_ORPHANS, result_runner(OperationPayload, task.orphans_run), tries=5, takes_long=True),

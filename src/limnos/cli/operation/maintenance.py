@@ -38,7 +38,7 @@ def plan(catalog: str, /, *, kind: str | None = None, common: CommonFlags = DEFA
     catalog
         The catalog, as `main`.
     kind
-        Only this kind: compact, deletes, manifests, expire, metadata or orphans.
+        Only this kind: compact, deletes, manifests, indexes, expire, metadata or orphans.
     """
     with common.client() as client:
         plan = client.maintenance.plan(catalog)
@@ -109,8 +109,8 @@ def run(
 ) -> None:
     """Request an operation on a table, with your rights; `maintenance status` shows its result.
 
-    The server expires snapshots and checks for orphan files within a minute. The other operations rewrite files, and
-    wait for an executor.
+    The server expires snapshots and checks for orphan files within a minute. The other operations rewrite files of
+    Iceberg tables, and wait for an executor. The server itself maintains Lance tables.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def run(
     kind
         The operation: expire removes the snapshots that need not be retained, orphans checks for orphan files
         and removes old ones, compact rewrites small files, deletes applies delete files, manifests rewrites
-        manifests, statistics computes statistics.
+        manifests, statistics computes statistics, indexes adds new rows to the indexes of a Lance table.
     wait
         Wait for the operation and show its result; the command fails if the operation does.
     wait_s

@@ -85,6 +85,8 @@ class TableMaintenanceContent(
     compact: bool = True
     """Whether to compact small files and position deletes."""
     manifests: bool = True
+    indexes: bool = True
+    """Whether to refresh the indexes of Lance tables."""
     target_file_size_bytes: int | None = None
     min_delete_file_number: int | None = None
     quiet_hours: list[str] | None = None

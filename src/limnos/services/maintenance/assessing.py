@@ -206,7 +206,7 @@ class AssessmentRound:
         stored = await self.services.gate.look_up(lambda: findings_of([document.node_id]))
         rows = [row for row in stored if row.kind in (COMPACT, MANIFESTS)] if finding.manifest_list else []
         now_ms = self.services.store.time.now_ms()
-        return (*[row._replace(found_at=now_ms) for row in _rows(heads[0], finding.findings)], *rows)
+        return (*[row._replace(found_at=now_ms) for row in finding_rows(heads[0], finding.findings)], *rows)
 
     # ------------------------------------------------------------------------------------------- a batch
 
@@ -247,7 +247,9 @@ class AssessmentRound:
             if head.is_dropped:
                 continue
             old_rows = [row for row in before if row.node_id == body.node_id and row.kind in (COMPACT, MANIFESTS)]
-            rows += _rows(head, each.findings) + await self._manifests(head, body, assessment=each, before=old_rows)
+            rows += finding_rows(head, each.findings) + await self._manifests(
+                head, body, assessment=each, before=old_rows
+            )
         await self._store(ids, rows, before=before)
         if sorted(checkpoints) != sorted(readers):
             await self._submit(lambda tx: tx.maintenance.replace_checkpoints(ids, checkpoints))
@@ -330,7 +332,7 @@ class AssessmentRound:
             ASSESSED["manifests not read",] += 1
             log.warning("manifests of a table were not read", table=head.node_id, error=error.message)
             return list(before)
-        return _rows(head, findings)
+        return finding_rows(head, findings)
 
     async def _read_manifests(self, body: TableBody, assessment: Assessment) -> Sequence[AssessmentFinding]:
         document = await self.services.gate.look_up(lambda: document_read(body.node_id))
@@ -387,7 +389,8 @@ def is_dataset(head: TableHead) -> bool:
     return isinstance(record, TableRecord) and bool(record.statements)
 
 
-def _rows(head: TableHead, findings: Sequence[AssessmentFinding]) -> list[FindingRow]:
+def finding_rows(head: TableHead, findings: Sequence[AssessmentFinding]) -> list[FindingRow]:
+    """Return findings of a table as rows of the store."""
     return [
         FindingRow(
             head.node_id, each.kind, head.catalog_id, each.score, each.reason,

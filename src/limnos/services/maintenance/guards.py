@@ -43,15 +43,20 @@ async def expiry_guards(
         now_ms: The store's time.
     """
     look_up = services.gate.look_up
-    holders = await look_up(lambda: holders_read(node_id, now_ms=now_ms))
-    pinned: dict[int, str] = {}
-    for holder in holders:
-        for snapshot_id in holder.snapshots:
-            pinned.setdefault(snapshot_id, _pin_text(holder))
+    pinned = await pinned_snapshots(services, node_id, now_ms=now_ms)
     source = source_key(metalake_id, path)
     readers = await look_up(lambda: checkpoints_of(source, since_ms=now_ms - READER_KEEP_MS))
     checkpoints = {each.snapshot_id: f"incremental reader {each.reader_id} read it last" for each in readers}
     return ExpiryGuards(pinned, checkpoints)
+
+
+async def pinned_snapshots(services: NodeServices, node_id: int, *, now_ms: int) -> dict[int, str]:
+    """Return the snapshots of a table that runs and scan plans need, each with the reason."""
+    pinned: dict[int, str] = {}
+    for holder in await services.gate.look_up(lambda: holders_read(node_id, now_ms=now_ms)):
+        for snapshot_id in holder.snapshots:
+            pinned.setdefault(snapshot_id, _pin_text(holder))
+    return pinned
 
 
 async def snapshots_judge(

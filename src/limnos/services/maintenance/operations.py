@@ -24,6 +24,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import ICEBERG
 from limnos.services.request.task_context import TaskContext
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
@@ -70,9 +71,11 @@ class MaintenanceRequest(NamedTuple):
     root_id: int | None
 
 
-def request_of(ctx: Context, request_view: RequestView, *, path: Levels) -> MaintenanceRequest:
+def request_of(
+    ctx: Context, request_view: RequestView, *, path: Levels, table_format: str = ICEBERG
+) -> MaintenanceRequest:
     """Return a request of a caller who may maintain a table. Raises as `maintained_table`."""
-    node, _, decision = maintained_table(request_view, path)
+    node, _, decision = maintained_table(request_view, path, table_format=table_format)
     trust, root_id = worth_of(ctx, request_view, user=request_view.user)
     return MaintenanceRequest(node, decision, request_view.user, trust, root_id)
 
@@ -87,8 +90,9 @@ async def expiry_request(ctx: Context, scope: RequestScope, *, path: Levels) -> 
 
 
 async def operation_request(
-    ctx: Context, scope: RequestScope, *, path: Levels, kind: str, task: str, refusal: str | None = None
-) -> int:
+    ctx: Context, scope: RequestScope, *, path: Levels, kind: str, task: str, refusal: str | None = None,
+    table_format: str = ICEBERG,
+) -> int:  # fmt: skip
     """Request an operation on a table. Returns its id; that of the open operation if the table has one of the kind.
 
     Args:
@@ -98,6 +102,7 @@ async def operation_request(
         kind: The kind of the operation.
         task: The kind of the task that carries it out; its payload is an `OperationPayload`.
         refusal: The reason why this server does not carry it out; None if it does.
+        table_format: The format of the table.
 
     Raises:
         NotFound: The table is missing.
@@ -107,7 +112,7 @@ async def operation_request(
     """
 
     def decide(request_view: RequestView) -> Permit[OperationRequest]:
-        asking = request_of(ctx, request_view, path=path)
+        asking = request_of(ctx, request_view, path=path, table_format=table_format)
         if refusal is not None:
             raise UnsupportedOperation(refusal)
         command = OperationRequest(asking.table, asking.user, asking.trust, asking.root_id, kind, task)
@@ -144,7 +149,7 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
     services = work.services
     if services is None:
         raise ServiceUnavailable("This node runs no services: another node runs the task")
-    if not await work.submit(lambda tx: _take(tx, payload)):
+    if not await work.submit(lambda tx: table_lease(tx, payload)):
         raise ServiceUnavailable("A rewrite of this table's files is in progress: its snapshots expire after it")
     try:
         text = await work.await_with_lease(_expire(work, services, payload=payload))
@@ -161,16 +166,14 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
     await operation_end(work, payload.operation, state="done", text=text)
 
 
-def _take(tx: Tx, payload: OperationPayload) -> bool:
-    """Lease the table, so that no rewrite begins meanwhile. Returns whether it was free; the lease of a task that died
-    expires.
+def table_lease(tx: Tx, payload: OperationPayload, *, lease_ms: int = _LEASE_MS) -> bool:
+    """Lease the table, so that no other operation begins meanwhile. Returns whether it was free; the lease of a task
+    that died expires.
     """
     before = tx.rewrites.lease_of(payload.table_id)
     if before is not None and (before.operation_id == payload.operation or before.is_over(tx.now_ms)):
         tx.rewrites.free(before)
-    return tx.rewrites.take(
-        payload.operation, node_id=payload.table_id, token_id=0, holder="server", lease_ms=_LEASE_MS
-    )
+    return tx.rewrites.take(payload.operation, node_id=payload.table_id, token_id=0, holder="server", lease_ms=lease_ms)
 
 
 async def operation_end(work: TaskContext, operation: int, *, state: str, text: str) -> None:

@@ -21,6 +21,7 @@ from limnos.formats.gravitino.policies import (
     content_of,
 )
 from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, AssessmentRules
+from limnos.formats.maintenance.lance_tables import INDEXES
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.model.records import PolicyRecord
@@ -79,7 +80,9 @@ class PolicyIndex:
 
 
 COMPACT_TYPES: Final = (COMPACTION, TABLE_MAINTENANCE)
-POLICY_TYPES: Final = {COMPACT: COMPACT_TYPES, DELETES: COMPACT_TYPES, MANIFESTS: (TABLE_MAINTENANCE,)}
+POLICY_TYPES: Final = {
+    COMPACT: COMPACT_TYPES, DELETES: COMPACT_TYPES, MANIFESTS: (TABLE_MAINTENANCE,), INDEXES: (TABLE_MAINTENANCE,),
+}  # fmt: skip
 """The types of policies that ask for a kind of rewrite, the special ones first. No policy asks for statistics."""
 
 

@@ -6,25 +6,28 @@ caller may maintain. Figures come from the last assessment; the explanation of o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.maintenance.explanation import TableExplanation
-from limnos.model.entities import MetadataDocument
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
 from limnos.services.iceberg.reports import catalog_require
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.guards import snapshots_judge
+from limnos.services.maintenance.lance.reports import ExplanationResult, lance_explain, lance_orphans
 from limnos.services.maintenance.orphans.reports import OrphanReport, orphan_findings, orphans_report
 from limnos.services.maintenance.policies import EffectivePolicy, policies_load
+from limnos.services.maintenance.requests import TableTarget, table_target
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import LANCE
 from limnos.store.activity.maintenance import (
     FindingRow,
     OperationRow,
@@ -73,6 +76,16 @@ class PolicyReport(NamedTuple):
     on: Levels
     name: str | None
     others: tuple[str, ...]
+
+
+class _ExplainedTable(NamedTuple):
+    """The table of an explanation: its node, its document, its metalake, and its catalog's name."""
+
+    target: TableTarget
+    node: Node
+    document: MetadataDocument
+    metalake_id: int
+    catalog: str
 
 
 class TableReport(NamedTuple):
@@ -148,18 +161,22 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
         BadRequest: The table has another format.
     """
 
-    def look(request_view: RequestView) -> tuple[MetadataDocument, int, str]:
-        node = maintained_table(request_view, path).entity
-        return request_view.document(node.id), request_view.metalake.id, request_view.catalog.name
+    def look(request_view: RequestView) -> _ExplainedTable:
+        target = table_target(request_view, path)
+        node = maintained_table(request_view, target.path, table_format=target.table_format).entity
+        document = request_view.document(node.id)
+        return _ExplainedTable(target, node, document, request_view.metalake.id, request_view.catalog.name)
 
-    document, metalake_id, catalog = await ctx.read(scope, look)
-    node_id = document.node_id
+    table = await ctx.read(scope, look)
+    path, node_id = table.target.path, table.node.id
     round_ = AssessmentRound(ctx.services, tables_max=1)
     policies = (await ctx.look_up(policies_load)).effective(await round_.chain_of(node_id))
-    text = await snapshots_judge(
-        ctx, "maintenance-explain", document=document, metalake_id=metalake_id, path=(catalog, *path), policies=policies
-    )
-    explanation = msgspec.json.decode(text, type=TableExplanation)
+    if table.target.table_format == LANCE:
+        result = await lance_explain(ctx, scope, node=table.node, path=path, policies=policies)
+        orphans = lance_orphans(ctx.services.defaults.lance_debris_ms)
+    else:
+        result = await _explain_iceberg(ctx, round_, table=table, policies=policies)
+        orphans = await orphans_report(ctx, node_id, policies=policies)
     ancestry = await ctx.look_up(lambda: ancestors_read([each.object_id for each in policies.values()]))
     loadable = await _loadable_policies(
         ctx, scope, names=[name for each in policies.values() for name in (each.name, *each.others)]
@@ -173,18 +190,30 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
             for each in policies.values()
         ]
     )  # fmt: skip
-    blocked = [] if explanation.blocked is None else [explanation.blocked]
-    if await round_.is_dataset(node_id):
-        blocked.append(_DATASET)
-    if await ctx.look_up(lambda: protection_read(node_id)):
-        blocked.append("the table is protected: no file of it is removed")
-    fresh = await round_.findings_now(document, policies=policies)
     done = await ctx.look_up(lambda: operations_of(node_id, limit=OPERATIONS_SHOWN))
     done = await _hide_policies(ctx, scope, rows=done)
     return TableReport(
-        explanation, tuple([TableFinding(path, row) for row in fresh]), reports, tuple(blocked),
-        tuple([TableOperation(path, row) for row in done]), await orphans_report(ctx, node_id, policies=policies),
+        result.explanation, tuple([TableFinding(path, row) for row in result.findings]), reports, result.blocked,
+        tuple([TableOperation(path, row) for row in done]), orphans,
     )  # fmt: skip
+
+
+async def _explain_iceberg(
+    ctx: Context, round_: AssessmentRound, *, table: _ExplainedTable, policies: Mapping[str, EffectivePolicy]
+) -> ExplanationResult:
+    """Explain an Iceberg table by its current metadata."""
+    text = await snapshots_judge(
+        ctx, "maintenance-explain", document=table.document, metalake_id=table.metalake_id,
+        path=(table.catalog, *table.target.path), policies=policies,
+    )  # fmt: skip
+    explanation = msgspec.json.decode(text, type=TableExplanation)
+    blocked = [] if explanation.blocked is None else [explanation.blocked]
+    if await round_.is_dataset(table.node.id):
+        blocked.append(_DATASET)
+    if await ctx.look_up(lambda: protection_read(table.node.id)):
+        blocked.append("the table is protected: no file of it is removed")
+    fresh = await round_.findings_now(table.document, policies=policies)
+    return ExplanationResult(explanation, fresh, tuple(blocked))
 
 
 async def _loadable_policies(ctx: Context, scope: RequestScope, *, names: Sequence[str]) -> frozenset[str]:

@@ -11,12 +11,13 @@ from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find
 from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import ICEBERG, refuse_directory_request
 
 
 def maintained_table(
-    request_view: RequestView, path: Levels, *, action: Action = Action.TABLE_MAINTAIN
+    request_view: RequestView, path: Levels, *, action: Action = Action.TABLE_MAINTAIN, table_format: str = ICEBERG
 ) -> AuthorizedObject[Node]:
-    """Find a table for a caller who may maintain it, or may do another action on it.
+    """Find a table of a format for a caller who may maintain it, or may do another action on it.
 
     Raises:
         NotFound: The table is missing, and the caller may know that.
@@ -25,4 +26,6 @@ def maintained_table(
         UnsupportedOperation: The catalog shows another catalog.
         BadRequest: The table has another format.
     """
-    return table_find(request_view, path[:-1], path[-1], action)
+    if table_format != ICEBERG:
+        refuse_directory_request(request_view, action)
+    return table_find(request_view, path[:-1], path[-1], action, required_format=table_format)

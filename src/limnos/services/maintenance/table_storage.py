@@ -129,6 +129,14 @@ class MaintainedFiles:
 
 async def maintained_files(services: NodeServices, document: MetadataDocument) -> MaintainedFiles | None:
     """Return a table's files; None if its catalog is gone, or its location conflicts with another object's."""
+    place = await table_place(services, document)
+    return None if place is None else MaintainedFiles(services, place, location=document.location)
+
+
+async def table_place(services: NodeServices, document: MetadataDocument) -> CatalogStorage | None:
+    """Return the storage of a table's catalog; None if that is gone, or the table's location conflicts with another
+    object's.
+    """
     if document.node_id in services.defaults.location_conflicts.ids:
         return None
     zones = await services.gate.look_up(lambda: zones_of_read([document.node_id]))
@@ -136,8 +144,7 @@ async def maintained_files(services: NodeServices, document: MetadataDocument) -
     node = None if catalog_id is None else await services.gate.look_up(lambda: node_read(catalog_id))
     if node is None or not isinstance(node.record, CatalogRecord):
         return None
-    place = catalog_storage_within(
+    return catalog_storage_within(
         node.record, f"{services.defaults.warehouse}/{catalog_id}", services.defaults.allowed,
         storages=services.defaults.storages,
     )  # fmt: skip
-    return MaintainedFiles(services, place, location=document.location)

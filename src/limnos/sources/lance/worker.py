@@ -16,7 +16,7 @@ import msgspec
 
 from limnos.formats.lance_expressions import check_expression
 from limnos.model.errors import AlreadyExists, LimnosError, NotFound
-from limnos.sources.lance import questions
+from limnos.sources.lance import maintenance_questions, questions
 from limnos.sources.lance.callbacks import CallbackWire
 from limnos.sources.wire import Wire, die_with_parent, serve_on
 
@@ -35,6 +35,7 @@ def question_handlers() -> QuestionHandlers:
     from limnos.sources.lance import (  # noqa: PLC0415 - the extra `lance` may be missing
         directories,
         indices,
+        maintenance,
         mutations,
         querying,
         reading,
@@ -66,6 +67,10 @@ def question_handlers() -> QuestionHandlers:
         (questions.TagDrop, references.tag_drop),
         (questions.BranchMake, references.branch_make),
         (questions.BranchDrop, references.branch_drop),
+        (maintenance_questions.ReadState, maintenance.read_state),
+        (maintenance_questions.Compact, maintenance.compact),
+        (maintenance_questions.RefreshIndexes, maintenance.refresh_indexes),
+        (maintenance_questions.CleanUp, maintenance.clean_up),
     )
     return QuestionHandlers(
         plain={shape.__name__: (shape, function) for shape, function in plain},

@@ -28,7 +28,7 @@ def _among(text: str) -> Sql:
 
 _TABLES = (
     "SELECT d.node_id, n.zone, n.parent_id, d.version, n.record, length(d.body), n.deleted FROM document d"
-    " JOIN node n ON n.id = d.node_id AND n.kind = :kind WHERE"
+    " JOIN node n ON n.id = d.node_id AND n.kind = :kind AND n.format = :format WHERE"
 )
 _PAGE = "d.node_id > :after ORDER BY d.node_id LIMIT :limit"
 _SOME = "d.node_id IN ({nodes}) ORDER BY d.node_id"
@@ -54,7 +54,9 @@ FINDINGS = Sql(
     " ORDER BY node_id, kind LIMIT :limit"
 )
 FINDINGS_OF_KIND = Sql(
-    f"SELECT {_FINDING} FROM maintenance_finding WHERE kind = :kind AND node_id > :after ORDER BY node_id LIMIT :limit"
+    f"SELECT {_FINDING} FROM maintenance_finding f WHERE kind = :kind AND node_id > :after"
+    " AND EXISTS (SELECT 1 FROM node n WHERE n.id = f.node_id AND n.format = :format)"
+    " ORDER BY node_id LIMIT :limit"
 )
 LAST_OF = _among(
     "SELECT node_id, max(started_at) FROM maintenance_operation WHERE node_id IN ({nodes}) AND kind = :kind GROUP BY node_id"
@@ -124,7 +126,7 @@ AT_ONCE: Final = 64
 
 
 class TableHead(NamedTuple):
-    """A table with an Iceberg document: its catalog, parent, the document's version and length, and its record."""
+    """A table with a document: its catalog, parent, the document's version and length, and its record."""
 
     node_id: int
     catalog_id: int
@@ -196,21 +198,26 @@ def _heads(rows: Sequence[Row]) -> list[TableHead]:
     return [TableHead(row[0], row[1], row[2], row[3], bytes(row[4]), row[5], row[6] != 0) for row in rows]
 
 
-def tables_page(after: int, *, limit: int, with_trash: bool = False) -> Load[list[TableHead]]:
-    """Read the next tables with a document, by node id and without their documents; with `with_trash` also dropped
+def tables_page(
+    after: int, *, limit: int, with_trash: bool = False, table_format: str = "iceberg"
+) -> Load[list[TableHead]]:
+    """Read the next tables of a format, by node id and without their documents; with `with_trash` also dropped
     ones.
     """
     statement = PAGE_WITH_TRASH if with_trash else PAGE
-    return _heads((yield statement, {"after": after, "limit": limit, "kind": int(Kind.TABLE)}))
+    params: Params = {"after": after, "limit": limit, "kind": int(Kind.TABLE), "format": table_format}
+    return _heads((yield statement, params))
 
 
-def tables_of(node_ids: Sequence[int], *, with_trash: bool = False) -> Load[list[TableHead]]:
-    """Read the tables with a document among some ids, without the documents.
+def tables_of(
+    node_ids: Sequence[int], *, with_trash: bool = False, table_format: str = "iceberg"
+) -> Load[list[TableHead]]:
+    """Read the tables of a format among some ids, without the documents.
 
     Dropped tables are read only `with_trash`.
     """
     statement = SOME_WITH_TRASH if with_trash else SOME
-    return _heads((yield statement, {"nodes": dumps(node_ids), "kind": int(Kind.TABLE)}))
+    return _heads((yield statement, {"nodes": dumps(node_ids), "kind": int(Kind.TABLE), "format": table_format}))
 
 
 def table_bodies_read(node_ids: Sequence[int]) -> Load[list[TableBody]]:
@@ -256,9 +263,10 @@ def findings_page(catalog_id: int, *, after: int, limit: int) -> Load[list[Findi
     return [FindingRow(*row) for row in (yield FINDINGS, {"catalog": catalog_id, "after": after, "limit": limit})]
 
 
-def findings_of_kind(kind: str, *, after: int, limit: int) -> Load[list[FindingRow]]:
-    """Read findings of a kind in all catalogs by node id, starting after a table."""
-    return [FindingRow(*row) for row in (yield FINDINGS_OF_KIND, {"kind": kind, "after": after, "limit": limit})]
+def findings_of_kind(kind: str, *, after: int, limit: int, table_format: str = "iceberg") -> Load[list[FindingRow]]:
+    """Read findings of a kind about tables of a format in all catalogs by node id, starting after a table."""
+    params: Params = {"kind": kind, "after": after, "limit": limit, "format": table_format}
+    return [FindingRow(*row) for row in (yield FINDINGS_OF_KIND, params)]
 
 
 def last_operations(node_ids: Sequence[int], *, kind: str) -> Load[dict[int, int]]:

@@ -1,13 +1,9 @@
-"""Maintenance of Iceberg tables: findings, their reasons, and operations.
+"""Maintenance of tables: findings, their reasons, and operations.
 
 May import `model`, `names`, `services` and this package. Has no business rules.
 """
 
 from __future__ import annotations
-
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
-from typing import Final
 
 import msgspec
 
@@ -20,21 +16,15 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
+from limnos.names.path import Levels
 from limnos.services.iceberg.reports import catalog_require
-from limnos.services.maintenance import operations, reports
-from limnos.services.maintenance.orphans import requests as orphan_requests
+from limnos.services.maintenance import reports
 from limnos.services.maintenance.orphans.reports import ORPHAN_STATES, OrphanReport
 from limnos.services.maintenance.reports import PolicyReport, TableFinding, TableOperation, TableReport
-from limnos.services.maintenance.rewriting import planning
-from limnos.services.maintenance.rewriting.kinds import KINDS
+from limnos.services.maintenance.requests import operation_start as operation_start_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
-_OPERATIONS: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {
-    "expire": operations.expiry_request,
-    "orphans": orphan_requests.orphans_request,
-    **{kind: partial(planning.rewrite_request, kind=kind) for kind in KINDS},
-}
 _BASE = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/maintenance"
 
 
@@ -60,10 +50,7 @@ async def findings_list(request: Request, ctx: Context) -> Response:
 async def table_explain(request: Request, ctx: Context) -> Response:
     """Return the findings of one `table`, its effective policies, and the reasons why its newest snapshots are kept."""
     metalake, catalog = names_of(request)
-    path = tuple(display.parse(request.query("table") or "-"))
-    if len(path) < 2:
-        await ctx.read(RequestScope(metalake, catalog), catalog_require)
-        raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
+    path = _path(request.query("table"))
     return json_response(_report(await reports.table_explain(ctx, RequestScope(metalake, catalog), path=path)))
 
 
@@ -91,20 +78,18 @@ async def operation_start(request: Request, ctx: Context) -> Response:
     """Request an `operation` on a `table`, to be carried out soon on behalf of the caller. Returns its id.
 
     `expire` removes unneeded snapshots. `orphans` checks the table for orphan files and removes old ones. `compact`,
-    `deletes`, `manifests` and `statistics` wait for an executor. If an operation of the kind is open for the table, its
-    id is returned.
+    `deletes`, `manifests` and `statistics` wait for an executor. The server itself carries out `expire`, `compact` and
+    `indexes` of Lance tables. If an operation of the kind is open for the table, its id is returned.
     """
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body() or b"{}", OperationStart)
-    path = tuple(display.parse(body.table or "-"))
-    start = _OPERATIONS.get(body.operation)
-    if len(path) < 2 or start is None:
-        await ctx.read(RequestScope(metalake, catalog), catalog_require)
-        if len(path) < 2:
-            raise BadRequest("Name the table by its path below the catalog, as {'table': 'raw.trips'}")
-        raise BadRequest(f"'{body.operation[:50]}' is not an operation on tables: use one of {', '.join(_OPERATIONS)}")
-    operation = await start(ctx, RequestScope(metalake, catalog), path=path)
+    path = _path(body.table)
+    operation = await operation_start_of(ctx, RequestScope(metalake, catalog), path=path, kind=body.operation)
     return json_response({"operation": operation})
+
+
+def _path(text: str | None) -> Levels:
+    return tuple(display.parse(text)) if text else ()
 
 
 async def _number(request: Request, ctx: Context, *, name: str, default: int) -> int:

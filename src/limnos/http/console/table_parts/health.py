@@ -6,8 +6,6 @@ maintain the table see only its statistics.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Final
 from urllib.parse import urlencode
 
@@ -31,23 +29,16 @@ from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.services.governance.statistics import statistics_list
 from limnos.services.lookup.securables import AttachmentTarget, render_full_name
-from limnos.services.maintenance import operations
-from limnos.services.maintenance.orphans import requests as orphan_requests
 from limnos.services.maintenance.orphans.reports import OrphanReport
 from limnos.services.maintenance.reports import TableReport, table_explain
-from limnos.services.maintenance.rewriting import planning
-from limnos.services.maintenance.rewriting.kinds import KINDS
+from limnos.services.maintenance.requests import OPERATION_KINDS, operation_start
 from limnos.services.request.name_codecs import codec_for
 
 _FATES_SHOWN: Final = 50
-_REQUESTS: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {
-    "expire": operations.expiry_request,
-    "orphans": orphan_requests.orphans_request,
-    **{kind: partial(planning.rewrite_request, kind=kind) for kind in KINDS},
-}
 _WORDS: Final = {
     "expire": "Expire snapshots", "orphans": "Check for orphan files", "compact": "Compact small files",
     "deletes": "Rewrite delete files", "manifests": "Rewrite manifests", "statistics": "Compute statistics",
+    "indexes": "Refresh indexes",
 }  # fmt: skip
 _LOOKS: Final = {
     "done": ("ok", "check"),
@@ -149,7 +140,7 @@ def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:
         (SheetCell(each.name, is_name=True), SheetCell(size_text(each.size)), SheetCell(at_ms=each.first_seen_at))
         for each in (*report.files, *report.removed)
     )
-    note = report.check.blocked or "The last check statistics no orphan file."
+    note = report.check.blocked or "The last check found no orphan file."
     return (Sheet("Orphan files", columns, rows, note),)
 
 
@@ -170,7 +161,7 @@ async def _statistics(page_request: PageRequest, address: ObjectAddress) -> tupl
 
 
 def _form(page_request: PageRequest, address: ObjectAddress) -> FormView:
-    choices = tuple(Choice(each, _WORDS.get(each, each)) for each in _REQUESTS)
+    choices = tuple(Choice(each, _WORDS.get(each, each)) for each in OPERATION_KINDS)
     action = f"{page_request.base}/maintain{address.path.removeprefix('/o')}"
     return FormView(action, "Request it", (), (FormInput("operation", "Operation", choices=choices),), title="Request an operation")  # fmt: skip
 
@@ -179,10 +170,9 @@ async def maintain(page_request: PageRequest) -> Response:
     """Request an operation on a table in the caller's name, and go back to the tab."""
     address = parse_address(page_request.request.params)
     operation = (await page_request.form()).get("operation", "")
-    start = _REQUESTS.get(operation)
-    if start is None or address.kind is not Kind.TABLE:
-        raise BadRequest(f"Choose an operation on a table: {', '.join(_REQUESTS)}")
-    number = await start(page_request.ctx, address.scope, path=address.levels)
+    if operation not in OPERATION_KINDS or address.kind is not Kind.TABLE:
+        raise BadRequest(f"Choose an operation on a table: {', '.join(OPERATION_KINDS)}")
+    number = await operation_start(page_request.ctx, address.scope, path=address.levels, kind=operation)
     done = urlencode({"tab": "maintenance", "done": f"{_WORDS.get(operation, operation)}: operation {number} waits"})
     return redirect(f"{page_request.base}{address.path}?{done}")
 

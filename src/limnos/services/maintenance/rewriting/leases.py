@@ -15,19 +15,17 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
-from limnos.formats.gravitino.policies import TABLE_MAINTENANCE, TableMaintenanceContent, content_of
 from limnos.formats.maintenance.rewrites import pause_for_writers
 from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.entities import MetadataDocument, Token
 from limnos.model.errors import BadRequest, LimnosError, NotFound, UnsupportedOperation
 from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.principals import TokenPurpose
-from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.operations import OPERATIONS
 from limnos.services.maintenance.policies import policies_load
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions, action_options
-from limnos.services.maintenance.rewriting.planning import asking_policy, is_off
+from limnos.services.maintenance.rewriting.planning import asking_policy, is_off, limits_of
 from limnos.services.maintenance.rewriting.scheduling import OperationPause, ScheduleLimits, fair_order, pause_of
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
@@ -344,7 +342,6 @@ async def _limits(services: NodeServices, row: WaitingRewrite) -> ScheduleLimits
     Raises UnsupportedOperation: the policy or the setting does not ask for the operation any more.
     """
     settings = services.defaults.maintenance
-    limits = ScheduleLimits(settings.quiet_hours, settings.bytes_per_day, row.policy, metalake_id=row.metalake_id)
     chain = await AssessmentRound(services, tables_max=0).chain_of(row.node_id)
     policies = (await services.gate.look_up(policies_load)).effective(chain)
     policy = asking_policy(policies, row.kind)
@@ -352,8 +349,4 @@ async def _limits(services: NodeServices, row: WaitingRewrite) -> ScheduleLimits
     if is_off_now or (None if policy is None else policy.name) != row.policy:
         what = "setting maintenance.rewrite_files" if row.policy is None else f"policy {row.policy}"
         raise UnsupportedOperation(f"The {what} no longer requires this")
-    if policy is None or policy.policy_type != TABLE_MAINTENANCE:
-        return limits
-    content = content_of(policy.content, TableMaintenanceContent)
-    hours = tuple([parse_quiet_hours(each) for each in content.quiet_hours or ()])
-    return limits._replace(policy_hours=hours, policy_bytes_per_day=content.max_bytes_per_day or 0)
+    return limits_of(settings, policy, metalake_id=row.metalake_id)

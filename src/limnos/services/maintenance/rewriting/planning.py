@@ -21,9 +21,11 @@ from limnos.formats.gravitino.policies import (
     content_of,
 )
 from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS
+from limnos.formats.maintenance.lance_tables import INDEXES
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
+from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.names.path import Levels
 from limnos.services.maintenance.acting import ResponsibleUser, responsible_user
 from limnos.services.maintenance.assessing import AssessmentRound
@@ -36,8 +38,9 @@ from limnos.services.maintenance.policies import (
     policies_load,
 )
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions
-from limnos.services.maintenance.rewriting.scheduling import OPERATION_BYTES, REQUESTED_PRIORITY
+from limnos.services.maintenance.rewriting.scheduling import OPERATION_BYTES, REQUESTED_PRIORITY, ScheduleLimits
 from limnos.services.request.context import Context
+from limnos.services.request.defaults import MaintenanceDefaults
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -150,7 +153,7 @@ def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> Effecti
         return None
     if policy.policy_type == TABLE_MAINTENANCE:
         content = content_of(policy.content, TableMaintenanceContent)
-        if not (content.manifests if kind == MANIFESTS else content.compact):
+        if not {MANIFESTS: content.manifests, INDEXES: content.indexes}.get(kind, content.compact):
             return None
     return policy
 
@@ -161,6 +164,17 @@ def is_off(policies: Mapping[str, EffectivePolicy], kind: str) -> bool:
     Called if no policy enables the kind, so a disabled policy turns it off.
     """
     return any(policy_type in policies for policy_type in POLICY_TYPES[kind])
+
+
+def limits_of(settings: MaintenanceDefaults, policy: EffectivePolicy | None, *, metalake_id: int) -> ScheduleLimits:
+    """Return the hours and budgets of the settings, and of the policy that asks for an operation."""
+    name = None if policy is None else policy.name
+    limits = ScheduleLimits(settings.quiet_hours, settings.bytes_per_day, name, metalake_id=metalake_id)
+    if policy is None or policy.policy_type != TABLE_MAINTENANCE:
+        return limits
+    content = content_of(policy.content, TableMaintenanceContent)
+    hours = tuple([parse_quiet_hours(each) for each in content.quiet_hours or ()])
+    return limits._replace(policy_hours=hours, policy_bytes_per_day=content.max_bytes_per_day or 0)
 
 
 def stored_options(row: FindingRow, policy: EffectivePolicy | None) -> RewriteOptions:

@@ -1,0 +1,180 @@
+"""Maintenance of Lance tables: findings from a table's state, and the versions that may be removed.
+
+May import this package. Pure. Must not know Lance's library: a worker process reads the state (`sources.lance`).
+Findings have the same kinds as those of Iceberg tables, and one of their own, `indexes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.maintenance.assessment import (
+    COMPACT,
+    EXCESS_FILES_MIN,
+    EXPIRE,
+    AssessmentFinding,
+    AssessmentRules,
+    size_text,
+)
+from limnos.formats.maintenance.explanation import SHOWN_MAX, SnapshotFate, TableExplanation
+
+INDEXES: Final = "indexes"
+DAY_MS: Final = 86_400_000
+AGE_MS_DEFAULT: Final = 14 * DAY_MS
+"""The maximum age of versions by default of Lance's library, in milliseconds: two weeks."""
+READER_MS: Final = DAY_MS
+"""How long a version is kept after it was last current, in milliseconds: readers of Lance tables announce themselves
+nowhere.
+"""
+DELETED_SHARE: Final = 10
+"""One in so many rows is deleted: then a compaction pays, as by Lance's own default."""
+MISSING_SHARE: Final = 20
+"""One in so many rows is missing in an index: then a refresh pays."""
+MISSING_ROWS_MIN: Final = 256
+MISSING_ROWS_MAX: Final = 100_000
+"""An index that misses so many rows is refreshed, whatever the size of the table."""
+SEGMENTS_MAX: Final = 10
+
+
+class LanceIndexState(msgspec.Struct, frozen=True, array_like=True):
+    """An index: the number of rows that it does not cover, and of its segments, which each search reads."""
+
+    name: str
+    missing_rows: int
+    segments: int
+
+
+class LanceVersionState(msgspec.Struct, frozen=True, array_like=True):
+    """A version, and the time of its commit by its writer's clock."""
+
+    version: int
+    at_ms: int
+
+
+class LanceTableState(msgspec.Struct, frozen=True):
+    """The state of a table that determines its maintenance."""
+
+    rows: int
+    deleted_rows: int
+    fragments: int
+    mergeable: int
+    """The number of fragments that a compaction would rewrite now."""
+    merged: int
+    """The number of fragments that would replace them, at least."""
+    mergeable_bytes: int
+    total_bytes: int
+    versions: tuple[LanceVersionState, ...]
+    """The versions of the main branch."""
+    tags: dict[str, int]
+    """The tags of the main branch's versions."""
+    branch_points: dict[str, int]
+    """The versions of the main branch at which branches begin, by the branch's name."""
+    indexes: tuple[LanceIndexState, ...]
+
+
+class CleanUpPlan(NamedTuple):
+    """Versions that may be removed, and the reason why each other one is kept."""
+
+    removed: tuple[int, ...]
+    retained: Mapping[int, str]
+
+
+def plan_clean_up(
+    state: LanceTableState, rules: AssessmentRules, *, pinned: Mapping[int, str], now_ms: int
+) -> CleanUpPlan:
+    """Decide which versions of a table may be removed.
+
+    Args:
+        state: The state of the table.
+        rules: The age and the number of versions to keep, by the effective policy.
+        pinned: Versions that others need, with the reason.
+        now_ms: The store's time.
+    """
+    ordered = sorted(state.versions, key=lambda each: each.version)
+    age_ms = AGE_MS_DEFAULT if rules.older_than_ms is None else rules.older_than_ms
+    least = max(1, rules.retain_last or 1)
+    reasons: dict[int, str] = {}
+    if ordered:
+        reasons[ordered[-1].version] = "is the newest version"
+    for name, version in state.tags.items():
+        reasons.setdefault(version, f"tag {name} names it")
+    for name, version in state.branch_points.items():
+        reasons.setdefault(version, f"branch {name} begins with it")
+    for version, reason in pinned.items():
+        reasons.setdefault(version, reason)
+    for each in ordered[-least:]:
+        reasons.setdefault(each.version, f"is one of the newest {least} versions")
+    for each in ordered:
+        if each.at_ms >= now_ms - age_ms:
+            reasons.setdefault(each.version, "is younger than the age at which versions expire")
+    for each, after in pairwise(ordered):
+        if after.at_ms >= now_ms - READER_MS:
+            reasons.setdefault(each.version, "was current within the last day: readers may still use it")
+    removed = tuple([each.version for each in ordered if each.version not in reasons])
+    known = {each.version for each in ordered}
+    return CleanUpPlan(removed, {key: reason for key, reason in reasons.items() if key in known})
+
+
+def assess_lance_table(state: LanceTableState, rules: AssessmentRules, *, now_ms: int) -> list[AssessmentFinding]:
+    """Return the maintenance that a table needs."""
+    return [*_compaction(state), *_indexes(state), *_expiry(state, rules, now_ms=now_ms)]
+
+
+def _compaction(state: LanceTableState) -> Iterable[AssessmentFinding]:
+    excess = state.mergeable - state.merged
+    has_many_deleted = bool(state.mergeable) and state.deleted_rows * DELETED_SHARE >= state.rows + state.deleted_rows
+    if excess < EXCESS_FILES_MIN and not has_many_deleted:
+        return
+    mean = size_text(state.mergeable_bytes // max(1, state.mergeable))
+    reasons = [f"{state.mergeable} of {state.fragments} fragments can be merged into {state.merged}: {mean} on average"]
+    if has_many_deleted:
+        reasons.append(f"{state.deleted_rows} deleted rows stand beside {state.rows} others")
+    figures = {
+        "fragments": state.fragments, "small_files": state.mergeable, "small_bytes": state.mergeable_bytes,
+        "deleted_rows": state.deleted_rows,
+    }  # fmt: skip
+    yield AssessmentFinding(COMPACT, max(1, excess), "; ".join(reasons), figures)
+
+
+def _is_stale(index: LanceIndexState, rows: int) -> bool:
+    least = min(MISSING_ROWS_MAX, max(MISSING_ROWS_MIN, -(-rows // MISSING_SHARE)))
+    return index.missing_rows >= least or index.segments > SEGMENTS_MAX
+
+
+def _indexes(state: LanceTableState) -> Iterable[AssessmentFinding]:
+    stale = [each for each in state.indexes if _is_stale(each, state.rows)]
+    if not stale:
+        return
+    reason = "; ".join(
+        f"index {each.name} misses {each.missing_rows} of {state.rows} rows, which each search reads one by one"
+        if each.missing_rows
+        else f"index {each.name} has {each.segments} segments, and each search reads them all"
+        for each in stale
+    )
+    missing = max(each.missing_rows for each in stale)
+    score = max(1, 100 * missing // max(1, state.rows), max(each.segments for each in stale) - 1)
+    figures = {"indexes": len(stale), "missing_rows": missing, "rows": state.rows}
+    yield AssessmentFinding(INDEXES, score, reason[:1000], figures)
+
+
+def _expiry(state: LanceTableState, rules: AssessmentRules, *, now_ms: int) -> Iterable[AssessmentFinding]:
+    count = len(state.versions)
+    if count <= rules.snapshots_min:
+        return
+    removed = len(plan_clean_up(state, rules, pinned={}, now_ms=now_ms).removed)
+    if removed:
+        reason = f"{removed} of {count} versions are past their age"
+        yield AssessmentFinding(EXPIRE, removed, reason, {"snapshots": count, "removable": removed})
+
+
+def explain_lance_table(state: LanceTableState, plan: CleanUpPlan) -> TableExplanation:
+    """Explain a table: its figures, and for each of the newest versions whether it may be removed."""
+    newest = sorted(state.versions, key=lambda each: -each.version)[:SHOWN_MAX]
+    fates = tuple([SnapshotFate(each.version, each.at_ms, plan.retained.get(each.version)) for each in newest])
+    return TableExplanation(
+        len(state.versions), len(plan.removed), (), fates, "lance", state.fragments, None, state.total_bytes, None
+    )

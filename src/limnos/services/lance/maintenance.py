@@ -1,0 +1,109 @@
+"""Maintenance of Lance tables by worker processes: read a table's state, and change its files in a user's name.
+
+May import the rooms below. Must not know policies or operations. Removing versions of a managed table removes their
+rows of the store, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.maintenance.lance_tables import LanceTableState
+from limnos.model.entities import MetadataDocument, Node
+from limnos.model.records import TableRecord
+from limnos.names.path import Levels
+from limnos.services.lance.deletions import SPANS_MAX, VersionSpan, versions_prune
+from limnos.services.lance.row_operations import ask_files, change_files
+from limnos.services.lance.table_description import VersionReference
+from limnos.services.lance.tables import lance_find
+from limnos.services.lance.workers import WORKERS, WorkerTask, storage_options_of
+from limnos.services.request.authorized_object import AuthorizedObject
+from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.sources.lance.maintenance_questions import CleanUp, Compact, MaintenanceResult, ReadState, RefreshIndexes
+from limnos.store.objects.lance_versions import lance_top_read
+
+_NEWEST: Final = VersionReference()
+
+
+class MaintainedLanceTable(NamedTuple):
+    """A Lance table that the server itself reads: its node, its document, and its catalog's storage."""
+
+    node: Node
+    document: MetadataDocument
+    place: CatalogStorage
+
+
+def maintained_lance_table(request_view: RequestView, levels: Levels) -> AuthorizedObject[Node]:
+    """Find a Lance table for a caller who may maintain it. Raises NotFound, PermissionDenied, UnsupportedOperation."""
+    return lance_find(request_view, levels, action=Action.TABLE_MAINTAIN)
+
+
+async def table_state(ctx: Context, scope: RequestScope, *, levels: Levels) -> LanceTableState:
+    """Read the state of a table, for a caller who may maintain it. Raises as `ask_files`."""
+    return await ask_files(
+        ctx, scope, levels=levels, at=_NEWEST, question=ReadState("", {}), shape=LanceTableState,
+        action=Action.TABLE_MAINTAIN,
+    )  # fmt: skip
+
+
+async def stored_table_state(services: NodeServices, table: MaintainedLanceTable) -> LanceTableState:
+    """Read the state of a table for the server itself. Raises NotFound for a table without data, StorageFailed."""
+    place, location, version = table.place, table.document.location, None
+    place.check(location)
+    place.allowed.check_use(place.catalog.properties)
+    if isinstance(table.node.record, TableRecord) and table.node.record.managed:
+        top = await services.gate.look_up(partial(lance_top_read, table.node.id, ""))
+        version = None if top is None else top.version
+    question = ReadState(location, storage_options_of(place.catalog.properties), version)
+    data = await WORKERS.of(services).ask(WorkerTask(question, caller=""))
+    return msgspec.json.decode(data, type=LanceTableState)
+
+
+async def table_compact(ctx: Context, scope: RequestScope, *, levels: Levels) -> MaintenanceResult:
+    """Merge a table's small fragments. Raises as `change_files`."""
+    return await change_files(ctx, scope, levels=levels, at=_NEWEST, question=Compact("", {}), shape=MaintenanceResult)
+
+
+async def indexes_refresh(ctx: Context, scope: RequestScope, *, levels: Levels) -> MaintenanceResult:
+    """Add to a table's indexes the rows that they do not cover. Raises as `change_files`."""
+    return await change_files(
+        ctx, scope, levels=levels, at=_NEWEST, question=RefreshIndexes("", {}), shape=MaintenanceResult
+    )
+
+
+async def versions_clean_up(
+    ctx: Context, scope: RequestScope, *, levels: Levels, versions: Sequence[int]
+) -> MaintenanceResult:
+    """Remove versions of a table with the files that they alone refer to. Raises as `change_files`.
+
+    A version that has a tag by now, or at which a branch begins, stays.
+    """
+    question = CleanUp("", {}, versions=list(versions))
+    result = await change_files(ctx, scope, levels=levels, at=_NEWEST, question=question, shape=MaintenanceResult)
+    table = await ctx.read(scope, lambda request_view: maintained_lance_table(request_view, levels).entity)
+    if isinstance(table.record, TableRecord) and table.record.managed:
+        spans = spans_of(result.removed)
+        for first in range(0, len(spans), SPANS_MAX):
+            await versions_prune(ctx, scope, levels=levels, branch="", spans=spans[first : first + SPANS_MAX])
+    return result
+
+
+def spans_of(versions: Sequence[int]) -> list[VersionSpan]:
+    """Return ascending version numbers as spans without gaps."""
+    if not versions:
+        return []
+    ends = [number for number, after in pairwise(versions) if after != number + 1]
+    starts = [after for number, after in pairwise(versions) if after != number + 1]
+    return [
+        VersionSpan(start, end + 1) for start, end in zip([versions[0], *starts], [*ends, versions[-1]], strict=True)
+    ]

@@ -1,0 +1,52 @@
+"""Explanation of one Lance table: its figures and findings, and for each of the newest versions why it is kept.
+
+May import the rooms below. Must not know any wire format. Callers have decided that the reader may maintain the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from limnos.formats.maintenance.explanation import TableExplanation
+from limnos.formats.maintenance.lance_tables import assess_lance_table, explain_lance_table
+from limnos.model.entities import Node
+from limnos.names.path import Levels
+from limnos.services.lance.maintenance import table_state
+from limnos.services.maintenance.assessing import finding_rows
+from limnos.services.maintenance.lance.operations import clean_up_plan, removal_refusal
+from limnos.services.maintenance.orphans.reports import OrphanReport
+from limnos.services.maintenance.policies import EffectivePolicy, assessment_rules
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.table_formats import LANCE
+from limnos.store.activity.maintenance import FindingRow, tables_of
+
+
+class ExplanationResult(NamedTuple):
+    """The explanation of a table of any format, its findings, and the reasons why operations do nothing."""
+
+    explanation: TableExplanation
+    findings: Sequence[FindingRow]
+    blocked: tuple[str, ...]
+
+
+async def lance_explain(
+    ctx: Context, scope: RequestScope, *, node: Node, path: Levels, policies: Mapping[str, EffectivePolicy]
+) -> ExplanationResult:
+    """Explain a Lance table by its present state. Raises NotFound for one without data, StorageFailed."""
+    state = await table_state(ctx, scope, levels=path)
+    plan = await clean_up_plan(ctx, state, node_id=node.id, policies=policies)
+    now_ms = ctx.services.store.time.now_ms()
+    heads = await ctx.look_up(lambda: tables_of([node.id], table_format=LANCE))
+    findings = assess_lance_table(state, assessment_rules(policies), now_ms=now_ms)
+    rows = [row._replace(found_at=now_ms) for head in heads for row in finding_rows(head, findings)]
+    refusal = await removal_refusal(ctx, node)
+    blocked = () if refusal is None else (f"{refusal}: no version is removed",)
+    return ExplanationResult(explain_lance_table(state, plan), rows, blocked)
+
+
+def lance_orphans(debris_ms: int) -> OrphanReport:
+    """Return what becomes of files that no version of a Lance table names."""
+    removal = f"after {debris_ms // 1000} s" if debris_ms else "off"
+    return OrphanReport(f"{removal} (setting lance.debris_age_s)", None, None, (), ())

@@ -1,0 +1,110 @@
+"""Task of Lance tables: assesses them, and carries out the policies about them with the rights of the policies' owners.
+
+May import the rooms below. Must not know any wire format. Lance tables without a policy are maintained on request
+alone: the settings that maintain tables without a policy are about Iceberg tables.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from limnos.formats.gravitino.policies import SNAPSHOT_EXPIRATION
+from limnos.formats.maintenance.assessment import EXPIRE
+from limnos.model.errors import LimnosError
+from limnos.services.maintenance.acting import responsible_user
+from limnos.services.maintenance.assessing import AssessmentRound
+from limnos.services.maintenance.lance.assessing import LanceAssessment, LancePosition
+from limnos.services.maintenance.lance.operations import LANCE_KINDS, lance_operation_run
+from limnos.services.maintenance.operations import OperationPayload
+from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex, policies_load
+from limnos.services.maintenance.rewriting.planning import asking_policy, limits_of, rests_until, rewritten_bytes
+from limnos.services.maintenance.rewriting.scheduling import pause_of
+from limnos.services.maintenance.task import INTERVAL_MS
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.table_formats import LANCE
+from limnos.services.request.task_context import TaskContext
+from limnos.store.activity.maintenance import FindingRow, findings_of_kind, last_operations
+from limnos.store.activity.rewrites import ended_operations, lease_of_table, recent_use_read
+from limnos.telemetry.logs import get_logger
+
+log = get_logger("limnos.maintenance")
+MAINTAIN_LANCE_TABLES: Final = "maintain-lance-tables"
+MAINTAIN_LANCE_EVERY_S: Final = 300.0
+OPERATIONS_PER_ROUND: Final = 50
+_PAGE: Final = 64
+
+
+async def lance_run(work: TaskContext, payload: LancePosition) -> tuple[LancePosition, str]:
+    """Assess tables, and carry out policies. Returns the next position, and a summary."""
+    services = work.services
+    if services is None or not services.defaults.maintenance.assess:
+        return payload, "off (setting maintenance.assess)"
+    assessment = LanceAssessment(services)
+    position = await work.await_with_lease(assessment.run(payload))
+    round_ = LanceRound(work, services)
+    await round_.run()
+    return position, f"assessed {assessment.tables} tables; {round_.done} operations, {round_.failed} failed"
+
+
+class LanceRound:
+    """One round of operations that policies ask for."""
+
+    def __init__(self, work: TaskContext, services: NodeServices) -> None:
+        self.work = work
+        self.services = services
+        self.done = self.failed = 0
+        self._chains = AssessmentRound(services, tables_max=0)
+
+    async def run(self) -> None:
+        """Carry out the operations that are due, at most `OPERATIONS_PER_ROUND`."""
+        policies = await self.services.gate.look_up(policies_load)
+        for kind in LANCE_KINDS if policies else ():
+            after = 0
+            while self.done + self.failed < OPERATIONS_PER_ROUND:
+                rows = await self.services.gate.look_up(
+                    lambda kind=kind, after=after: findings_of_kind(kind, after=after, limit=_PAGE, table_format=LANCE)  # type: ignore[misc]
+                )
+                if not rows:
+                    break
+                for row in rows:
+                    after = row.node_id
+                    await self._maintain(row, policies)
+
+    async def _maintain(self, row: FindingRow, policies: PolicyIndex) -> None:
+        effective = policies.effective(await self._chains.chain_of(row.node_id))
+        policy = effective.get(SNAPSHOT_EXPIRATION) if row.kind == EXPIRE else asking_policy(effective, row.kind)
+        if policy is None or not policy.is_enabled or not await self._is_due(row, policy):
+            return
+        user = await responsible_user(self.services, row.node_id, policy=policy)
+        operation = await self.work.submit(
+            lambda tx: tx.maintenance.begin(
+                catalog_id=row.catalog_id, node_id=row.node_id, kind=row.kind, user=user.user, policy=user.policy,
+                bytes_=rewritten_bytes(row),
+            )
+        )  # fmt: skip
+        reason = user.refusal
+        if reason is None:
+            try:
+                await lance_operation_run(self.work, OperationPayload(operation, row.node_id, user.user))
+            except LimnosError as error:
+                reason = error.message
+        if reason is None:
+            self.done += 1
+            return
+        self.failed += 1
+        await self.work.submit(lambda tx: tx.maintenance.end(operation, state="failed", result=reason[:2000]))
+
+    async def _is_due(self, row: FindingRow, policy: EffectivePolicy) -> bool:
+        """Return whether a table has rested since its last operation, and the hours and budgets allow one now."""
+        look_up, now_ms = self.services.gate.look_up, self.services.store.time.now_ms()
+        if await look_up(lambda: lease_of_table(row.node_id)):
+            return False
+        if row.kind == EXPIRE:
+            last = await look_up(lambda: last_operations([row.node_id], kind=EXPIRE))
+            return not 0 <= now_ms - last.get(row.node_id, 0) < INTERVAL_MS
+        ended = await look_up(lambda: ended_operations([row.node_id]))
+        if rests_until(ended, row.node_id, kind=row.kind) > now_ms:
+            return False
+        used = await look_up(lambda: recent_use_read(now_ms))
+        limits = limits_of(self.services.defaults.maintenance, policy)
+        return pause_of(limits, used, bytes_=rewritten_bytes(row), now_ms=now_ms) is None

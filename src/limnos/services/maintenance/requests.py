@@ -1,0 +1,76 @@
+"""Requests for operations on tables: the format of the table decides who carries an operation out.
+
+May import the rooms below. Must not know any wire format. The server itself maintains Lance tables, and expires
+snapshots of Iceberg tables. Executors rewrite files of Iceberg tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.model.errors import BadRequest
+from limnos.names.path import Levels
+from limnos.services.lookup.lance_roots import levels_within
+from limnos.services.maintenance.lance.operations import LANCE_KINDS, lance_request
+from limnos.services.maintenance.operations import EXPIRE, expiry_request
+from limnos.services.maintenance.orphans.requests import orphans_request
+from limnos.services.maintenance.orphans.rounds import ORPHANS
+from limnos.services.maintenance.rewriting.kinds import KINDS
+from limnos.services.maintenance.rewriting.planning import rewrite_request
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import LANCE, format_of, least_levels
+
+_ICEBERG: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {
+    EXPIRE: expiry_request, ORPHANS: orphans_request,
+    **{kind: partial(rewrite_request, kind=kind) for kind in KINDS},
+}  # fmt: skip
+OPERATION_KINDS: Final = tuple(dict.fromkeys((*_ICEBERG, *LANCE_KINDS)))
+"""All kinds of operations that a user may ask for."""
+
+
+class TableTarget(NamedTuple):
+    """The table of a request: its path below the catalog, and the format of the catalog's tables."""
+
+    path: Levels
+    table_format: str
+
+
+def table_target(request_view: RequestView, path: Levels) -> TableTarget:
+    """Return the table that a path names; a Lance table may lie directly in its catalog.
+
+    Raises PermissionDenied, BadRequest for a path without a namespace.
+    """
+    if len(path) < least_levels(request_view) or not path[-1]:
+        request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
+        raise BadRequest("Name the table by its path below the catalog, as raw.trips")
+    table_format = format_of(request_view)
+    if table_format == LANCE:
+        path = (*levels_within(request_view, path[:-1]), path[-1])
+    return TableTarget(path, table_format)
+
+
+async def operation_start(ctx: Context, scope: RequestScope, *, path: Levels, kind: str) -> int:
+    """Request an operation on a table in the caller's name. Returns its id; that of the open operation if there is one.
+
+    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    """
+
+    def look(request_view: RequestView) -> TableTarget:
+        target = table_target(request_view, path)
+        if kind not in OPERATION_KINDS:
+            request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
+            kinds = ", ".join(OPERATION_KINDS)
+            raise BadRequest(f"'{kind[:50]}' is not an operation on tables: use one of {kinds}")
+        return target
+
+    target = await ctx.read(scope, look)
+    if target.table_format == LANCE:
+        return await lance_request(ctx, scope, path=target.path, kind=kind)
+    if kind not in _ICEBERG:
+        raise BadRequest(f"Only Lance tables have the operation {kind}: use one of {', '.join(_ICEBERG)}")
+    return await _ICEBERG[kind](ctx, scope, path=target.path)

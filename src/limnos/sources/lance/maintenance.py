@@ -1,0 +1,96 @@
+"""Maintains Lance tables: reads their state, merges fragments, refreshes indexes and removes old versions.
+
+May import Lance's library, `formats.maintenance`, `model` and this room. Must not know policies. Runs in a worker
+process. A compaction and a refresh are commits like those of writers; if another commit touched the same files, they
+fail, and nothing has changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import lance
+from lance.optimize import Compaction
+
+from limnos.formats.maintenance.lance_tables import LanceIndexState, LanceTableState, LanceVersionState
+from limnos.sources.lance.library_errors import translate_library_errors
+from limnos.sources.lance.maintenance_questions import CleanUp, Compact, MaintenanceResult, ReadState, RefreshIndexes
+from limnos.sources.lance.opening import open_for_rows, open_for_writing
+
+THREADS: Final = 2
+"""The threads that a compaction uses, so that requests to other tables keep a core."""
+
+
+def read_state(request: ReadState) -> LanceTableState:
+    """Read the state of a table by its metadata; no file of rows is opened. Raises NotFound for a table without
+    data.
+    """
+    dataset = open_for_rows(request)
+    with translate_library_errors(request.location):
+        versions: list[Any] = list(dataset.versions())
+        fragments = [each.metadata for each in dataset.get_fragments()]
+        tasks = Compaction.plan(dataset, {}).tasks
+        mergeable = {fragment.id for task in tasks for fragment in task.fragments}
+        sizes = {each.id: sum(file.file_size_bytes or 0 for file in each.files) for each in fragments}
+        rows = dataset.count_rows()
+        tags, branches = dataset.tags.list(), dataset.branches.list()
+        return LanceTableState(
+            rows=rows, deleted_rows=max(0, sum(each.physical_rows for each in fragments) - rows),
+            fragments=len(fragments), mergeable=len(mergeable), merged=len(tasks),
+            mergeable_bytes=sum(sizes.get(each, 0) for each in mergeable), total_bytes=sum(sizes.values()),
+            versions=tuple([
+                LanceVersionState(each["version"], int(each["timestamp"].timestamp() * 1000)) for each in versions
+            ]),
+            tags={name: tag["version"] for name, tag in tags.items() if not tag.get("branch")},
+            branch_points={
+                name: branch["parent_version"] for name, branch in branches.items() if not branch.get("parent_branch")
+            },
+            indexes=_indexes(dataset, rows=rows),
+        )  # fmt: skip
+
+
+def _indexes(dataset: lance.LanceDataset, *, rows: int) -> tuple[LanceIndexState, ...]:
+    return tuple([
+        LanceIndexState(each.name, max(0, rows - each.num_rows_indexed), len(list(each.segments)))
+        for each in dataset.describe_indices()
+        if not each.name.startswith("__")
+    ])  # fmt: skip
+
+
+def compact(request: Compact) -> MaintenanceResult:
+    """Merge small fragments. Raises NotFound for a table without data, CommitConflict."""
+    dataset = open_for_writing(request)
+    with translate_library_errors(request.location):
+        before = len(dataset.get_fragments())
+        dataset.optimize.compact_files(num_threads=THREADS)
+        return MaintenanceResult(before, len(dataset.get_fragments()))
+
+
+def refresh_indexes(request: RefreshIndexes) -> MaintenanceResult:
+    """Add to each index the rows that it does not cover; a result counts these rows.
+
+    Raises NotFound for a table without data, CommitConflict.
+    """
+    dataset = open_for_writing(request)
+    with translate_library_errors(request.location):
+        before = _missing(dataset)
+        if before or any(each.segments > 1 for each in _indexes(dataset, rows=0)):
+            dataset.optimize.optimize_indices()
+        return MaintenanceResult(before, _missing(dataset))
+
+
+def _missing(dataset: lance.LanceDataset) -> int:
+    return sum(each.missing_rows for each in _indexes(dataset, rows=dataset.count_rows()))
+
+
+def clean_up(request: CleanUp) -> MaintenanceResult:
+    """Remove versions, and the files that they alone refer to. Raises NotFound for a table without data."""
+    dataset = open_for_writing(request)
+    with translate_library_errors(request.location):
+        before = {each["version"] for each in dataset.versions()}
+        requested = sorted(before & set(request.versions))
+        if not requested:
+            return MaintenanceResult(len(before), len(before))
+        stats = dataset.cleanup_old_versions(versions=requested, error_if_tagged_old_versions=False)
+        after = {each["version"] for each in dataset.versions()}
+        return MaintenanceResult(len(before), len(after), tuple(sorted(before - after)), stats.bytes_removed)

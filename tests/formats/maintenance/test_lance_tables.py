@@ -1,0 +1,113 @@
+"""Findings about Lance tables, and the versions that may be removed."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from limnos.formats.maintenance.assessment import AssessmentRules
+from limnos.formats.maintenance.lance_tables import (
+    DAY_MS,
+    LanceIndexState,
+    LanceTableState,
+    LanceVersionState,
+    assess_lance_table,
+    explain_lance_table,
+    plan_clean_up,
+)
+
+NOW_MS = 1_000 * DAY_MS
+EMPTY = LanceTableState(1_000, 0, 1, 0, 0, 0, 10_000, (), {}, {}, ())
+
+
+def versions(*days: float) -> tuple[LanceVersionState, ...]:
+    """Versions from 1 on, each so many days old."""
+    return tuple([LanceVersionState(number + 1, NOW_MS - int(day * DAY_MS)) for number, day in enumerate(days)])
+
+
+def found(state: LanceTableState, rules: AssessmentRules | None = None) -> dict[str, str]:
+    """The kinds of the findings, with their reasons."""
+    return {each.kind: each.reason for each in assess_lance_table(state, rules or AssessmentRules(), now_ms=NOW_MS)}
+
+
+def changed(**fields: object) -> LanceTableState:
+    """A healthy table with other figures."""
+    return msgspec.structs.replace(EMPTY, **fields)
+
+
+@pytest.mark.parametrize("mergeable, is_due", [(5, False), (6, True), (1_000, True)])
+def test_many_fragments_are_due(mergeable: int, is_due: bool) -> None:
+    """A compaction is due if it removes five fragments."""
+    state = changed(fragments=1_000, mergeable=mergeable, merged=1, mergeable_bytes=1024 * mergeable)
+
+    expected = {"compact": f"{mergeable} of 1000 fragments can be merged into 1: 1.0 KB on average"}
+    assert found(state) == (expected if is_due else {})
+
+
+def test_deleted_rows_are_due() -> None:
+    """A tenth of deleted rows is due alone, if a compaction would remove any."""
+    state = changed(rows=900, deleted_rows=100, mergeable=1, merged=1)
+
+    assert "100 deleted rows stand beside 900 others" in found(state)["compact"]
+    assert found(msgspec.structs.replace(state, deleted_rows=99)) == {}
+    assert found(msgspec.structs.replace(state, mergeable=0)) == {}
+
+
+@pytest.mark.parametrize(
+    "rows, missing, segments, is_due",
+    [
+        (1_000, 255, 1, False), (1_000, 256, 1, True), (100_000, 4_999, 1, False), (100_000, 5_000, 1, True),
+        (10_000_000, 99_999, 1, False), (10_000_000, 100_000, 1, True), (1_000, 0, 10, False), (1_000, 0, 11, True),
+    ],
+)  # fmt: skip
+def test_stale_indexes_are_due(rows: int, missing: int, segments: int, is_due: bool) -> None:
+    """A twentieth of the rows is missing, of small tables 256 rows, of large ones 100,000; or segments are many."""
+    state = changed(rows=rows, indexes=(LanceIndexState("v", missing, segments), LanceIndexState("w", 0, 1)))
+
+    assert ("indexes" in found(state)) is is_due
+
+
+def test_old_versions_are_due() -> None:
+    """More than ten versions of which one may go: by default those older than two weeks."""
+    rules = AssessmentRules(older_than_ms=3 * DAY_MS)
+    many = changed(versions=versions(*range(13, 1, -1)))
+
+    assert found(many) == {}
+    assert found(many, rules) == {"expire": "10 of 12 versions are past their age"}
+    assert found(changed(versions=versions(*range(11, 1, -1))), rules) == {}
+    assert found(changed(versions=versions(*range(20, 8, -1)))) == {"expire": "6 of 12 versions are past their age"}
+
+
+def test_what_is_kept() -> None:
+    """The newest version, tags, branch points, pins, the newest of the policy, young ones, and those of readers."""
+    state = changed(versions=versions(30, 29, 28, 27, 26, 25, 4, 3, 0.5), tags={"a": 2}, branch_points={"dev": 3})
+    rules = AssessmentRules(older_than_ms=5 * DAY_MS, retain_last=2)
+
+    plan = plan_clean_up(state, rules, pinned={4: "a run needs it", 99: "is gone"}, now_ms=NOW_MS)
+
+    assert plan.removed == (1, 5, 6)
+    assert plan.retained == {
+        2: "tag a names it", 3: "branch dev begins with it", 4: "a run needs it",
+        7: "is younger than the age at which versions expire", 8: "is one of the newest 2 versions",
+        9: "is the newest version",
+    }  # fmt: skip
+
+
+def test_a_reader_of_the_version_before() -> None:
+    """A version that was replaced today is kept, however old it is: readers have begun with it."""
+    state = changed(versions=versions(30, 29, 0.9))
+    rules = AssessmentRules(older_than_ms=0)
+
+    plan = plan_clean_up(state, rules, pinned={}, now_ms=NOW_MS)
+
+    assert (plan.removed, plan.retained[2]) == ((1,), "was current within the last day: readers may still use it")
+    assert plan_clean_up(changed(), rules, pinned={}, now_ms=NOW_MS).removed == ()
+
+
+def test_an_explanation() -> None:
+    """It tells the newest versions first, each with the reason why it is kept."""
+    state = changed(versions=versions(30, 20, 0.1), fragments=7)
+    told = explain_lance_table(state, plan_clean_up(state, AssessmentRules(), pinned={}, now_ms=NOW_MS))
+
+    assert (told.snapshots, told.removable, told.data_files, told.total_bytes) == (3, 1, 7, 10_000)
+    assert [(each.snapshot_id, each.kept_because is None) for each in told.fates] == [(3, False), (2, False), (1, True)]

@@ -1,0 +1,252 @@
+"""Maintenance of Lance tables: findings, operations by policies and on request, and what is never removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from limnos.app.task_kinds import KINDS
+from limnos.services.maintenance.lance.assessing import LanceAssessment, LancePosition
+from limnos.services.maintenance.lance.operations import MAINTAIN_LANCE_TABLE
+from limnos.services.maintenance.lance.task import lance_run
+from limnos.services.maintenance.rewriting.planning import plan_run
+from limnos.services.request.task_context import TaskContext
+from tests.backends import Database
+from tests.http.driver import OWN, DriverNode, grant
+from tests.http.iceberg.wire import node_over
+from tests.http.lance.wire import arrow, declare, make_space, table
+from tests.services.maintenance.histories import DAY_MS, add_policy, assess, set_clock
+
+MAINTENANCE = f"{OWN}/metalakes/lake/catalogs/lance/maintenance"
+TABLE_MAINTENANCE, EXPIRATION = "system_iceberg_table_maintenance", "system_iceberg_snapshot_expiration"
+PROTECTION = f"{OWN}/metalakes/lake/objects/table/lance.s.t/protection"
+ROWS = 40
+
+
+@pytest.fixture
+def lake(database: Database, tmp_path: Path) -> Iterator[DriverNode]:
+    """A node over either backend, with a namespace `s` of Lance tables."""
+    url = None if database.kind == "sqlite" else database.address
+    with node_over(tmp_path, database=url) as running:
+        make_space(running, "lance", "s")
+        yield running
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[DriverNode]:
+    """A node over SQLite, with a namespace `s` of Lance tables."""
+    with node_over(tmp_path) as running:
+        make_space(running, "lance", "s")
+        yield running
+
+
+def rows(number: int, count: int = ROWS) -> pa.Table:
+    """Rows with vectors, different for each number."""
+    vectors = np.random.default_rng(number).random((count, 8), dtype=np.float32)
+    ids = pa.array(range(number * count, (number + 1) * count), pa.int64())
+    return pa.table({"id": ids, "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 8)})
+
+
+def fill(node: DriverNode, *path: str, commits: int = 12, managed: bool = False, first: int = ROWS) -> str:
+    """Make a table by so many commits, with an index that covers the first one's rows. Returns its location."""
+    at = table("lance", *path)
+    properties = {"managed_versioning": "true"} if managed else {}
+    made = declare(node, "lance", *path, properties=properties)
+    node.done("POST", f"{at}/insert", arrow(rows(0, first)))
+    node.done("POST", f"{at}/create_scalar_index", {"column": "id", "index_type": "BTREE", "name": "by_id"})
+    for number in range(1, commits):
+        node.done("POST", f"{at}/insert", arrow(rows(number)))
+    return str(made["location"])
+
+
+def task_context(node: DriverNode) -> TaskContext:
+    """The context of a task on a node."""
+    services = node.built.services
+    return TaskContext(
+        0, store=services.store, permit=node.built.upkeep._permit, allowed=services.defaults.allowed,
+        warehouse=services.defaults.warehouse, lease_ms=60_000, services=services,
+    )  # fmt: skip
+
+
+def run_round(node: DriverNode, at: LancePosition | None = None) -> LancePosition:
+    """Do a round of the task: it assesses, and carries out policies."""
+    return node.runner.run(lance_run(task_context(node), at or LancePosition()))[0]
+
+
+def run_request(node: DriverNode, name: str, kind: str, **who: str) -> dict[str, Any]:
+    """Ask for an operation, carry it out, and return what is told about it."""
+    asked = node.ask("POST", f"{MAINTENANCE}/operations", {"table": name, "operation": kind}, **who)  # type: ignore[arg-type]
+    assert asked.status == 200, asked.body
+    payloads = node.runner.run(
+        node.built.services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.payloads(MAINTAIN_LANCE_TABLE))
+    )
+    node.runner.run(KINDS[MAINTAIN_LANCE_TABLE].runner(task_context(node), payloads[-1]))
+    return next(each for each in operations(node) if each["id"] == asked.json()["operation"])
+
+
+def operations(node: DriverNode) -> list[dict[str, Any]]:
+    """The operations of the catalog, newest first."""
+    told: list[dict[str, Any]] = node.done("GET", f"{MAINTENANCE}/operations")["operations"]
+    return told
+
+
+def findings(node: DriverNode) -> dict[str, str]:
+    """The kinds of the findings about the catalog's tables, with their reasons."""
+    return {each["kind"]: each["reason"] for each in node.done("GET", f"{MAINTENANCE}/findings")["findings"]}
+
+
+def explained(node: DriverNode, name: str = "s.t") -> dict[str, Any]:
+    """What is told about a table."""
+    return node.done("GET", f"{MAINTENANCE}/table?table={name}")
+
+
+def versions(location: str) -> list[int]:
+    """The versions whose manifests are there."""
+    return [each["version"] for each in lance.dataset(location.removeprefix("file://")).versions()]
+
+
+@pytest.mark.parametrize("managed", [False, True])
+def test_findings_and_what_policies_do(lake: DriverNode, managed: bool) -> None:
+    """A table with small fragments, a stale index and old versions is due, and a policy has all of it done once."""
+    location = fill(lake, "s", "t", managed=managed)
+    lake.done("POST", f"{table('lance', 's', 't')}/tags/create", {"tag": "keep", "version": 4})
+    at = run_round(lake)
+    assert set(findings(lake)) == {"compact", "indexes"}
+    assert operations(lake) == []
+
+    add_policy(lake, "tend", TABLE_MAINTENANCE, {}, on="lance", kind="catalog")
+    add_policy(lake, "forget", EXPIRATION, {"olderThanDays": 2, "retainLast": 1}, on="lance", kind="catalog")
+    set_clock(lake, time.time_ns() // 1_000_000 + 20 * DAY_MS)
+    run_round(lake, at)
+    run_round(lake)
+
+    done = {each["kind"]: (each["state"], each["policy"], each["result"]) for each in operations(lake)}
+    assert done["indexes"][:2] == ("done", "tend")
+    assert done["compact"][:2] == ("done", "tend")
+    assert done["expire"][:2] == ("done", "forget")
+    assert done["expire"][2].startswith("removed ")
+    assert len(operations(lake)) == 3
+    assert findings(lake) == {}
+    told = explained(lake)
+    assert (told["data_files"], told["removable"]) == (1, 0)
+    assert versions(location) == [4, max(versions(location))]
+    listed = lake.done("POST", f"{table('lance', 's', 't')}/version/list", {})["versions"]
+    assert [each["version"] for each in listed] == versions(location)
+    assert lake.ask("POST", f"{table('lance', 's', 't')}/count_rows", {}).json() == 12 * ROWS
+    old = lake.ask("POST", f"{table('lance', 's', 't')}/count_rows", {"version": 4})
+    assert old.json() == 3 * ROWS, old.body
+
+
+def test_no_executor_gets_them(node: DriverNode) -> None:
+    """Findings about Lance tables do not become operations for executors on Spark, nor expiries of Iceberg."""
+    fill(node, "s", "t")
+    add_policy(node, "tend", TABLE_MAINTENANCE, {}, on="lance", kind="catalog")
+    node.runner.run(LanceAssessment(node.built.services).run(LancePosition()))
+    assert "compact" in findings(node)
+
+    assess(node)
+    assert node.runner.run(plan_run(task_context(node), node.built.services, after={}))[1] == 0
+    assert "compact" in findings(node)
+
+
+def test_requests(node: DriverNode) -> None:
+    """An operation is done in the name of who asked, also on a table directly in its catalog, under either name."""
+    fill(node, "s", "t")
+    fill(node, "root")
+    grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="lance")
+
+    done = run_request(node, "s.t", "compact", user="writer")
+    assert (done["state"], done["user"], done["result"]) == ("done", "writer", "12 fragments became 2")
+    done = run_request(node, "s.t", "indexes")
+    assert (done["state"], done["result"]) == ("done", f"{11 * ROWS} rows were added to indexes; 0 are missing")
+    done = run_request(node, "default.root", "compact")
+    assert (done["table"], done["state"]) == ("root", "done")
+    assert explained(node, "root")["data_files"] == explained(node, "default.root")["data_files"] == 2
+
+
+def test_refusals(node: DriverNode) -> None:
+    """Operations of Iceberg alone are refused, those of Lance alone on Iceberg tables, and who may only read."""
+    fill(node, "s", "t", commits=1)
+    make_iceberg = f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations"
+    grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
+    at = f"{MAINTENANCE}/operations"
+
+    answer = node.post(at, {"table": "s.t", "operation": "manifests"})
+    assert (answer.status, "indexes, compact, expire" in str(answer.body)) == (405, True), answer.body
+    answer = node.post(at, {"table": "s.t", "operation": "orphans"})
+    assert (answer.status, "lance.debris_age_s" in str(answer.body)) == (405, True)
+    answer = node.post(make_iceberg, {"table": "a.t", "operation": "indexes"})
+    assert (answer.status, "Only Lance tables" in str(answer.body)) == (400, True)
+    for user, expected in (("reader", 403), ("nobody", 403)):
+        assert node.ask("POST", at, {"table": "s.t", "operation": "compact"}, user=user).status == expected
+        assert node.get(f"{MAINTENANCE}/table?table=s.t", user=user).status == expected
+    assert node.get(f"{MAINTENANCE}/table?table=s.gone").status == 404
+    assert node.get(f"{MAINTENANCE}/table").status == 400
+
+
+def test_a_right_that_is_lost(node: DriverNode) -> None:
+    """An operation whose user may not change the table any more changes nothing, and says so."""
+    location = fill(node, "s", "t")
+    role = grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="lance")
+    asked = node.ask("POST", f"{MAINTENANCE}/operations", {"table": "s.t", "operation": "compact"}, user="writer")
+    before = versions(location)
+    node.done("PUT", "/api/metalakes/lake/permissions/users/writer/revoke", {"roleNames": [role]})
+
+    payloads = node.runner.run(
+        node.built.services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.payloads(MAINTAIN_LANCE_TABLE))
+    )
+    node.runner.run(KINDS[MAINTAIN_LANCE_TABLE].runner(task_context(node), payloads[-1]))
+
+    (done,) = [each for each in operations(node) if each["id"] == asked.json()["operation"]]
+    assert done["state"] == "failed"
+    assert versions(location) == before
+
+
+def test_what_is_never_removed(node: DriverNode) -> None:
+    """Versions of a protected table, of one without garbage collection, of today's readers, tags and branches stay."""
+    at = table("lance", "s", "t")
+    location = fill(node, "s", "t")
+    node.done("POST", f"{at}/tags/create", {"tag": "keep", "version": 3})
+    node.done("POST", f"{at}/branches/create", {"name": "dev", "from_version": 5})
+    every = versions(location)
+    add_policy(node, "forget", EXPIRATION, {"olderThanDays": 0, "minSnapshotCount": 0}, on="lance", kind="catalog")
+
+    assert run_request(node, "s.t", "expire")["result"] == f"removed no versions; {len(every)} stay"
+    set_clock(node, time.time_ns() // 1_000_000 + 2 * DAY_MS)
+    node.done("PUT", PROTECTION, {})
+    assert run_request(node, "s.t", "expire")["result"] == "nothing is removed: the table is protected"
+    assert explained(node)["blocked"] == ["the table is protected: no version is removed"]
+    node.done("DELETE", PROTECTION)
+    kept = {each["snapshot_id"]: each["kept_because"] for each in explained(node)["history"] if each["kept_because"]}
+    assert set(kept) == {3, 5, every[-1]}
+
+    done = run_request(node, "s.t", "expire")
+
+    assert done["result"].startswith(f"removed {len(every) - 3} versions")
+    assert versions(location) == [3, 5, every[-1]]
+    dataset = lance.dataset(location.removeprefix("file://"))
+    assert dataset.checkout_version("keep").to_table().num_rows == 2 * ROWS
+    assert dataset.checkout_version(("dev", None)).to_table().num_rows == 4 * ROWS
+
+
+def test_a_disabled_policy_and_the_order_of_rounds(node: DriverNode) -> None:
+    """The nearest policy decides: a disabled one on the table turns it off, and a table rests after an operation."""
+    fill(node, "s", "t")
+    add_policy(node, "tend", TABLE_MAINTENANCE, {"compact": False}, on="lance", kind="catalog")
+    at = run_round(node)
+    assert {each["kind"] for each in operations(node)} == {"indexes"}
+
+    add_policy(node, "near", TABLE_MAINTENANCE, {"indexes": False}, on="lance.s.t", kind="table")
+    run_round(node, at)
+    assert [each["kind"] for each in operations(node)] == ["compact", "indexes"]
+    for number in range(6):
+        node.done("POST", f"{table('lance', 's', 't')}/insert", arrow(rows(50 + number)))
+    run_round(node)
+    assert [each["kind"] for each in operations(node)] == ["compact", "indexes"]
