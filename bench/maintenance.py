@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bench.maintenance_figures import Figure
+from bench.maintenance_lance import measure_lance
 from bench.maintenance_node import measure_commits, measure_growth, measure_orphans
 from bench.maintenance_spark import measure_heads, measure_many, measure_writers
 from limnos.access.authentication import Credential
@@ -157,11 +158,15 @@ def main() -> int:
     parser.add_argument("--spark-master", default="local[2]")
     parser.add_argument("--writer-tables", type=int, default=20, help="to which writers write beside maintenance")
     parser.add_argument("--writer-s", type=float, default=600, help="for how many seconds")
+    parser.add_argument("--lance-fragments", type=int, default=1_000, help="of the Lance table that is maintained")
+    parser.add_argument("--only-lance", action="store_true", help="measure only the maintenance of a Lance table")
     parser.add_argument("--only-spark", action="store_true", help="measure only what needs Spark")
     arguments = parser.parse_args()
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
-        if not arguments.only_spark:
+        if arguments.only_lance:
+            figures += measure_lance(Path(folder, "lance"), fragments=arguments.lance_fragments)
+        elif not arguments.only_spark:
             figures += _measure_server(Path(folder), arguments)
         if arguments.spark or arguments.only_spark:
             many = measure_many(Path(folder, "many"), tables=arguments.spark_tables, master=arguments.spark_master)
@@ -185,6 +190,7 @@ def _measure_server(folder: Path, arguments: argparse.Namespace) -> list[Figure]
     figures += measure_heads(folder / "heads", copied=arguments.tables)
     figures += measure_commits(folder / "commits")
     figures += measure_orphans(folder / "orphans")
+    figures += measure_lance(folder / "lance", fragments=arguments.lance_fragments)
     figures += measure_growth(folder / "growth", commits=arguments.commits)
     return figures
 

@@ -26,6 +26,7 @@ OWN = {
     "services/request/idempotency_replay.py": "what a request with a key was answered",
     "services/iceberg/reports.py": "reports of clients, which change nothing",
     "services/maintenance/assessing.py": "what tables need, and what incremental readers have read: no object changes",
+    "services/maintenance/lance/assessing.py": "what Lance tables need: no object changes",
     "app/maintenance_process.py": "the token of the server's own executor, which leases operations alone",
     "services/maintenance/rewriting/leases.py": "leases of executors, and tokens for them: each commit under one is told",
     "services/maintenance/metadata_files.py": "old metadata files that are deleted, with notes for the audit of its own",

@@ -35,14 +35,13 @@ from limnos.services.lance.catalog_directories import (
     namespaces_in,
     properties_in,
 )
-from limnos.services.lookup.lance_roots import is_root_schema, is_root_visible, require_own, root_load
 from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.name_pages import ALL_NAMES
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import is_sourced
+from limnos.services.request.table_formats import is_root_schema, is_root_visible, is_sourced, require_own, root_load
 from limnos.services.upkeep.cascades import namespace_drop_all
 
 COMMENT = "comment"

@@ -57,14 +57,13 @@ from limnos.services.lance import table_description as lance_describing
 from limnos.services.lance.catalog_directories import CatalogDirectory, catalog_directory_of, directory_open, tables_in
 from limnos.services.lance.table_description import TableDescription, VersionReference
 from limnos.services.lance.table_lists import tables_page
-from limnos.services.lookup.lance_roots import levels_within
 from limnos.services.request.cache_validity import cache_validity_of
 from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.name_pages import ALL_NAMES
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced
+from limnos.services.request.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced, levels_within
 
 _NOT_SPLIT = "An Iceberg table's partitions are in its files and follow from its rows: see `partitioning` of the table for its partition columns, and query the metadata table `partitions` in an engine"
 _NOT_TOLD = "The partitions of a table of an external system are not served: read them in that system"

@@ -20,10 +20,10 @@ from limnos.names import fullname
 from limnos.names.fullname import FullName
 from limnos.names.logical import LogicalCodec
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder, may_have_placeholders
-from limnos.services.lookup.lance_roots import is_root_schema, is_root_schema_name, root_schema_advice
 from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import is_root_schema, is_root_schema_name, root_schema_advice
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import role_key
 

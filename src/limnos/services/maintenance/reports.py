@@ -16,14 +16,13 @@ from limnos.formats.maintenance.explanation import TableExplanation
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
-from limnos.services.iceberg.reports import catalog_require
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.guards import snapshots_judge
 from limnos.services.maintenance.lance.reports import ExplanationResult, lance_explain, lance_orphans
 from limnos.services.maintenance.orphans.reports import OrphanReport, orphan_findings, orphans_report
 from limnos.services.maintenance.policies import EffectivePolicy, policies_load
 from limnos.services.maintenance.requests import TableTarget, table_target
-from limnos.services.maintenance.table_access import maintained_table
+from limnos.services.maintenance.table_access import catalog_require, maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView

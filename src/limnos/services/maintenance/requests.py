@@ -10,20 +10,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from limnos.access.actions import Action
 from limnos.model.errors import BadRequest
 from limnos.names.path import Levels
-from limnos.services.lookup.lance_roots import levels_within
 from limnos.services.maintenance.lance.operations import LANCE_KINDS, lance_request
 from limnos.services.maintenance.operations import EXPIRE, expiry_request
 from limnos.services.maintenance.orphans.requests import orphans_request
 from limnos.services.maintenance.orphans.rounds import ORPHANS
 from limnos.services.maintenance.rewriting.kinds import KINDS
 from limnos.services.maintenance.rewriting.planning import rewrite_request
+from limnos.services.maintenance.table_access import catalog_require
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import LANCE, format_of, least_levels
+from limnos.services.request.table_formats import LANCE, format_of, least_levels, levels_within
 
 _ICEBERG: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {
     EXPIRE: expiry_request, ORPHANS: orphans_request,
@@ -46,7 +45,7 @@ def table_target(request_view: RequestView, path: Levels) -> TableTarget:
     Raises PermissionDenied, BadRequest for a path without a namespace.
     """
     if len(path) < least_levels(request_view) or not path[-1]:
-        request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
+        catalog_require(request_view)
         raise BadRequest("Name the table by its path below the catalog, as raw.trips")
     table_format = format_of(request_view)
     if table_format == LANCE:
@@ -63,7 +62,7 @@ async def operation_start(ctx: Context, scope: RequestScope, *, path: Levels, ki
     def look(request_view: RequestView) -> TableTarget:
         target = table_target(request_view, path)
         if kind not in OPERATION_KINDS:
-            request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
+            catalog_require(request_view)
             kinds = ", ".join(OPERATION_KINDS)
             raise BadRequest(f"'{kind[:50]}' is not an operation on tables: use one of {kinds}")
         return target

@@ -14,6 +14,11 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, refuse_directory_request
 
 
+def catalog_require(request_view: RequestView) -> None:
+    """Check that the caller may use the catalog, before anything else is answered. Raises PermissionDenied."""
+    request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
+
+
 def maintained_table(
     request_view: RequestView, path: Levels, *, action: Action = Action.TABLE_MAINTAIN, table_format: str = ICEBERG
 ) -> AuthorizedObject[Node]:

@@ -2,7 +2,8 @@
 
 May import `access`, `model`, `names` and the request view. Must not know any wire format. A catalog's provider decides
 the format, so that protocols need not inspect each table. A table that another protocol serves does not exist for this
-one, in lists and in responses.
+one, in lists and in responses. A schema of Gravitino's names stands for a Lance catalog itself, for tables directly in
+it; a real namespace of that name takes precedence.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 
 from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink
+from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
 from limnos.model.kind_table import HELD, is_in_any_catalog
 from limnos.model.kinds import REST_PROVIDERS, Kind
@@ -192,3 +194,61 @@ def other_format_error(path: Levels, result: str) -> NotFound:
     """Return the NotFound error for a table whose format this protocol does not serve."""
     text = _FORMAT_ADVICE.get(result, f"a table of format {result}")
     return NotFound(f"Table does not exist: {render(path)}. There is {text}", kind="table")
+
+
+def is_root_schema_name(request_view: RequestView, levels: Levels) -> bool:
+    """Return whether a schema's name represents the catalog unless a namespace has that name."""
+    return levels == (request_view.defaults.root_schema,) and least_levels(request_view) == 1
+
+
+def is_root_schema(request_view: RequestView, levels: Levels) -> bool:
+    """Return whether a schema's name represents the catalog."""
+    if not is_root_schema_name(request_view, levels):
+        return False
+    node, _ = request_view.find(levels, Kind.NAMESPACE)
+    return node is None or node.kind is not Kind.NAMESPACE
+
+
+def levels_within(request_view: RequestView, levels: Levels) -> Levels:
+    """Return the levels of a schema's name: none if it represents the catalog."""
+    return () if is_root_schema(request_view, levels) else levels
+
+
+def is_root_visible(request_view: RequestView) -> bool:
+    """Return whether the caller sees the schema that represents the catalog's root.
+
+    Callers who may list the tables directly in the catalog see it.
+    """
+    name = (request_view.defaults.root_schema,)
+    return (
+        is_root_schema(request_view, name)
+        and request_view.decide(Action.TABLE_LIST, request_view.settled.outer).allowed
+    )
+
+
+def root_load(request_view: RequestView) -> Node:
+    """Return the catalog that the schema represents, to a caller who may list the objects directly in it.
+
+    Raises PermissionDenied.
+    """
+    request_view.require(Action.TABLE_LIST, request_view.settled.outer)
+    return request_view.catalog
+
+
+def root_schema_advice(request_view: RequestView) -> str:
+    """Return advice for a request that treats that schema as an object: which name to use instead."""
+    catalog, name = request_view.catalog.name, request_view.defaults.root_schema
+    return (
+        f"Schema {catalog}.{name} represents the catalog {catalog} itself and is not an object: name the catalog {catalog}, "
+        f"or a table as {catalog}.{name}.TABLE"
+    )
+
+
+def require_own(request_view: RequestView, levels: Levels) -> None:
+    """Refuse to change the schema that represents the catalog's root.
+
+    Raises UnsupportedOperation, or PermissionDenied if the caller may not see it.
+    """
+    if is_root_schema(request_view, levels):
+        request_view.require(Action.TABLE_LIST, request_view.settled.outer)
+        raise UnsupportedOperation(root_schema_advice(request_view))

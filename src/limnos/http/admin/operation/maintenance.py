@@ -17,11 +17,11 @@ from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.names.path import Levels
-from limnos.services.iceberg.reports import catalog_require
 from limnos.services.maintenance import reports
 from limnos.services.maintenance.orphans.reports import ORPHAN_STATES, OrphanReport
 from limnos.services.maintenance.reports import PolicyReport, TableFinding, TableOperation, TableReport
 from limnos.services.maintenance.requests import operation_start as operation_start_of
+from limnos.services.maintenance.table_access import catalog_require
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 

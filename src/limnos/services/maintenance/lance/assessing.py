@@ -12,14 +12,13 @@ from typing import Final
 
 import msgspec
 
-from limnos.formats.maintenance.lance_tables import LanceTableState, assess_lance_table
-from limnos.model.errors import LimnosError, NotFound
+from limnos.formats.maintenance.lance_tables import assess_lance_table
+from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.permits import upkeep_permit
-from limnos.services.lance.maintenance import MaintainedLanceTable, stored_table_state
 from limnos.services.maintenance.assessing import ASSESSED, WHOLE_EVERY_MS, AssessmentRound, finding_rows
+from limnos.services.maintenance.lance.tables import stored_state
 from limnos.services.maintenance.policies import assessment_rules, policies_load
-from limnos.services.maintenance.table_storage import table_place
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.table_formats import LANCE
 from limnos.store.activity.maintenance import (
@@ -33,8 +32,6 @@ from limnos.store.activity.maintenance import (
     tables_of,
     tables_page,
 )
-from limnos.store.objects.documents import document_read
-from limnos.store.objects.nodes import node_read
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.maintenance")
@@ -129,7 +126,7 @@ class LanceAssessment:
 
     async def findings(self, head: TableHead) -> Sequence[FindingRow]:
         """Return the findings of a table by its present state; none for a table without data."""
-        state = await self._state(head.node_id)
+        state = await stored_state(self.services, head.node_id)
         if state is None:
             return ()
         policies = (await self.services.gate.look_up(policies_load)).effective(
@@ -137,14 +134,3 @@ class LanceAssessment:
         )
         now_ms = self.services.store.time.now_ms()
         return finding_rows(head, assess_lance_table(state, assessment_rules(policies), now_ms=now_ms))
-
-    async def _state(self, node_id: int) -> LanceTableState | None:
-        look_up = self.services.gate.look_up
-        document, node = await look_up(lambda: document_read(node_id)), await look_up(lambda: node_read(node_id))
-        place = None if document is None else await table_place(self.services, document)
-        if document is None or node is None or place is None:
-            return None
-        try:
-            return await stored_table_state(self.services, MaintainedLanceTable(node, document, place))
-        except NotFound:
-            return None

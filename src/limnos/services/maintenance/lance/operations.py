@@ -1,40 +1,26 @@
-"""Operations on Lance tables: what each kind does to a table's files, in the name of its user.
+"""Operations on Lance tables: requests for them, and the task that carries one out in the name of its user.
 
-May import the rooms below. Must not know any wire format. The server carries them out itself. An operation decides on
-the table's state at that moment, so a version that has a tag by then is not removed.
+May import the rooms below. Must not know any wire format. The server carries them out itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from limnos.formats.maintenance.assessment import COMPACT, EXPIRE
-from limnos.formats.maintenance.lance_tables import INDEXES, CleanUpPlan, LanceTableState, plan_clean_up
-from limnos.model.entities import Node
-from limnos.model.errors import CommitConflict, LimnosError, ServiceUnavailable, StorageFailed, UnsupportedOperation
-from limnos.model.records import TableRecord
+from limnos.formats.maintenance.lance_tables import INDEXES
+from limnos.model.errors import CommitConflict, LimnosError, ServiceUnavailable, StorageFailed
 from limnos.names.path import Levels
-from limnos.services.lance.maintenance import (
-    indexes_refresh,
-    maintained_lance_table,
-    table_compact,
-    table_state,
-    versions_clean_up,
-)
-from limnos.services.maintenance.acting import ActingRequest, acting_as
-from limnos.services.maintenance.assessing import AssessmentRound
-from limnos.services.maintenance.guards import pinned_snapshots
+from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.lance.assessing import LanceAssessment
+from limnos.services.maintenance.lance.tables import change_table
 from limnos.services.maintenance.operations import OPERATIONS, OperationPayload, operation_request, table_lease
-from limnos.services.maintenance.policies import EffectivePolicy, assessment_rules, policies_load
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import LANCE
 from limnos.services.request.task_context import TaskContext
 from limnos.store.activity.maintenance import operation_read
-from limnos.store.objects.protection import protection_read
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.maintenance")
@@ -42,7 +28,6 @@ MAINTAIN_LANCE_TABLE: Final = "maintain-lance-table"
 """The kind of the task that carries out a request."""
 LANCE_KINDS: Final = (INDEXES, COMPACT, EXPIRE)
 """The kinds of operations, in the order in which they are best carried out on one table."""
-GC_ENABLED: Final = "gc.enabled"
 _LEASE_MS: Final = 3_600_000
 
 
@@ -96,50 +81,6 @@ async def _carry_out(work: TaskContext, services: NodeServices, *, kind: str, pa
         if request is None:
             return "the table was dropped"
         try:
-            return await _result_of(request, kind=kind, table_id=payload.table_id)
+            return await change_table(request, kind=kind, table_id=payload.table_id)
         except CommitConflict as error:
             raise ServiceUnavailable(f"Another commit came first, and nothing was changed: {error.message}") from error
-
-
-async def _result_of(request: ActingRequest, *, kind: str, table_id: int) -> str:
-    """Change a table's files. Returns the result for people."""
-    ctx, scope, levels = request
-    if kind == COMPACT:
-        compaction = await table_compact(ctx, scope, levels=levels)
-        return f"{compaction.before} fragments became {compaction.after}"
-    if kind == INDEXES:
-        refresh = await indexes_refresh(ctx, scope, levels=levels)
-        return f"{refresh.before - refresh.after} rows were added to indexes; {refresh.after} are missing"
-    if kind != EXPIRE:
-        raise UnsupportedOperation(f"Lance tables have no operation {kind}")
-    node = await ctx.read(scope, lambda request_view: maintained_lance_table(request_view, levels).entity)
-    blocked = await removal_refusal(ctx, node)
-    if blocked is not None:
-        return f"nothing is removed: {blocked}"
-    chain = await AssessmentRound(ctx.services, tables_max=0).chain_of(table_id)
-    policies = (await ctx.look_up(policies_load)).effective(chain)
-    state = await table_state(ctx, scope, levels=levels)
-    plan = await clean_up_plan(ctx, state, node_id=table_id, policies=policies)
-    if not plan.removed:
-        return f"removed no versions; {len(state.versions)} stay"
-    done = await versions_clean_up(ctx, scope, levels=levels, versions=plan.removed)
-    return f"removed {len(done.removed)} versions and {done.removed_bytes} bytes; {done.after} versions stay"
-
-
-async def clean_up_plan(
-    ctx: Context, state: LanceTableState, *, node_id: int, policies: Mapping[str, EffectivePolicy]
-) -> CleanUpPlan:
-    """Decide which versions of a table may be removed, with its policies and the pins of runs and scans."""
-    now_ms = ctx.services.store.time.now_ms()
-    pinned = await pinned_snapshots(ctx.services, node_id, now_ms=now_ms)
-    return plan_clean_up(state, assessment_rules(policies), pinned=pinned, now_ms=now_ms)
-
-
-async def removal_refusal(ctx: Context, node: Node) -> str | None:
-    """Return why no version of a table is removed; None if versions may be."""
-    if await ctx.look_up(lambda: protection_read(node.id)):
-        return "the table is protected"
-    properties = node.record.properties if isinstance(node.record, TableRecord) else {}
-    if properties.get(GC_ENABLED, "").lower() == "false":
-        return "gc.enabled is false"
-    return None

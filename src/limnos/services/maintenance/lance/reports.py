@@ -12,9 +12,8 @@ from limnos.formats.maintenance.explanation import TableExplanation
 from limnos.formats.maintenance.lance_tables import assess_lance_table, explain_lance_table
 from limnos.model.entities import Node
 from limnos.names.path import Levels
-from limnos.services.lance.maintenance import table_state
 from limnos.services.maintenance.assessing import finding_rows
-from limnos.services.maintenance.lance.operations import clean_up_plan, removal_refusal
+from limnos.services.maintenance.lance.tables import clean_up_plan, current_state, removal_refusal
 from limnos.services.maintenance.orphans.reports import OrphanReport
 from limnos.services.maintenance.policies import EffectivePolicy, assessment_rules
 from limnos.services.request.context import Context
@@ -35,7 +34,7 @@ async def lance_explain(
     ctx: Context, scope: RequestScope, *, node: Node, path: Levels, policies: Mapping[str, EffectivePolicy]
 ) -> ExplanationResult:
     """Explain a Lance table by its present state. Raises NotFound for one without data, StorageFailed."""
-    state = await table_state(ctx, scope, levels=path)
+    state = await current_state(ctx, scope, levels=path)
     plan = await clean_up_plan(ctx, state, node_id=node.id, policies=policies)
     now_ms = ctx.services.store.time.now_ms()
     heads = await ctx.look_up(lambda: tables_of([node.id], table_format=LANCE))

@@ -1,0 +1,97 @@
+"""The files of Lance tables, as maintenance reads and changes them: their state, and what each operation does.
+
+May import the rooms below. Must not know tasks or requests. An operation decides on the table's state at that moment,
+so a version that has a tag by then is not removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from limnos.formats.maintenance.assessment import COMPACT, EXPIRE
+from limnos.formats.maintenance.lance_tables import INDEXES, CleanUpPlan, LanceTableState, plan_clean_up
+from limnos.model.entities import Node
+from limnos.model.errors import NotFound, UnsupportedOperation
+from limnos.model.records import TableRecord
+from limnos.names.path import Levels
+from limnos.services.lance import maintenance as lance_files
+from limnos.services.maintenance.acting import ActingRequest
+from limnos.services.maintenance.assessing import AssessmentRound
+from limnos.services.maintenance.guards import pinned_snapshots
+from limnos.services.maintenance.policies import EffectivePolicy, assessment_rules, policies_load
+from limnos.services.maintenance.table_storage import table_place
+from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.request_scope import RequestScope
+from limnos.store.objects.documents import document_read
+from limnos.store.objects.nodes import node_read
+from limnos.store.objects.protection import protection_read
+
+GC_ENABLED: Final = "gc.enabled"
+
+
+async def current_state(ctx: Context, scope: RequestScope, *, levels: Levels) -> LanceTableState:
+    """Read the state of a table, for a caller who may maintain it. Raises NotFound for one without data."""
+    return await lance_files.table_state(ctx, scope, levels=levels)
+
+
+async def stored_state(services: NodeServices, node_id: int) -> LanceTableState | None:
+    """Read the state of a table for the server itself; None for one that is gone or has no data."""
+    look_up = services.gate.look_up
+    document, node = await look_up(lambda: document_read(node_id)), await look_up(lambda: node_read(node_id))
+    place = None if document is None else await table_place(services, document)
+    if document is None or node is None or place is None:
+        return None
+    try:
+        table = lance_files.MaintainedLanceTable(node, document, place)
+        return await lance_files.stored_table_state(services, table)
+    except NotFound:
+        return None
+
+
+async def change_table(request: ActingRequest, *, kind: str, table_id: int) -> str:
+    """Carry out an operation of a kind on a table's files. Returns the result for people.
+
+    Raises as `change_files`, and UnsupportedOperation.
+    """
+    ctx, scope, levels = request
+    if kind == COMPACT:
+        compaction = await lance_files.table_compact(ctx, scope, levels=levels)
+        return f"{compaction.before} fragments became {compaction.after}"
+    if kind == INDEXES:
+        refresh = await lance_files.indexes_refresh(ctx, scope, levels=levels)
+        return f"{refresh.before - refresh.after} rows were added to indexes; {refresh.after} are missing"
+    if kind != EXPIRE:
+        raise UnsupportedOperation(f"Lance tables have no operation {kind}")
+    node = await ctx.read(scope, lambda request_view: lance_files.maintained_lance_table(request_view, levels).entity)
+    blocked = await removal_refusal(ctx, node)
+    if blocked is not None:
+        return f"nothing is removed: {blocked}"
+    chain = await AssessmentRound(ctx.services, tables_max=0).chain_of(table_id)
+    policies = (await ctx.look_up(policies_load)).effective(chain)
+    state = await current_state(ctx, scope, levels=levels)
+    plan = await clean_up_plan(ctx, state, node_id=table_id, policies=policies)
+    if not plan.removed:
+        return f"removed no versions; {len(state.versions)} stay"
+    done = await lance_files.versions_clean_up(ctx, scope, levels=levels, versions=plan.removed)
+    return f"removed {len(done.removed)} versions and {done.removed_bytes} bytes; {done.after} versions stay"
+
+
+async def clean_up_plan(
+    ctx: Context, state: LanceTableState, *, node_id: int, policies: Mapping[str, EffectivePolicy]
+) -> CleanUpPlan:
+    """Decide which versions of a table may be removed, with its policies and the pins of runs and scans."""
+    now_ms = ctx.services.store.time.now_ms()
+    pinned = await pinned_snapshots(ctx.services, node_id, now_ms=now_ms)
+    return plan_clean_up(state, assessment_rules(policies), pinned=pinned, now_ms=now_ms)
+
+
+async def removal_refusal(ctx: Context, node: Node) -> str | None:
+    """Return why no version of a table is removed; None if versions may be."""
+    if await ctx.look_up(lambda: protection_read(node.id)):
+        return "the table is protected"
+    properties = node.record.properties if isinstance(node.record, TableRecord) else {}
+    if properties.get(GC_ENABLED, "").lower() == "false":
+        return "gc.enabled is false"
+    return None
