@@ -17,14 +17,20 @@ from limnos.services.maintenance.lance.assessing import LanceAssessment, LancePo
 from limnos.services.maintenance.lance.operations import LANCE_KINDS, lance_operation_run
 from limnos.services.maintenance.operations import OperationPayload
 from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex, policies_load
-from limnos.services.maintenance.rewriting.planning import asking_policy, limits_of, rests_until, rewritten_bytes
+from limnos.services.maintenance.rewriting.planning import (
+    asking_policy,
+    limits_of,
+    metalake_of,
+    rests_until,
+    rewritten_bytes,
+)
 from limnos.services.maintenance.rewriting.scheduling import pause_of
 from limnos.services.maintenance.task import INTERVAL_MS
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.table_formats import LANCE
 from limnos.services.request.task_context import TaskContext
 from limnos.store.activity.maintenance import FindingRow, findings_of_kind, last_operations
-from limnos.store.activity.rewrites import ended_operations, lease_of_table, recent_use_read
+from limnos.store.activity.rewrites import RecentUse, ended_operations, lease_of_table, recent_use_read
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.maintenance")
@@ -105,6 +111,8 @@ class LanceRound:
         ended = await look_up(lambda: ended_operations([row.node_id]))
         if rests_until(ended, row.node_id, kind=row.kind) > now_ms:
             return False
-        used = await look_up(lambda: recent_use_read(now_ms))
-        limits = limits_of(self.services.defaults.maintenance, policy)
-        return pause_of(limits, used, bytes_=rewritten_bytes(row), now_ms=now_ms) is None
+        metalake_id = metalake_of(self._chains.ancestors, row.node_id) or 0
+        limits = limits_of(self.services.defaults.maintenance, policy, metalake_id=metalake_id)
+        own = RecentUse(0, policy.name, rewritten_bytes(row), 1, metalake_id)
+        used = [*await look_up(lambda: recent_use_read(now_ms)), own]
+        return pause_of(limits, used, bytes_=own.bytes, now_ms=now_ms) is None
