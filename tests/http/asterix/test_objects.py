@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.http.asterix.wire import refusal, rows
-from tests.http.driver import DriverNode, grant
+from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
 
 
@@ -388,6 +388,13 @@ def test_statistics(shared: DriverNode) -> None:
     (told,) = rows(shared, query)
     assert (told["IndexName"], told["SourceCardinality"], told["SourceAvgItemSize"]) == ("sample_idx_2_d", 90, 50)
     assert (told["SampleCardinalityTarget"], told["SampleSeed"]) == (17008, -2)
+    grant(shared, "filtered", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    assert len(rows(shared, query, user="filtered")) == 1
+    restriction = f"{OWN}/metalakes/lake/objects/TABLE/main.counted.d/restrictions/few"
+    answer = shared.put(restriction, {"filter": "id = 1"})
+    assert answer.status == 200, answer.body
+    assert rows(shared, query, user="filtered") == []
+    assert shared.delete(restriction).status < 300
     rows(shared, "analyze dataset counted.d")
     assert [each["IndexName"] for each in rows(shared, query)] == ["sample_idx_1_d"]
     for wrong, number in (

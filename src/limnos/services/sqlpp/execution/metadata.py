@@ -31,6 +31,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.name_pages import PageRequest, ids_of, is_listed
 from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.execution.dataset_resources import resource_rows
+from limnos.services.sqlpp.execution.restricted_counts import without_hidden_counts
 from limnos.services.sqlpp.requests.names import DEFAULT, scope_of
 from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.errors import SqlppError, compilation
@@ -214,7 +215,8 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
         async for spaces in _dataverses(ctx, request):
             yield [each for each in spaces if each.path != METADATA]
         return
-    async for results in _objects_of_kind(ctx, request, kinds=_KINDS.get(request.dataset, ())):
+    async for nodes in _objects_of_kind(ctx, request, kinds=_KINDS.get(request.dataset, ())):
+        results = await without_hidden_counts(ctx, nodes)
         views = [pair for pair in results if pair[1].kind is Kind.VIEW] if request.documents else []
         yield [_object((*path, node.name), node) for path, node in results if node.kind is not Kind.VIEW or not views]
         for some in _slices(views, DOCUMENTS_AT_ONCE):
