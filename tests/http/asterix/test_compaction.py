@@ -25,7 +25,7 @@ from limnos.services.sqlpp.execution.engine import ENGINE, NoSqlppEngine
 from limnos.sqlpp.errors import OutcomeUnknown
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import ask, refusal, rows
-from tests.http.driver import API, DriverAnswer, DriverNode, grant
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import point, snapshot, table_path
 
 INSERT = "insert into heaps ({'id': 1})"
@@ -109,6 +109,12 @@ def tasks(node: DriverNode) -> list[tuple[str | None, str | None, int | None]]:
     return sql(node, "SELECT error, result, ended_at FROM task WHERE kind = ? ORDER BY id", COMPACT)
 
 
+def told(node: DriverNode) -> list[tuple[str, str, str]]:
+    """The compactions of datasets that `maintenance status` shows, newest first: state, user, result."""
+    page = node.done("GET", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations")["operations"]
+    return [(each["state"], each["user"], each["result"]) for each in page if each["table"] == "Default.heaps"]
+
+
 def worked(node: DriverNode) -> None:
     """Let the node do the tasks that are due."""
     while node.runner.run(node.built.upkeep.run_one(among_long=True)):
@@ -155,6 +161,7 @@ def test_many_files_are_compacted_once(lake: DriverNode) -> None:
     assert sql(lake, "SELECT count(*) FROM sqlpp_lock") == [(0,)]
     with_token = lake.ask("GET", table_path(*HEAPS), user=None, authorization=f"Bearer {job.credential}")
     assert with_token.status == 401
+    assert told(lake) == [("done", "admin", "files of the dataset were merged")]
 
 
 def test_a_long_compaction_holds_nothing_up(lake: DriverNode) -> None:
@@ -217,6 +224,7 @@ def test_who_lost_the_right_compacts_nothing(lake: DriverNode) -> None:
 
     assert [job.kind for job in engine.jobs] == ["insert"]
     assert [str(result)[:17] for _, result, _ in tasks(lake)] == ["not compacted: Us"]
+    assert [(state, user, result[:13]) for state, user, result in told(lake)] == [("failed", "writer", "not compacted")]
 
 
 def test_a_dataset_that_has_gone(lake: DriverNode) -> None:
@@ -242,6 +250,8 @@ def test_a_node_without_an_engine(lake: DriverNode) -> None:
     ((error, _, ended_at),) = tasks(lake)
     assert "pip install" in str(error)
     assert ended_at is None
+    ((state, _, result),) = told(lake)
+    assert (state, "pip install" in result) == ("failed", True)
 
 
 def test_what_killed_statements_leave_is_looked_after(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
 from limnos.model.entities import Token
-from limnos.model.errors import AuthenticationFailed, NotFound, PermissionDenied, ServiceUnavailable
+from limnos.model.errors import AuthenticationFailed, LimnosError, NotFound, PermissionDenied, ServiceUnavailable
 from limnos.services.request.context import Context
 from limnos.services.request.task_context import TaskContext
 from limnos.services.sqlpp.execution.compaction_requests import TARGET_BYTES, CompactPayload, files_of
@@ -25,6 +25,7 @@ from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE, EngineUnavailable, TextPosition
 from limnos.sqlpp.jobs import CompactionOptions, EngineJob
 from limnos.store.objects.documents import document_read
+from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.compaction")
@@ -59,12 +60,33 @@ async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
         )
     )  # fmt: skip
     ctx = Context(services, Credential(None, token.id, hash_secret(secret)), f"compact-{work.task_id}")
+    operation = await work.submit(lambda tx: _begin(tx, payload))
+    state, result = "failed", "interrupted: it is tried again"
     try:
-        return await work.await_with_lease(_compact(ctx, payload, credential=token_text(token.id, secret)))
+        text = await work.await_with_lease(_compact(ctx, payload, credential=token_text(token.id, secret)))
+        state, result = "done", text or "files of the dataset were merged"
     except (PermissionDenied, NotFound, AuthenticationFailed) as error:
-        return f"not compacted: {error.message}"
+        text = result = f"not compacted: {error.message}"
+    except (LimnosError, SqlppError) as error:
+        result = f"{error}: it is tried again"
+        raise
     finally:
-        await work.submit(lambda tx: tx.tokens.revoke(token))
+        await work.submit(lambda tx: _end(tx, operation, token=token, state=state, result=result))
+    return text
+
+
+def _begin(tx: Tx, payload: CompactPayload) -> int | None:
+    """Record the compaction among the operations on tables. Returns its id; None if the dataset is gone."""
+    node = tx.nodes.live(payload.table_id)
+    if node is None:
+        return None
+    return tx.maintenance.begin(catalog_id=node.zone, node_id=node.id, kind="compact", user=payload.user, policy=None)
+
+
+def _end(tx: Tx, operation: int | None, *, token: Token, state: str, result: str) -> None:
+    tx.tokens.revoke(token)
+    if operation is not None:
+        tx.maintenance.end(operation, state=state, result=result[:2000])
 
 
 async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) -> str | None:
