@@ -126,3 +126,15 @@ def test_private_prose_is_seen() -> None:
     assert list(words.private_prose("b", words.prose_of_page(page))) == [
         "b:5: cold is a word of ours alone; say not cached"
     ]
+
+
+def test_messages_name_things() -> None:
+    """No message, log line or help text goes round a word."""
+    assert [each for file in FILES for each in words.riddles(file)] == []
+
+
+def test_a_riddle_is_seen() -> None:
+    """A phrase in a string fails, in a part of an f-string too; a docstring is for the rule of prose."""
+    file = source('"""Written anew."""\nx = f"{y} is written anew"\nz = "Whoever runs it"\n')
+
+    assert len(list(words.riddles(file))) == 2

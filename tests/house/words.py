@@ -131,6 +131,22 @@ PHRASES: Final[Mapping[str, str]] = {
 PROSE: Final = ("out of sight", "limnos.chores", "limnos_chores", "chore_processes", '_chores"', "CHORE_MEMORY", "log.")
 """Where those words stay: an idiom, and names that logs, metrics, settings and processes have on the wire."""
 
+IN_MESSAGES: Final[Mapping[str, str]] = {
+    "anew": "again",
+    "carried out": "executed",
+    "given up": "failed, abandoned",
+    "has gone": "has disconnected, no longer exists",
+    "let go": "removed, released",
+    "looked at": "checked, read",
+    "nobody": "no user, or the active voice",
+    "sign of life": "heartbeat",
+    "somebody": "another user, another client",
+    "taken away": "removed, revoked",
+    "took away": "removed, revoked",
+    "whoever": "the operator, the owner",
+}
+"""Phrases that messages, log lines and help texts went round a word with, and the word."""
+
 
 def participles(files: Iterable[SourceFile]) -> Iterator[str]:
     """Complain of classes named by a participle alone: it says what happened, and not to what."""
@@ -208,6 +224,16 @@ def private_prose(path: str, lines: Iterable[tuple[int, str]]) -> Iterator[str]:
         for word in re.findall(r"[A-Za-z]+", re.sub(r"`[^`]*`", "", line)):
             if (better := IN_PROSE.get(word.lower())) is not None:
                 yield f"{path}:{number}: {word} is a word of ours alone; say {better}"
+
+
+def riddles(file: SourceFile) -> Iterator[str]:
+    """Complain of phrases in a module's strings that go round a word. Docstrings are left out."""
+    docstrings = {id(node.value) for node in ast.walk(file.tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            for phrase, better in IN_MESSAGES.items():
+                if re.search(rf"\b{phrase}\b", node.value, re.IGNORECASE):
+                    yield f"{file.path}:{node.lineno}: a message says {phrase}; say {better}"
 
 
 def prose_of_source(file: SourceFile) -> Iterator[tuple[int, str]]:

@@ -158,7 +158,7 @@ def test_a_right_that_lacks_from_the_beginning_stops_a_run_before_it_writes(stag
 
     assert (ended.state, ended.why, ended.exit_code) == ("refused", EndReason.DENIED, 4), ended.message
     assert ended.message.endswith(
-        f"these grants would allow it: `limnos grant modify_table --on {stage.table('b')} --to ROLE`"
+        f"grant it with: `limnos grant modify_table --on {stage.table('b')} --to ROLE`"
     )
     assert seen == []
     assert len(stage.admin.runs.list(pipeline=stage.space)) == 1

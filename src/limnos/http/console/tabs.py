@@ -140,7 +140,7 @@ def rights_chip(details: ObjectDetails) -> Chip:
 def facts_of(details: ObjectDetails) -> tuple[Fact, ...]:
     """Return the facts that every object has: owner, creation, last change."""
     node = details.node
-    owner = "nobody" if details.owner is None else details.owner.name
+    owner = "no owner" if details.owner is None else details.owner.name
     changed = Fact("Changed", f"by {node.modified_by}", node.modified_at) if node.modified_at is not None else None
     creation = Fact("Made", f"by {node.created_by}", node.created_at)
     return (Fact("Owner", owner), *((changed,) if changed is not None else ()), creation)

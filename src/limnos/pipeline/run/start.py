@@ -82,9 +82,7 @@ def start(
     if lacking := patience.on(lambda: grants_lacking_now(means.client, read=(), written=request.written)):
         words = "; ".join(f"`{line}`" if line.startswith("limnos ") else line for line in lacking)
         return _refused_result(
-            request,
-            EndReason.DENIED,
-            message=f"a privilege is missing, and the run was not started; these grants would allow it: {words}",
+            request, EndReason.DENIED, message=f"nothing was started: a privilege is missing; grant it with: {words}"
         )
     declared = record_json.encode_declaration(pipeline)
     before = patience.on(lambda: find_declaration(means.client, pipeline.name))
