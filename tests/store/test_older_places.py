@@ -34,28 +34,28 @@ COPY, NOBODY, KEEPS = (
 )
 TOLD = (
     (
-        "Data path lake.sales.s.writes_into (id 1009) meets Table lake.sales.s.orders (id 1008)", "/sales/orders/data", "/sales/orders",
+        "Data path lake.sales.s.writes_into (id 1009) overlaps Table lake.sales.s.orders (id 1008)", "/sales/orders/data", "/sales/orders",
         NOBODY, "copy the table to another location, without this data path, then drop it",
     ),
-    ("Table lake.rooted.s.old (id 1012) meets Warehouse lake.rooted (id 1010)", "/rooted/old", "/rooted/old", NOBODY, COPY),
+    ("Table lake.rooted.s.old (id 1012) overlaps Warehouse lake.rooted (id 1010)", "/rooted/old", "/rooted/old", NOBODY, COPY),
     (
-        "Allowed location lake.files (id 1013) meets Warehouse pond.ice (id 1020)", "", "/both", KEEPS,
+        "Allowed location lake.files (id 1013) overlaps Warehouse pond.ice (id 1020)", "", "/both", KEEPS,
         "narrow the catalog's allowed-locations, or those of the other metalake's catalog",
     ),
     (
-        "External fileset lake.files.s.over (id 1015) meets Table lake.sales.s.orders (id 1008)", "/sales/orders", "/sales/orders", NOBODY,
+        "External fileset lake.files.s.over (id 1015) overlaps Table lake.sales.s.orders (id 1008)", "/sales/orders", "/sales/orders", NOBODY,
         "drop the fileset, and create it again at another location",
     ),
     (
-        "Lance directory lake.shown (id 1017) meets Warehouse lake.sales (id 1006)", "/sales", "/sales", "its objects are not served",
+        "Lance directory lake.shown (id 1017) overlaps Warehouse lake.sales (id 1006)", "/sales", "/sales", "its objects are not served",
         "give the catalog another lance-directory, or drop it",
     ),
     (
-        "Warehouse pond.ice (id 1020) meets Warehouse lake.both (id 1022)", "/both", "/both", KEEPS,
+        "Warehouse pond.ice (id 1020) overlaps Warehouse lake.both (id 1022)", "/both", "/both", KEEPS,
         "narrow the catalog's warehouse, or that of the other metalake's catalog",
     ),
     (
-        "Warehouse lake.both (id 1022) meets Warehouse pond.ice (id 1020)", "/both", "/both", KEEPS,
+        "Warehouse lake.both (id 1022) overlaps Warehouse pond.ice (id 1020)", "/both", "/both", KEEPS,
         "narrow the catalog's warehouse, or that of the other metalake's catalog",
     ),
 )  # fmt: skip

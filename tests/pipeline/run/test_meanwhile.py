@@ -157,9 +157,7 @@ def test_a_right_that_lacks_from_the_beginning_stops_a_run_before_it_writes(stag
     ended = load(stage.file).run(ana, listener=lambda event: seen.append(event.state))
 
     assert (ended.state, ended.why, ended.exit_code) == ("refused", EndReason.DENIED, 4), ended.message
-    assert ended.message.endswith(
-        f"grant it with: `limnos grant modify_table --on {stage.table('b')} --to ROLE`"
-    )
+    assert ended.message.endswith(f"grant it with: `limnos grant modify_table --on {stage.table('b')} --to ROLE`")
     assert seen == []
     assert len(stage.admin.runs.list(pipeline=stage.space)) == 1
     assert (stage.rows("a"), stage.rows("b")) == ([0, 1, 2], [0, 10, 20])

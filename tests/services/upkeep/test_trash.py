@@ -202,7 +202,7 @@ def test_who_may(desk: ServiceDesk) -> None:
 
     assert paths(desk, "ana") == ["a.t"]
     assert paths(desk, "bob") == []
-    with pytest.raises(NotFound, match="Nothing that you may restore"):
+    with pytest.raises(NotFound, match="that you may restore"):
         back(desk, "a.t", "bob")
     assert back(desk, "a.t", "ana").path == ("a", "t")
     drop(desk, "a", "t", user="ana")
