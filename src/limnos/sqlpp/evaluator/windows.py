@@ -126,10 +126,10 @@ _BY_PLACE: dict[str, Callable[[WindowPartition], list[Value]]] = {
 
 def _ntile(count: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Value]]:
     def values(part: WindowPartition) -> list[Value]:
-        given = count(part.rows[0])
-        if is_unknown(given):
+        tile_count = count(part.rows[0])
+        if is_unknown(tile_count):
             return [None] * len(part.rows)
-        tiles = whole(given)
+        tiles = whole(tile_count)
         if tiles is None or tiles < 1:
             raise SqlppError(TYPE_MISMATCH, "Type mismatch: ntile needs a whole number of at least 1")
         size, rest = divmod(len(part.rows), tiles)

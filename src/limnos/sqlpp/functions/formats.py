@@ -46,10 +46,10 @@ def _read(text: str, pattern: str) -> Parts | None:
     results: Parts = {}
     at = 0
     for run in _runs(pattern):
-        found = _read_run(text, run, at)
-        if found is None:
+        part = _read_run(text, run, at)
+        if part is None:
             return None
-        at, value = found
+        at, value = part
         if value is not None:
             results["n" if run[0] == "S" else run[0]] = value
     return results if at == len(text) else None

@@ -246,8 +246,8 @@ def _points(shape: BaseGeometry) -> list[BaseGeometry]:
     return [shapely.get_point(shape, at) for at in range(count)]
 
 
-def _item(found: list[BaseGeometry], at: Value) -> BaseGeometry | None:
-    return found[at] if isinstance(at, int) and 0 <= at < len(found) else None
+def _item(parts: list[BaseGeometry], at: Value) -> BaseGeometry | None:
+    return parts[at] if isinstance(at, int) and 0 <= at < len(parts) else None
 
 
 def _register_item(zero: str, one: str, find: Callable[[BaseGeometry], list[BaseGeometry]]) -> None:
@@ -321,15 +321,15 @@ def relate_match(matrix: Value, pattern: Value) -> Value:
     if not _MATRIX.fullmatch(matrix) or not _MATRIX.fullmatch(pattern):
         return None
     fits = {"*": "FT012*", "T": "T012"}
-    return all(one in fits.get(wanted, wanted) for one, wanted in zip(matrix, pattern, strict=True))
+    return all(one in fits.get(allowed, allowed) for one, allowed in zip(matrix, pattern, strict=True))
 
 
 def _valid_reason(shape: BaseGeometry) -> str:
     import shapely  # noqa: PLC0415
 
     reason = str(shapely.is_valid_reason(shape))
-    found = _REASON.fullmatch(reason)
-    return reason if found is None else f"{found['what']} at or near point ({found['x']}, {found['y']}, NaN)"
+    match = _REASON.fullmatch(reason)
+    return reason if match is None else f"{match['what']} at or near point ({match['x']}, {match['y']}, NaN)"
 
 
 def _multi(shape: BaseGeometry) -> BaseGeometry:
@@ -340,8 +340,8 @@ def _multi(shape: BaseGeometry) -> BaseGeometry:
 
 
 def _collection(library: object, name: str, parts: list[BaseGeometry]) -> BaseGeometry:
-    made: BaseGeometry = getattr(library, f"Multi{name}")(parts)
-    return made
+    collection: BaseGeometry = getattr(library, f"Multi{name}")(parts)
+    return collection
 
 
 def _collected(shape: BaseGeometry, kind: Value) -> BaseGeometry | None:
@@ -369,11 +369,11 @@ _register("st_line_from_multipoint", _line_of)
 
 def _shapes_of(value: Value) -> list[BaseGeometry] | None:
     """Return the geometries of an array; None if an item is none."""
-    given = items(value)
-    if given is None:
+    collected = items(value)
+    if collected is None:
         return None
-    found = [geojson.shape_of(one) for one in given if isinstance(one, Geometry)]
-    return found if len(found) == len(given) else None
+    shapes = [geojson.shape_of(one) for one in collected if isinstance(one, Geometry)]
+    return shapes if len(shapes) == len(collected) else None
 
 
 @scalar("st_polygonize", least=1, cost=unbounded_cost)
@@ -381,8 +381,8 @@ def polygonize(value: Value) -> Value:
     """Return the polygons of an array of lines, as a collection."""
     import shapely  # noqa: PLC0415
 
-    found = _shapes_of(value)
-    return None if found is None else geojson.geometry_of(shapely.polygonize(found))
+    shapes = _shapes_of(value)
+    return None if shapes is None else geojson.geometry_of(shapely.polygonize(shapes))
 
 
 @scalar("st_union", least=1, most=2, cost=unbounded_cost)
@@ -396,7 +396,7 @@ def strict_union(value: Value) -> Value:
     """Return the union of an array of geometries."""
     import shapely  # noqa: PLC0415
 
-    found = _shapes_of(value)
-    if found is None:
+    shapes = _shapes_of(value)
+    if shapes is None:
         return None
-    return geojson.geometry_of(shapely.union(*found) if len(found) == 2 else shapely.union_all(found))
+    return geojson.geometry_of(shapely.union(*shapes) if len(shapes) == 2 else shapely.union_all(shapes))
