@@ -15,6 +15,7 @@ from bench.operations import PREFIX
 from bench.seed import TEMPLATE, Forest, open_filler
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
+from limnos.services.search.object_words import index_name
 from limnos.services.search.spelling import spelled_words
 from limnos.services.search.words import words_of
 
@@ -122,14 +123,16 @@ def plant_lake(place: Place, lake: Lake) -> None:
     forest, texts = Forest(filler), list[tuple[int, int, str, str, str]]()
     tops = [forest.namespace(forest.catalog_id, lake.namespace(number)[0]) for number in range(TOPS)]
     for number, node_id in enumerate(tops):
-        texts.append((node_id, forest.catalog_id, words_of([lake.namespace(number)[0]]), "", ""))
+        texts.append(
+            (node_id, forest.catalog_id, index_name(words_of([lake.namespace(number)[0]]), Kind.NAMESPACE), "", "")
+        )
     picked: list[tuple[int, int]] = []
     first, words = 0, set[str]()
     for number in range(lake.namespaces):
         levels = lake.namespace(number)
         parent = forest.namespace(tops[number % TOPS], levels[-1])
         first = first or parent
-        texts.append((parent, forest.catalog_id, words_of([levels[-1]]), "", ""))
+        texts.append((parent, forest.catalog_id, index_name(words_of([levels[-1]]), Kind.NAMESPACE), "", ""))
         for each in lake.tables(number):
             renamed = [(f"column_{place_}_x", column) for place_, column in enumerate(each.columns)]
             node_id = forest.table(parent, each.name, like=LIKE, renamed=[*renamed, (COMMENT, each.comment)])

@@ -22,8 +22,9 @@ from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.services.search.facets import SearchFacet
+from limnos.services.search.hits import SearchHit
 from limnos.services.search.questions import question_of
-from limnos.services.search.searches import SearchHit, search
+from limnos.services.search.searches import search
 from limnos.services.search.spelling import corrected
 
 PALETTE_HITS: Final = 12

@@ -11,15 +11,20 @@ from collections.abc import Collection, Sequence
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from limnos.model.kinds import CONTAINERS
-from limnos.store.activity.search_index import changed_read, progress_read, words_read
-from limnos.store.objects.name_search import SearchCandidate
+from limnos.model.kinds import CONTAINERS, Kind
+from limnos.services.search.words import CONTAINER_MARK, is_met
+from limnos.store.activity.search_index import IndexedText, changed_read, progress_read, texts_read, words_read
+from limnos.store.objects.name_search import NarrowScope, SearchCandidate, containers_below_read, narrow_read
 from limnos.store.sql import Load
 
 TAIL_MAX: Final = 2_000
 """The maximum number of unindexed changes that a search reads."""
 SPLIT_WORDS_MAX: Final = 4
 """The maximum number of words of a query for which matches in names of ancestors are tried."""
+ABOVE_MAX: Final = 200
+"""The maximum number of containers whose names match a word, for which the objects below them are told apart."""
+BELOW_MAX: Final = 5_000
+"""The maximum number of containers below these."""
 _CONTAINERS: Final = frozenset(map(int, CONTAINERS))
 
 
@@ -40,10 +45,6 @@ class PendingChanges(NamedTuple):
     changed: frozenset[int]
     behind: int
 
-    def has_containers(self, candidates: Collection[SearchCandidate]) -> bool:
-        """Return whether a container is among the changed objects, so that the index may lack names of ancestors."""
-        return any(each.id in self.changed and each.kind in _CONTAINERS for each in candidates)
-
 
 def pending_read(zones: Collection[int]) -> Load[PendingChanges]:
     """Read the changes of some zones that are not indexed yet, at most `TAIL_MAX`."""
@@ -61,22 +62,88 @@ def pending_read(zones: Collection[int]) -> Load[PendingChanges]:
     return PendingChanges(frozenset(changed), behind)
 
 
-def indexed_read(query: WordQuery, *, limit: int, is_container_pending: bool) -> Load[list[SearchCandidate]]:
-    """Read objects that match all words by themselves, or all words that no container's name matches."""
-    candidates = {each.id: each for each in (yield from _read(query, query.words, limit=limit))}
+class IndexedCandidates(NamedTuple):
+    """Candidates of a query for words. `is_bounded`: the index has more matches than were read."""
+
+    candidates: list[SearchCandidate]
+    is_bounded: bool
+
+
+class AboveScope(NamedTuple):
+    """Where objects lie that have a word in a name above them: in whole catalogs, or in some containers."""
+
+    zones: frozenset[int]
+    parents: frozenset[int]
+
+    def has(self, candidate: SearchCandidate) -> bool:
+        """Return whether a candidate lies there."""
+        return candidate.parent in self.parents or candidate.zone in self.zones
+
+
+def indexed_read(query: WordQuery, *, limit: int, pending: Collection[SearchCandidate]) -> Load[IndexedCandidates]:
+    """Read objects that match all words by themselves, or all words that are in no name above them.
+
+    `pending` are candidates that changed after the index was updated. At most `limit` matches are read.
+    """
+    own = yield from _read(query, query.words, limit=limit)
+    candidates, left = {each.id: each for each in own}, limit - len(own)
     if not 1 < len(query.words) <= SPLIT_WORDS_MAX:
-        return list(candidates.values())
-    above = []
+        return IndexedCandidates(list(candidates.values()), left <= 0)
+    above: dict[str, AboveScope | None] = {}
     for word in query.words:
-        containers = query._replace(names_only=True, kinds=sorted(_CONTAINERS))
-        if is_container_pending or (yield from _read(containers, (word,), limit=1)):
-            above.append(word)
+        scope = yield from _above_read(query, word, pending=pending)
+        if scope is None or scope.zones or scope.parents:
+            above[word] = scope
     for count in range(1, len(query.words)):
         for met_above in combinations(above, count):
-            own = tuple(word for word in query.words if word not in met_above)
-            if own and len(candidates) < limit:
-                candidates |= {each.id: each for each in (yield from _read(query, own, limit=limit - len(candidates)))}
-    return list(candidates.values())
+            rest = tuple(word for word in query.words if word not in met_above)
+            if rest and left > 0:
+                scopes = [scope for word in met_above if (scope := above[word]) is not None]
+                matches = yield from _in_scopes_read(query, rest, scopes=scopes, limit=left)
+                left -= len(matches)
+                candidates |= {each.id: each for each in matches if all(scope.has(each) for scope in scopes)}
+    return IndexedCandidates(list(candidates.values()), left <= 0)
+
+
+def _above_read(query: WordQuery, word: str, *, pending: Collection[SearchCandidate]) -> Load[AboveScope | None]:
+    """Read where objects lie that have a word in a name above them. None if that may be anywhere."""
+    containers = query._replace(names_only=True, kinds=sorted(_CONTAINERS))
+    named = yield from _read(containers, (f"{CONTAINER_MARK}{word}",), limit=ABOVE_MAX + 1)
+    changed = [each for each in pending if each.kind in _CONTAINERS]
+    if len(named) + len(changed) > ABOVE_MAX:
+        return None
+    catalogs = frozenset(each.id for each in (*named, *changed) if each.kind == Kind.CATALOG)
+    roots = {each.id for each in (*named, *changed)} - catalogs
+    below = (yield from containers_below_read(roots, limit=BELOW_MAX + 1)) if roots else frozenset()
+    return None if len(below) > BELOW_MAX else AboveScope(catalogs, below)
+
+
+def _in_scopes_read(
+    query: WordQuery, words: Sequence[str], *, scopes: Sequence[AboveScope], limit: int
+) -> Load[list[SearchCandidate]]:
+    """Read objects that match words, at most `limit`: from the index, or if it has more, from the smallest scope."""
+    matches = yield from _read(query, words, limit=limit)
+    small = [scope for scope in scopes if not scope.zones]
+    if len(matches) < limit or not small:
+        return matches
+    scope = min(small, key=lambda each: len(each.parents))
+    inside = yield from narrow_read(NarrowScope(scope.parents), limit=limit)
+    if len(inside) >= limit:
+        return matches
+    texts = yield from texts_read([each.id for each in inside])
+    rest = query._replace(words=tuple(words))
+    return [each for each in inside if each.id in texts and is_matched(texts[each.id], rest)]
+
+
+def matches_any(text: IndexedText, query: WordQuery) -> bool:
+    """Return whether the words of an object match any word of a query; other words may be in names above it."""
+    return any(is_matched(text, query._replace(words=(word,))) for word in query.words)
+
+
+def is_matched(text: IndexedText, query: WordQuery) -> bool:
+    """Return whether the words of an object match all words of a query."""
+    whole = text.name if query.names_only else f"{text.name} {text.columns} {text.comment}"
+    return all(is_met(word, whole) for word in query.words)
 
 
 def _read(query: WordQuery, words: Sequence[str], *, limit: int) -> Load[list[SearchCandidate]]:

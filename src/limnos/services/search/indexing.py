@@ -15,7 +15,7 @@ from typing import Final
 from limnos.model.entities import Node
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.node_services import NodeServices
-from limnos.services.search.object_words import PARSED_BYTES, has_columns, object_words
+from limnos.services.search.object_words import PARSED_BYTES, has_columns, index_name, object_words
 from limnos.services.search.spelling import spelled_words
 from limnos.store.activity.search_index import IndexedText, ZoneProgress, changed_read, scan_read, zones_behind_read
 from limnos.store.objects.documents import document_bodies_read
@@ -78,7 +78,8 @@ async def _texts(services: NodeServices, ids: Sequence[int]) -> list[IndexedText
         body = bodies.get(node.id)
         is_large = body is not None and len(body) > PARSED_BYTES
         words = await asyncio.to_thread(object_words, node, body) if is_large else object_words(node, body)
-        texts.append(IndexedText(node.id, node.zone, words.name, words.columns, words.comment))
+        name = index_name(words.name, node.kind)
+        texts.append(IndexedText(node.id, node.zone, name, words.columns, words.comment))
         if number % PARSED_AT_ONCE == 0:
             await asyncio.sleep(0)
     return texts

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from limnos.formats.iceberg.descriptions import columns_of, summary_of
 from limnos.model.entities import Node
-from limnos.model.kinds import Kind
+from limnos.model.kinds import CONTAINERS, Kind
 from limnos.services.request.table_formats import ICEBERG
-from limnos.services.search.words import ObjectWords, is_met, words_of
+from limnos.services.search.words import CONTAINER_MARK, ObjectWords, is_met, words_of
 
 PARSED_BYTES: Final = 32 << 10
 """The size of documents in bytes that is parsed before other requests run; a larger document is parsed in a thread."""
@@ -22,6 +22,15 @@ class WordMatch(NamedTuple):
 
     where: str
     text: str
+
+
+def index_name(words: str, kind: Kind) -> str:
+    """Return the words of a name in the form that is indexed: each word of a container's name is there twice, once with
+    `CONTAINER_MARK`, so that containers are found without reading all objects that have the word.
+    """
+    if kind not in CONTAINERS:
+        return words
+    return " ".join((words, *(f"{CONTAINER_MARK}{word}" for word in words.split(" ") if word)))
 
 
 def has_columns(kind: Kind, table_format: str) -> bool:

@@ -17,17 +17,31 @@ from typing import Final, NamedTuple
 from limnos.access.actions import Action
 from limnos.access.subjects import principal_of
 from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
-from limnos.model.kinds import KINDS, Kind, KindGroup, ZoneKind
+from limnos.model.kinds import KINDS, Kind
 from limnos.names.folding import fold
 from limnos.services.lookup.visibility import ATTEMPTS_MAX, UsableCatalogs, usable_catalogs_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.search.facets import FACETS_OF, SearchFacet, facets_of
-from limnos.services.search.indexed_words import WordQuery, indexed_read, pending_read
-from limnos.services.search.object_words import PARSED_BYTES, match_words, object_words
+from limnos.services.search.facets import FACETS_OF, facets_of
+from limnos.services.search.hits import (
+    TIER_NAME,
+    TIER_PATH,
+    TIER_START,
+    TIER_WORDS,
+    SearchAnswer,
+    SearchHit,
+    SearchMatch,
+    has_whole_word,
+    hit_of,
+    kind_rank,
+    order_of,
+)
+from limnos.services.search.indexed_words import IndexedCandidates, WordQuery, indexed_read, matches_any, pending_read
+from limnos.services.search.narrow_scopes import NarrowObjects, RightRoots, narrow_objects, roots_of
+from limnos.services.search.object_words import PARSED_BYTES, match_words
 from limnos.services.search.questions import SearchQuestion
-from limnos.services.search.spelling import SPELLED_WORDS_MAX, Suggestion, has_word, near_words
+from limnos.services.search.spelling import SPELLED_WORDS_MAX, Suggestion, near_words
 from limnos.services.search.visible_nodes import CatalogsOutdated, VisibleNode, visible_nodes
 from limnos.services.search.words import question_words
 from limnos.store.activity.search_index import known_words_read
@@ -35,68 +49,39 @@ from limnos.store.objects import name_search
 from limnos.store.sql import Load
 
 LIMIT_MAX: Final = 200
+LOOKED_FIRST: Final = 1_000
+"""The number of candidates that a search reads first; most searches find enough hits among them."""
 LOOKED_MAX: Final = 5_000
 """The maximum number of candidates that one search decides on."""
-HITS_FEW: Final = 3
-"""A search with fewer hits suggests corrections of its words."""
 TRIED_MAX: Final = 20
 """The number of corrections of a word that are tried."""
 MEANT_MAX: Final = 3
 AT_ONCE: Final = 200
 """The number of candidates that are decided together."""
+EXACT: Final = "\x01"
+"""What follows a name in the range of this name alone."""
 PREFIX_MIN: Final = 2
 """The minimum length of a name prefix that is searched."""
 _UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_DATA: Final = frozenset({Kind.TABLE, Kind.VIEW})
-TIER_PATH, TIER_NAME, TIER_START, TIER_WORDS, TIER_COLUMNS, TIER_COMMENT = range(6)
-
-
-class SearchMatch(NamedTuple):
-    """The part of an object that matched the search, with its text.
-
-    The part is `id`, `path`, `name`, `above`, `column`, `comment` or `filter`.
-    """
-
-    where: str
-    text: str
-
-
-class SearchHit(NamedTuple):
-    """An object that was found, its tier, and the reason."""
-
-    node_id: int
-    kind: Kind
-    path: tuple[str, ...]
-    table_format: str
-    tier: int
-    matched: tuple[SearchMatch, ...]
-    changed_at: int
-
-
-class SearchAnswer(NamedTuple):
-    """The hits in order.
-
-    `more`: further hits exist. `bounded`: only the first `LOOKED_MAX` candidates were examined. `behind`: the number of
-    changes whose words were not searched. `meant`: corrections of words, each of which finds a visible object.
-    `facets`: counts of the first `FACETS_OF` hits, if requested.
-    """
-
-    hits: list[SearchHit]
-    more: bool
-    bounded: bool
-    behind: int
-    meant: tuple[Suggestion, ...] = ()
-    facets: tuple[SearchFacet, ...] = ()
 
 
 class SearchHome(NamedTuple):
-    """The scope of a search: the caller's catalogs, and the ids of the query's tags and owners; None for an unknown
-    one.
+    """The scope of a search: the caller's catalogs, and the ids of the query's tags and owners (None for an unknown
+    one), and the roots of the caller's rights if these are narrow.
     """
 
     usable: UsableCatalogs
     tags: tuple[int | None, ...]
     owners: tuple[int, ...]
+    roots: RightRoots | None = None
+
+
+class SearchSpace(NamedTuple):
+    """Where a search looks: a metalake, the caller's catalogs, and all candidates of a caller with few rights."""
+
+    metalake: str
+    home: SearchHome
+    narrow: NarrowObjects | None
 
 
 async def search(
@@ -104,19 +89,21 @@ async def search(
 ) -> SearchAnswer:
     """Return at most `limit` objects that match a query and that the caller may load.
 
-    If there are fewer than `HITS_FEW`, corrections of misspelled words are suggested.
+    If there is none, corrections of misspelled words are suggested.
 
     Raises NotFound for the metalake, NotInUse, PermissionDenied for a caller who is no user of it, and
     ServiceUnavailable if objects move faster than they can be read.
     """
     for _ in range(ATTEMPTS_MAX):
         home = await ctx.read(RequestScope(metalake), partial(_home_of, question=question))
+        narrow = None if question.has_filter else await narrow_objects(ctx, home.roots)
+        space = SearchSpace(metalake, home, narrow)
         try:
             answer = await _Search(
-                ctx, metalake, home=home, question=question, limit=max(limit, FACETS_OF) if with_facets else limit
+                ctx, space, question=question, limit=max(limit, FACETS_OF) if with_facets else limit
             ).run()
             facets = facets_of((each.kind, each.path, each.table_format) for each in answer.hits) if with_facets else ()
-            meant = () if len(answer.hits) >= HITS_FEW else await _meant(ctx, metalake, home=home, question=question)
+            meant = () if answer.hits else await _meant(ctx, space, question=question)
             return answer._replace(
                 hits=answer.hits[:limit],
                 more=answer.more or len(answer.hits) > limit,
@@ -128,17 +115,21 @@ async def search(
     raise ServiceUnavailable("The found objects were moved too often during the request: try again")
 
 
-async def _meant(ctx: Context, metalake: str, *, home: SearchHome, question: SearchQuestion) -> tuple[Suggestion, ...]:
+async def _meant(ctx: Context, space: SearchSpace, *, question: SearchQuestion) -> tuple[Suggestion, ...]:
     """Return corrections of a query's words. Each word is a whole word of an object that the corrected query finds."""
     words, meant = question_words(question.words), list[Suggestion]()
+    own = None if space.narrow is None else space.narrow.words
     for place, word in enumerate(words[:SPELLED_WORDS_MAX]):
         near = near_words(word)
-        known = await ctx.look_up(partial(known_words_read, near)) if near else []
+        if own is None:
+            known = await ctx.look_up(partial(known_words_read, near)) if near else []
+        else:
+            known = [each for each in near if each in own]
         for tried in known[:TRIED_MAX]:
             spelled = question._replace(
                 text="", path=(), number=None, words=(*words[:place], tried, *words[place + 1 :])
             )
-            one = _Search(ctx, metalake, home=home, question=spelled, limit=1, whole_word=tried)
+            one = _Search(ctx, space, question=spelled, limit=1, whole_word=tried)
             if (await one.run()).hits:
                 meant.append(Suggestion(word, tried))
             if len(meant) == MEANT_MAX:
@@ -157,7 +148,7 @@ def _home_of(request_view: RequestView, *, question: SearchQuestion) -> SearchHo
         for kind in (Kind.USER, Kind.GROUP):
             results = principal_of(request_view.view, usable.metalake_id, kind, question.owner)
             owners += [] if results is None else [results.id]
-    return SearchHome(usable, tags, tuple(owners))
+    return SearchHome(usable, tags, tuple(owners), roots_of(request_view, usable))
 
 
 def _tag_id(request_view: RequestView, name: str) -> int | None:
@@ -170,12 +161,10 @@ class _Search:
     """One search on one state of the caller's catalogs."""
 
     def __init__(
-        self, ctx: Context, metalake: str, *, home: SearchHome, question: SearchQuestion, limit: int,
-        whole_word: str | None = None,
+        self, ctx: Context, space: SearchSpace, *, question: SearchQuestion, limit: int, whole_word: str | None = None
     ) -> None:  # fmt: skip
         self.ctx = ctx
-        self.metalake = metalake
-        self.home = home
+        self.metalake, self.home, self.narrow = space
         self.question = question
         self.limit = limit
         self.whole_word = whole_word
@@ -188,19 +177,21 @@ class _Search:
     async def run(self) -> SearchAnswer:
         """Search tier by tier until there are enough hits."""
         question = self.question
-        if question.has_filter:
+        if self.whole_word is not None and not question.has_filter:
+            await self._run_words()
+        elif question.has_filter:
             await self._run_chosen(await self._chosen())
         else:
             await self._run_tier(TIER_PATH, await self._by_identity(), judge=self._judge_identity)
             if len(question.path) > 1:
-                await self._run_tier(TIER_PATH, await self._named(fold(question.path[-1])), judge=self._judge_path)
+                await self._run_named(TIER_PATH, fold(question.path[-1]), last=EXACT, judge=self._judge_path)
             if question.words:
-                await self._run_tier(TIER_NAME, await self._named(question.name), judge=self._judge_name)
+                await self._run_named(TIER_NAME, question.name, last=EXACT, judge=self._judge_name)
             if len(question.name) >= PREFIX_MIN or not question.words:
-                await self._run_tier(TIER_START, await self._beginning(question.name), judge=self._judge_start)
+                await self._run_named(TIER_START, question.name, last=name_search.LAST, judge=self._judge_start)
             if self.words:
                 await self._run_words()
-        hits = sorted(self.hits.values(), key=_order)
+        hits = sorted(self.hits.values(), key=order_of)
         return SearchAnswer(hits[: self.limit], self.more or len(hits) > self.limit, self.bounded, self.behind)
 
     # -- candidates ------------------------------------------------------------------------------------------------
@@ -219,19 +210,24 @@ class _Search:
             return await self.ctx.look_up(partial(name_search.uuid_read, self.question.text.lower()))
         return []
 
-    async def _named(self, name: str) -> list[name_search.SearchCandidate]:
-        return await self._in_range(name, f"{name}\x01")
-
-    async def _beginning(self, name: str) -> list[name_search.SearchCandidate]:
-        return await self._in_range(name, f"{name}{name_search.LAST}")
-
-    async def _in_range(self, low: str, high: str) -> list[name_search.SearchCandidate]:
-        if len(self.hits) > self.limit:
-            return []
+    async def _run_named(
+        self, tier: int, name: str, *, last: str, judge: Callable[[VisibleNode], SearchMatch | None]
+    ) -> None:
+        """Run a tier of objects with folded names from `name` to `name` and `last`."""
+        low, high = name, f"{name}{last}"
+        if self.narrow is not None:
+            inside = [each for each in self.narrow.candidates if low <= each.folded < high]
+            await self._run_tier(tier, inside, judge=judge)
+            return
         query = name_search.NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
-        results = await self.ctx.look_up(partial(name_search.named_read, query, limit=LOOKED_MAX + 1))
-        self.bounded = self.bounded or len(results) > LOOKED_MAX
-        return results[:LOOKED_MAX]
+        for looked in (min(LOOKED_FIRST, LOOKED_MAX), LOOKED_MAX):
+            if len(self.hits) > self.limit:
+                return
+            results = await self.ctx.look_up(partial(name_search.named_read, query, limit=looked + 1))
+            await self._run_tier(tier, results[:looked], judge=judge)
+            if len(results) <= looked:
+                return
+        self.bounded = True
 
     async def _chosen(self) -> list[name_search.SearchCandidate]:
         """Return the candidates that have the query's tags and owner."""
@@ -277,7 +273,7 @@ class _Search:
         """Decide on candidates, best first, until there are enough hits."""
         kinds = {int(kind) for kind in self.question.kinds}
         fresh = [each for each in candidates if each.id not in self.looked and each.kind in kinds]
-        fresh.sort(key=lambda each: (len(each.folded), _kind_rank(KINDS[each.kind]), each.id))
+        fresh.sort(key=lambda each: (len(each.folded), kind_rank(KINDS[each.kind]), each.id))
         for begin in range(0, len(fresh), AT_ONCE):
             if len(self.hits) > self.limit:
                 self.more = True
@@ -294,11 +290,11 @@ class _Search:
                     parsed_bytes = size
                     await asyncio.sleep(0)
                 matched = judge(visible) if size <= PARSED_BYTES else await asyncio.to_thread(judge, visible)
-                if matched is not None and self.whole_word is not None and not _has_word(visible, self.whole_word):
+                if matched is not None and self.whole_word is not None and not has_whole_word(visible, self.whole_word):
                     continue
                 if matched is not None and self._passes(visible):
                     self.looked.add(visible.node.id)
-                    self.hits[visible.node.id] = _hit(visible, tier, matched=matched)
+                    self.hits[visible.node.id] = hit_of(visible, tier, matched=matched)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -306,17 +302,33 @@ class _Search:
         """Search the tiers of words: in the index, and in the objects that changed after it was updated."""
         pending = await self.ctx.look_up(partial(pending_read, self.zones))
         self.behind = pending.behind
-        tail = await self.ctx.look_up(partial(name_search.candidates_read, pending.changed))
+        changed = pending.changed
+        if self.narrow is not None:
+            changed = changed.intersection(each.id for each in self.narrow.candidates)
+        tail = await self.ctx.look_up(partial(name_search.candidates_read, changed))
+        is_bounded = False
         for names_only in (True, False):
-            if len(self.hits) > self.limit:
-                return
             query = WordQuery(self.words, names_only, self.zones, [int(kind) for kind in self.question.kinds])
-            is_pending = pending.has_containers(tail)
-            load = partial(indexed_read, query, limit=LOOKED_MAX + 1, is_container_pending=is_pending)
-            results = await self.ctx.look_up(load)
-            self.bounded = self.bounded or len(results) > LOOKED_MAX
-            untouched = [each for each in results[:LOOKED_MAX] if each.id not in pending.changed]
-            await self._run_met([*untouched, *tail], with_documents=not names_only)
+            for looked in (min(LOOKED_FIRST, LOOKED_MAX), LOOKED_MAX):
+                if len(self.hits) > self.limit:
+                    return
+                results = await self._indexed(query, tail, limit=looked + 1)
+                untouched = [each for each in results.candidates[:looked] if each.id not in pending.changed]
+                await self._run_met([*untouched, *tail], with_documents=not names_only)
+                is_bounded = results.is_bounded
+                if not is_bounded:
+                    break
+        self.bounded = self.bounded or is_bounded
+
+    async def _indexed(
+        self, query: WordQuery, tail: Sequence[name_search.SearchCandidate], *, limit: int
+    ) -> IndexedCandidates:
+        """Return the candidates that the index has for words."""
+        if self.narrow is None:
+            return await self.ctx.look_up(partial(indexed_read, query, limit=limit, pending=tail))
+        texts = self.narrow.texts
+        matches = [each for each in self.narrow.candidates if each.id in texts and matches_any(texts[each.id], query)]
+        return IndexedCandidates(matches, is_bounded=False)
 
     async def _run_met(self, candidates: Sequence[name_search.SearchCandidate], *, with_documents: bool = True) -> None:
         """Add the candidates that match every word of the query, by their own words or their ancestors' names."""
@@ -346,29 +358,3 @@ class _Search:
         is_met = fold(visible.node.name).startswith(self.question.name)
         where = "name" if self.question.words else "filter"
         return SearchMatch(where, visible.node.name) if is_met else None
-
-
-def _has_word(visible: VisibleNode, word: str) -> bool:
-    """Return whether an object or a container above it has a word as a whole, not only as the start of another."""
-    return has_word(word, texts=object_words(visible.node, visible.body), names=visible.path)
-
-
-def _hit(visible: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[SearchMatch]) -> SearchHit:
-    node, matches = visible.node, (matched,) if isinstance(matched, SearchMatch) else tuple(matched)
-    if tier == TIER_WORDS:
-        places = {each.where for each in matches}
-        tier = TIER_COMMENT if "comment" in places else TIER_COLUMNS if "column" in places else TIER_WORDS
-    return SearchHit(node.id, node.kind, visible.path, node.format, tier, matches, node.modified_at or node.created_at)
-
-
-def _kind_rank(kind: Kind) -> int:
-    """Return the rank of a kind: tables and views first, then containers, then all others."""
-    if kind in _DATA:
-        return 0
-    return 1 if kind.form is KindGroup.CONTAINER else 2 if kind.home is ZoneKind.CATALOG else 3
-
-
-def _order(hit: SearchHit) -> tuple[int, int, int, int, int, tuple[str, ...]]:
-    """Return the sort key of a hit: tier, length of the name, kind, number of levels, then the latest change first."""
-    length = len(hit.path[-1]) if hit.tier == TIER_START else 0
-    return hit.tier, length, _kind_rank(hit.kind), len(hit.path), -hit.changed_at, hit.path

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from limnos.names.folding import fold
-from limnos.services.search.words import words_of
+from limnos.services.search.words import CONTAINER_MARK, words_of
 
 SPELLED_MIN: Final = 4
 """The length of the shortest word that is corrected; the words that differ from a shorter one mean something else."""
@@ -56,7 +56,11 @@ def _letters_near(letter: str) -> tuple[str, ...]:
 def spelled_words(texts: Iterable[str]) -> set[str]:
     """Return the words of indexed texts that a correction may suggest."""
     words = {word for text in texts for word in text.split(" ")}
-    return {word for word in words if SPELLED_MIN <= len(word) <= SPELLED_MAX and not word.isdecimal()}
+    return {
+        word
+        for word in words
+        if SPELLED_MIN <= len(word) <= SPELLED_MAX and not word.isdecimal() and word[0] != CONTAINER_MARK
+    }
 
 
 def has_word(word: str, *, texts: Iterable[str], names: Iterable[str]) -> bool:

@@ -16,6 +16,8 @@ WORD_MIN: Final = 2
 WORD_MAX: Final = 64
 WORDS_MAX: Final = 20_000
 """The maximum number of words of one text that are stored."""
+CONTAINER_MARK: Final = "\u01c2"
+"""A letter before the marked words of containers. Full-text tables need a letter; this one is in no usual name."""
 _RUN: Final = re.compile(r"[^\W_]+")
 _PIECE: Final = re.compile(r"[0-9]+|[^\W\d_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from json import dumps
 from typing import Final, NamedTuple
 
-from limnos.store.objects.name_search import SearchCandidate
+from limnos.store.objects.name_search import COLUMNS, SearchCandidate
 from limnos.store.objects.nodes import DATA_ONLY
 from limnos.store.sql import Load, Sql, Value
 from limnos.store.transaction import Writes
@@ -83,7 +83,7 @@ TEXTS = Sql(
     f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({_among('ids')[0]})",
     on_sqlite=f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({_among('ids')[1]})",
 )
-_HITS = "SELECT n.id, n.zone, n.kind, coalesce(n.folded, ''), n.format FROM"
+_HITS = f"SELECT {COLUMNS} FROM"
 _HITS_REST = "n.deleted = 0 AND n.zone IN ({zones}) AND n.kind IN ({kinds}) LIMIT :limit"
 
 

@@ -1,7 +1,7 @@
 """Searches for nodes by name, id, uuid, tag or owner: reads of candidates, and maintenance of folded names.
 
-May import `names` and the room's `sql`. Must not know rights: callers decide on each candidate. Each read is bounded. A
-folded name is the one of `names.folding`.
+May import `model`, `names` and the room's `sql`. Must not know rights: callers decide on each candidate. Each read is
+bounded. A folded name is the one of `names.folding`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 from json import dumps
 from typing import Final, NamedTuple
 
+from limnos.model.kind_table import name_space_of
+from limnos.model.kinds import SHARED_SPACE, Kind
 from limnos.names.folding import fold
 from limnos.store.sql import Load, Sql
 from limnos.store.transaction import StoreTransaction
@@ -27,6 +29,16 @@ class SearchCandidate(NamedTuple):
     kind: int
     folded: str
     format: str
+    parent: int = 0
+
+
+class NarrowScope(NamedTuple):
+    """A few objects: those in `parents`, those of the name spaces `spaces` in `browsed`, and single ones."""
+
+    parents: frozenset[int]
+    browsed: frozenset[int] = frozenset()
+    ids: frozenset[int] = frozenset()
+    spaces: tuple[str, ...] = ()
 
 
 class NameRange(NamedTuple):
@@ -47,21 +59,39 @@ def _among(name: str) -> tuple[str, str]:
 
 
 def _sql(text: str) -> Sql:
-    """Build a statement in which `{zones}`, `{kinds}` and `{ids}` are lists of numbers."""
-    parts = {name: _among(name) for name in ("zones", "kinds", "ids")}
+    """Build a statement in which `{zones}`, `{kinds}`, `{ids}`, `{parents}` and `{browsed}` are lists of numbers, and
+    `{spaces}` is a list of texts.
+    """
+    parts = {name: _among(name) for name in ("zones", "kinds", "ids", "parents", "browsed")}
+    parts["spaces"] = (
+        "SELECT v FROM json_array_elements_text(CAST(:spaces AS json)) v",
+        "SELECT value FROM json_each(:spaces)",
+    )
     return Sql(
         text.format(**{name: pair[0] for name, pair in parts.items()}),
         on_sqlite=text.format(**{name: pair[1] for name, pair in parts.items()}),
     )
 
 
-_SELECT = "SELECT n.id, n.zone, n.kind, coalesce(n.folded, ''), n.format FROM node n"
+COLUMNS: Final = "n.id, n.zone, n.kind, coalesce(n.folded, ''), n.format, n.parent_id"
+"""The columns of a candidate."""
+_SELECT = f"SELECT {COLUMNS} FROM node n"
 BY_NAME = _sql(
     f"{_SELECT} WHERE n.zone IN ({{zones}}) AND n.folded >= :low AND n.folded < :high AND n.deleted = 0"
     " AND n.kind IN ({kinds}) LIMIT :limit"
 )
 """The query has no order: sorting would read every match."""
 BY_IDS = _sql(f"{_SELECT} WHERE n.id IN ({{ids}}) AND n.deleted = 0 ORDER BY n.id")
+IN_NARROW_SCOPE = _sql(
+    f"{_SELECT} WHERE n.parent_id IN ({{parents}}) AND n.deleted = 0 UNION"
+    f" {_SELECT} WHERE n.parent_id IN ({{browsed}}) AND n.name_space IN ({{spaces}}) AND n.deleted = 0 UNION"
+    f" {_SELECT} WHERE n.id IN ({{ids}}) AND n.deleted = 0 LIMIT :limit"
+)
+CONTAINERS_BELOW = _sql(
+    "WITH RECURSIVE below(id) AS (SELECT n.id FROM node n WHERE n.id IN ({ids}) AND n.deleted = 0"
+    " UNION SELECT c.id FROM below b JOIN node c ON c.parent_id = b.id AND c.name_space IN ({spaces})"
+    " AND c.kind = :kind AND c.deleted = 0) SELECT id FROM below LIMIT :limit"
+)
 BY_UUID = Sql(
     f"{_SELECT} JOIN document d ON d.node_id = n.id WHERE d.uuid = :uuid AND n.deleted = 0 ORDER BY n.id LIMIT 100"
 )
@@ -87,6 +117,26 @@ def named_read(name_range: NameRange, *, limit: int) -> Load[list[SearchCandidat
 def candidates_read(ids: Collection[int]) -> Load[list[SearchCandidate]]:
     """Read the live nodes with the given ids."""
     rows = yield BY_IDS, {"ids": dumps(sorted(ids))}
+    return [SearchCandidate(*row) for row in rows]
+
+
+def containers_below_read(ids: Collection[int], *, limit: int) -> Load[frozenset[int]]:
+    """Read the ids of some objects and of the namespaces below them, at most `limit`."""
+    if not ids:
+        return frozenset()
+    spaces = dumps([name_space_of(Kind.NAMESPACE), SHARED_SPACE])
+    rows = yield CONTAINERS_BELOW, {
+        "ids": dumps(sorted(ids)), "spaces": spaces, "kind": int(Kind.NAMESPACE), "limit": limit,
+    }  # fmt: skip
+    return frozenset(row[0] for row in rows)
+
+
+def narrow_read(scope: NarrowScope, *, limit: int) -> Load[list[SearchCandidate]]:
+    """Read the live nodes of a narrow scope, at most `limit`, in no order."""
+    rows = yield IN_NARROW_SCOPE, {
+        "parents": dumps(sorted(scope.parents)), "browsed": dumps(sorted(scope.browsed)), "ids": dumps(sorted(scope.ids)),
+        "spaces": dumps(scope.spaces), "limit": limit,
+    }  # fmt: skip
     return [SearchCandidate(*row) for row in rows]
 
 

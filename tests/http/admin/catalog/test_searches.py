@@ -6,7 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
-from limnos.services.search import searches
+from limnos.services.search import narrow_scopes, searches
+from limnos.services.search.indexing import index_step
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import (
     commit,
@@ -174,3 +175,22 @@ def test_with_access_control_off_everything_is_found(open_node: DriverNode) -> N
 
     assert found(open_node, "ZÜRICH", user="anyone") == ["main.a.Zürich"]
     assert open_node.ask("HEAD", space_path("a")).status == 204
+
+
+def test_few_rights_are_searched_from_their_objects(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller with few rights finds the one visible object behind many hidden ones; with many rights, the first."""
+    for name in ("t0", "t1", "t2", "t3"):
+        make_table(node, "a", name)
+    make_table(node, "b", "t9")
+    grant(node, "ana", "USE_CATALOG", kind="CATALOG", on="main")
+    grant(node, "ana", "USE_SCHEMA SELECT_TABLE", kind="SCHEMA", on="main.b")
+    while node.runner.run(index_step(node.built.services)):
+        pass
+    monkeypatch.setattr(searches, "LOOKED_MAX", 3)
+    answers = [ask(node, question, user="ana") for question in ("kind:table", "t9", "city kind:table", "b t9")]
+    monkeypatch.setattr(narrow_scopes, "SCOPE_MAX", 0)
+    wide = ask(node, "kind:table", user="ana")
+
+    assert [[hit["path"] for hit in each["hits"]] for each in answers] == [[["main", "b", "t9"]]] * 4
+    assert not any(each["bounded"] for each in answers)
+    assert (wide["bounded"], len(wide["hits"])) == (True, 0)

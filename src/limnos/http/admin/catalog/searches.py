@@ -16,8 +16,9 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.services.request.context import Context
+from limnos.services.search.hits import SearchHit
 from limnos.services.search.questions import question_of
-from limnos.services.search.searches import LIMIT_MAX, SearchHit, search
+from limnos.services.search.searches import LIMIT_MAX, search
 from limnos.services.search.spelling import corrected
 
 LIMIT: Final = 50

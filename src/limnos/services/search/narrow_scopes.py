@@ -1,0 +1,109 @@
+"""Narrow scopes: the objects that a caller with few rights can see at most.
+
+May import the rooms below. Must not decide: the objects of a scope are candidates, which a search decides on like any
+others. An index of words knows no rights: among its first matches in a large lake, such a caller may see none.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final, NamedTuple
+
+from limnos.access.actions import Action, actions_named
+from limnos.access.policy import POLICY
+from limnos.access.rules import PrivilegeRule
+from limnos.model.kind_table import name_space_of
+from limnos.model.kinds import NAMESPACE_OBJECTS, SHARED_SPACE, Kind
+from limnos.model.privileges import Privilege
+from limnos.services.lookup.visibility import UsableCatalogs
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
+from limnos.services.search.spelling import spelled_words
+from limnos.store.activity.search_index import IndexedText, texts_read
+from limnos.store.objects.name_search import (
+    NarrowScope,
+    SearchCandidate,
+    containers_below_read,
+    narrow_read,
+    owned_ids_read,
+)
+from limnos.store.sql import Load
+
+SCOPE_MAX: Final = 5_000
+"""The maximum number of objects in a narrow scope."""
+ROOTS_MAX: Final = 2_000
+"""The maximum number of objects with rights of the caller; with more, the scope is not narrow."""
+_LOADS: Final = actions_named("load", *NAMESPACE_OBJECTS)
+_LEAVES: Final = [leaf for action in _LOADS.values() for leaf in POLICY[action].leaves()]
+_USES: Final = frozenset({Privilege.USE_CATALOG, Privilege.USE_SCHEMA})
+LOADING: Final = frozenset(leaf.privilege for leaf in _LEAVES if isinstance(leaf, PrivilegeRule)) - _USES
+"""Privileges that make objects in namespaces visible. Namespaces themselves need USE_SCHEMA."""
+BROWSED_SPACES: Final = tuple(
+    sorted({
+        SHARED_SPACE, name_space_of(Kind.NAMESPACE),
+        *(name_space_of(kind) for kind, action in _LOADS.items() if POLICY[action] == POLICY[Action.NAMESPACE_LOAD]),
+    })
+)  # fmt: skip
+"""Name spaces of the kinds that USE_SCHEMA alone makes visible."""
+
+
+class NarrowObjects(NamedTuple):
+    """All objects that a caller with few rights can see, and more, with their indexed words by id."""
+
+    candidates: list[SearchCandidate]
+    texts: dict[int, IndexedText]
+
+    @property
+    def words(self) -> set[str]:
+        """The words that a correction may suggest."""
+        return spelled_words(text for each in self.texts.values() for text in each[2:])
+
+
+class RightRoots(NamedTuple):
+    """The objects on which rules give a caller rights to objects (`loading`) or to namespaces (`browsing`).
+
+    `principals` are the caller and the caller's groups, which may own objects. `wide` are the ids of the metalake and
+    its usable catalogs: a right on one of them is not narrow.
+    """
+
+    loading: frozenset[int]
+    browsing: frozenset[int]
+    principals: frozenset[int]
+    wide: frozenset[int]
+    metalake_id: int
+
+
+def roots_of(request_view: RequestView, usable: UsableCatalogs) -> RightRoots | None:
+    """Return the roots of the caller's rights; None if the rights are not narrow."""
+    if not request_view.rules.access_enabled:
+        return None
+    subject = request_view.subject
+    loading = frozenset[int]().union(*(ids for privilege, ids in subject.allow_ids.items() if privilege in LOADING))
+    browsing = subject.allow_ids.get(Privilege.USE_SCHEMA, frozenset())
+    wide = frozenset({usable.metalake_id, *usable.catalogs})
+    if len(loading) + len(browsing) > ROOTS_MAX or not wide.isdisjoint(loading) or not wide.isdisjoint(browsing):
+        return None
+    return RightRoots(loading, browsing, subject.principal_ids, wide, usable.metalake_id)
+
+
+async def narrow_objects(ctx: Context, roots: RightRoots | None) -> NarrowObjects | None:
+    """Return all objects that rights with these roots can make visible; None if these are too many."""
+    return None if roots is None else await ctx.look_up(partial(_objects_read, roots))
+
+
+def _objects_read(roots: RightRoots) -> Load[NarrowObjects | None]:
+    owned: set[int] = set()
+    for principal_id in roots.principals:
+        owned.update((yield from owned_ids_read(principal_id, limit=ROOTS_MAX + 1)))
+        if len(owned) > ROOTS_MAX or not roots.wide.isdisjoint(owned):
+            return None
+    entered = roots.loading | owned
+    inner = yield from containers_below_read(entered, limit=SCOPE_MAX + 1)
+    browsed = yield from containers_below_read(roots.browsing, limit=SCOPE_MAX + 1)
+    if max(len(inner), len(browsed)) > SCOPE_MAX:
+        return None
+    scope = NarrowScope(inner | {roots.metalake_id}, browsed, inner | browsed | entered, BROWSED_SPACES)
+    candidates = yield from narrow_read(scope, limit=SCOPE_MAX + 1)
+    if len(candidates) > SCOPE_MAX:
+        return None
+    return NarrowObjects(candidates, (yield from texts_read([each.id for each in candidates])))
