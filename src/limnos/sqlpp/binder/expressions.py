@@ -352,7 +352,7 @@ class ExpressionBinder(ABC):
     def operation(self, node: tree.OperationChain, scope: VariableScope) -> plan.Expression:
         """Bind a chain of operators of one precedence."""
         if "~=" in node.operators:
-            return similar(node, self.all(node.operands, scope), self.similarity)
+            return similar(node, self.all(node.operands, scope), similarity=self.similarity)
         return plan.Operate(node.at, node.operators, self.all(node.operands, scope))
 
     def unary(self, node: tree.UnaryOperation, scope: VariableScope) -> plan.Expression:

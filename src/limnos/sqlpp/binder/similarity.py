@@ -14,7 +14,7 @@ SIMILAR: Similarity = ("similarity_jaccard", ">=", 0.5)
 
 
 def similar(
-    node: tree.OperationChain, operands: tuple[plan.Expression, ...], similarity: Similarity
+    node: tree.OperationChain, operands: tuple[plan.Expression, ...], *, similarity: Similarity
 ) -> plan.Expression:
     """Return `a ~= b` as a comparison of a function's result with a number."""
     function, operator, bound = similarity

@@ -126,10 +126,10 @@ _BY_PLACE: dict[str, Callable[[WindowPartition], list[Value]]] = {
 
 def _ntile(count: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Value]]:
     def values(part: WindowPartition) -> list[Value]:
-        tile_count = count(part.rows[0])
-        if is_unknown(tile_count):
+        value = count(part.rows[0])
+        if is_unknown(value):
             return [None] * len(part.rows)
-        tiles = whole(tile_count)
+        tiles = whole(value)
         if tiles is None or tiles < 1:
             raise SqlppError(TYPE_MISMATCH, "Type mismatch: ntile needs a whole number of at least 1")
         size, rest = divmod(len(part.rows), tiles)

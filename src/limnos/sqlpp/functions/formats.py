@@ -46,7 +46,7 @@ def _read(text: str, pattern: str) -> Parts | None:
     results: Parts = {}
     at = 0
     for run in _runs(pattern):
-        part = _read_run(text, run, at)
+        part = _read_run(text, run, at=at)
         if part is None:
             return None
         at, value = part
@@ -55,7 +55,7 @@ def _read(text: str, pattern: str) -> Parts | None:
     return results if at == len(text) else None
 
 
-def _read_run(text: str, run: str, at: int) -> tuple[int, int | None] | None:
+def _read_run(text: str, run: str, *, at: int) -> tuple[int, int | None] | None:
     """Return the end of a part that begins at a position, and its value if it has one; None if it does not fit."""
     letter = run[0]
     if run in _NAMES:

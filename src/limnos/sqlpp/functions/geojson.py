@@ -81,7 +81,7 @@ def _text_of(value: Value) -> str | None:
     if not coordinates:
         return f"{name} EMPTY"
     numbers = _first_point(coordinates)
-    inside = _nested_text(coordinates, _DEPTHS[name], len(numbers))
+    inside = _nested_text(coordinates, _DEPTHS[name], width=len(numbers))
     mark = {2: "", 3: "Z", 4: "ZM"}.get(len(numbers))
     if inside is None or mark is None:
         return None
@@ -94,14 +94,14 @@ def _first_point(coordinates: tuple[Value, ...]) -> tuple[Value, ...]:
     return coordinates
 
 
-def _nested_text(value: Value, depth: int, width: int) -> str | None:
+def _nested_text(value: Value, depth: int, *, width: int) -> str | None:
     """Return coordinates of a depth as text; None if they are malformed."""
     if not isinstance(value, tuple):
         return None
     if depth == 0:
         numbers = [one for one in value if isinstance(one, (int, float)) and not isinstance(one, bool)]
         return " ".join(map(repr, map(float, numbers))) if len(numbers) == len(value) == width else None
-    texts = [_nested_text(item, depth - 1, width) for item in value]
+    texts = [_nested_text(item, depth - 1, width=width) for item in value]
     known = [text for text in texts if text is not None]
     return f"({', '.join(known)})" if len(known) == len(texts) else None
 

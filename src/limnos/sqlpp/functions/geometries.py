@@ -22,7 +22,7 @@ from limnos.sqlpp.functions.types import json_text
 from limnos.sqlpp.values.model import Geometry, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from shapely.geometry.base import BaseGeometry
 
@@ -108,12 +108,14 @@ def make_envelope(left: Value, below: Value, right: Value, above: Value, srid: V
     known = [float(one) for one in numbers if one is not None and math.isfinite(one)]
     if len(known) < len(numbers):
         return None
-    return _with_srid(_box(*known), srid)
+    return _with_srid(_box(known), srid)
 
 
-def _box(left: float, below: float, right: float, above: float) -> BaseGeometry:
+def _box(bounds: Sequence[float]) -> BaseGeometry:
+    """Return a rectangle by its left, lower, right and upper bound."""
     import shapely  # noqa: PLC0415
 
+    left, below, right, above = bounds
     return shapely.Polygon([(left, below), (left, above), (right, above), (right, below)])
 
 
@@ -225,7 +227,7 @@ _register("st_exterior_ring", lambda shape: shape.exterior if shape.geom_type ==
 
 
 def _envelope(shape: BaseGeometry) -> BaseGeometry:
-    return _box(*shape.bounds) if shape.envelope.geom_type == "Polygon" and not shape.is_empty else shape.envelope
+    return _box(shape.bounds) if shape.envelope.geom_type == "Polygon" and not shape.is_empty else shape.envelope
 
 
 def _flipped(shape: BaseGeometry) -> BaseGeometry:
@@ -246,11 +248,11 @@ def _points(shape: BaseGeometry) -> list[BaseGeometry]:
     return [shapely.get_point(shape, at) for at in range(count)]
 
 
-def _item(parts: list[BaseGeometry], at: Value) -> BaseGeometry | None:
-    return parts[at] if isinstance(at, int) and 0 <= at < len(parts) else None
+def _item(shapes: list[BaseGeometry], at: Value) -> BaseGeometry | None:
+    return shapes[at] if isinstance(at, int) and 0 <= at < len(shapes) else None
 
 
-def _register_item(zero: str, one: str, find: Callable[[BaseGeometry], list[BaseGeometry]]) -> None:
+def _register_item(zero: str, one: str, *, find: Callable[[BaseGeometry], list[BaseGeometry]]) -> None:
     """Register the functions that return a part by its position, from 0 and from 1."""
     for name, first in ((zero, 0), (one, 1)):
         scalar(name, least=2, cost=unbounded_cost)(_item_function(find, first))
@@ -265,9 +267,9 @@ def _item_function(find: Callable[[BaseGeometry], list[BaseGeometry]], first: in
     return run
 
 
-_register_item("st_point_n", "st_pointn", _points)
-_register_item("st_geometry_n", "st_geometryn", _parts)
-_register_item("st_interior_ring_n", "st_interiorringn", lambda shape: list(getattr(shape, "interiors", ())))
+_register_item("st_point_n", "st_pointn", find=_points)
+_register_item("st_geometry_n", "st_geometryn", find=_parts)
+_register_item("st_interior_ring_n", "st_interiorringn", find=lambda shape: list(getattr(shape, "interiors", ())))
 _register("st_start_point", lambda shape: _item(_points(shape), 0))
 _register("st_end_point", lambda shape: next(reversed(_points(shape)), None))
 
@@ -303,14 +305,18 @@ def _distance_sphere(one: BaseGeometry, other: BaseGeometry) -> float | None:
     return 2 * EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(half)))
 
 
-def _related(one: BaseGeometry, other: BaseGeometry, pattern: Value) -> object:
-    is_pattern = isinstance(pattern, str) and _MATRIX.fullmatch(pattern)
-    return one.relate_pattern(other, pattern) if is_pattern else None
+def _is_matrix(pattern: Value) -> bool:
+    return isinstance(pattern, str) and _MATRIX.fullmatch(pattern) is not None
 
 
 _register("st_simplify", _simplified, most=2)
 _register("st_distance_sphere", _distance_sphere, geometries=2)
-_register("st_relate", _related, geometries=2, most=3)
+_register(
+    "st_relate",
+    lambda one, other, pattern: one.relate_pattern(other, pattern) if _is_matrix(pattern) else None,
+    geometries=2,
+    most=3,
+)
 
 
 @scalar("st_relate_match", "st_relatematch", least=2, cost=unbounded_cost)
@@ -321,7 +327,7 @@ def relate_match(matrix: Value, pattern: Value) -> Value:
     if not _MATRIX.fullmatch(matrix) or not _MATRIX.fullmatch(pattern):
         return None
     fits = {"*": "FT012*", "T": "T012"}
-    return all(one in fits.get(allowed, allowed) for one, allowed in zip(matrix, pattern, strict=True))
+    return all(one in fits.get(mark, mark) for one, mark in zip(matrix, pattern, strict=True))
 
 
 def _valid_reason(shape: BaseGeometry) -> str:
@@ -334,23 +340,21 @@ def _valid_reason(shape: BaseGeometry) -> str:
 
 def _multi(shape: BaseGeometry) -> BaseGeometry:
     """Return a geometry as a collection of its type."""
+    return shape if hasattr(shape, "geoms") else _collection(shape.geom_type, [shape])
+
+
+def _collection(name: str, parts: list[BaseGeometry]) -> BaseGeometry:
     import shapely  # noqa: PLC0415
 
-    return shape if hasattr(shape, "geoms") else _collection(shapely, shape.geom_type, [shape])
-
-
-def _collection(library: object, name: str, parts: list[BaseGeometry]) -> BaseGeometry:
-    collection: BaseGeometry = getattr(library, f"Multi{name}")(parts)
+    collection: BaseGeometry = getattr(shapely, f"Multi{name}")(parts)
     return collection
 
 
 def _collected(shape: BaseGeometry, kind: Value) -> BaseGeometry | None:
     """Return the members of a collection that are points (1), lines (2) or polygons (3)."""
-    import shapely  # noqa: PLC0415
-
     name = _COLLECTED.get(kind) if isinstance(kind, int) else None
     members = [part for part in _parts(shape) if part.geom_type == name]
-    return _collection(shapely, name, members) if name is not None and members else None
+    return _collection(name, members) if name is not None and members else None
 
 
 def _line_of(shape: BaseGeometry) -> BaseGeometry | None:
@@ -369,11 +373,11 @@ _register("st_line_from_multipoint", _line_of)
 
 def _shapes_of(value: Value) -> list[BaseGeometry] | None:
     """Return the geometries of an array; None if an item is none."""
-    collected = items(value)
-    if collected is None:
+    members = items(value)
+    if members is None:
         return None
-    shapes = [geojson.shape_of(one) for one in collected if isinstance(one, Geometry)]
-    return shapes if len(shapes) == len(collected) else None
+    shapes = [geojson.shape_of(one) for one in members if isinstance(one, Geometry)]
+    return shapes if len(shapes) == len(members) else None
 
 
 @scalar("st_polygonize", least=1, cost=unbounded_cost)

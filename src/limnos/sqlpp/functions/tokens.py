@@ -49,10 +49,10 @@ def _grams(value: Value, length: Value, *, padded: Value) -> tuple[str, ...] | N
     if not padded and size > len(value):
         return ()
     require_length((len(value) + size) * size)
-    return (_remembered_grams if len(value) <= REMEMBERED_LENGTH_MAX else _all_grams)(value, size, padded)
+    return (_remembered_grams if len(value) <= REMEMBERED_LENGTH_MAX else _all_grams)(value, size, padded=padded)
 
 
-def _all_grams(value: str, size: int, padded: bool) -> tuple[str, ...]:  # noqa: FBT001 - as lru_cache passes it on
+def _all_grams(value: str, size: int, *, padded: bool) -> tuple[str, ...]:
     text = _lowered(value)
     if padded:
         text = "#" * (size - 1) + text + "$" * (size - 1)
