@@ -109,5 +109,5 @@ def test_binding_has_an_end_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process refuses what comes to more than the language allows."""
     monkeypatch.setattr("limnos.sqlpp.binder.expressions.NODES_MAX", 3)
 
-    with pytest.raises(SqlppError, match="comes to more than 3 expressions"):
+    with pytest.raises(SqlppError, match="has more than 3 expressions"):
         ask("[1, 2, 3]")
