@@ -19,6 +19,7 @@ from google.protobuf.json_format import MessageToDict
 from limnos.client.activity.exchange import cut_into_parts
 from limnos.files import allow_everything
 from limnos.formats.exchange.encoding import Form, decode_records, encode_records
+from limnos.formats.gravitino.policies import content_text
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotFound, PermissionDenied
 from limnos.model.frames import frame_message
 from limnos.model.kinds import Kind
@@ -185,7 +186,7 @@ def _access(desk: ServiceDesk) -> None:
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.MODIFY_TABLE, condition=GrantCondition.DENY)
     table, column = AttachmentTarget(LAKE, Kind.TABLE, "main.a.t"), AttachmentTarget(LAKE, Kind.COLUMN, "main.a.t.x")
     for kind, name, record in (
-        (Kind.TAG, "pii", TagRecord("care", {})), (Kind.POLICY, "keep", PolicyRecord(None, {}, "custom", enabled=True, content="{}")),
+        (Kind.TAG, "pii", TagRecord("care", {})), (Kind.POLICY, "keep", PolicyRecord(None, {}, "custom", enabled=True, content=content_text("custom", {"supportedObjectTypes": ["TABLE"]}))),
     ):  # fmt: skip
         desk.run(metalake_object_create(ctx(), metalake=LAKE, kind=kind, name=name, record=record))
         desk.run(attachments_associate(ctx(), table, kind=kind, adds=(name,), removes=()))

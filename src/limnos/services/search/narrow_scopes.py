@@ -6,6 +6,7 @@ others. An index of words knows no rights: among its first matches in a large la
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -15,7 +16,6 @@ from limnos.access.rules import PrivilegeRule
 from limnos.model.kind_table import name_space_of
 from limnos.model.kinds import NAMESPACE_OBJECTS, SHARED_SPACE, Kind
 from limnos.model.privileges import Privilege
-from limnos.services.lookup.visibility import UsableCatalogs
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 from limnos.services.search.spelling import spelled_words
@@ -73,17 +73,17 @@ class RightRoots(NamedTuple):
     metalake_id: int
 
 
-def roots_of(request_view: RequestView, usable: UsableCatalogs) -> RightRoots | None:
-    """Return the roots of the caller's rights; None if the rights are not narrow."""
+def roots_of(request_view: RequestView, metalake_id: int, *, catalogs: Collection[int]) -> RightRoots | None:
+    """Return the roots of the caller's rights in usable catalogs; None if the rights are not narrow."""
     if not request_view.rules.access_enabled:
         return None
     subject = request_view.subject
     loading = frozenset[int]().union(*(ids for privilege, ids in subject.allow_ids.items() if privilege in LOADING))
     browsing = subject.allow_ids.get(Privilege.USE_SCHEMA, frozenset())
-    wide = frozenset({usable.metalake_id, *usable.catalogs})
+    wide = frozenset({metalake_id, *catalogs})
     if len(loading) + len(browsing) > ROOTS_MAX or not wide.isdisjoint(loading) or not wide.isdisjoint(browsing):
         return None
-    return RightRoots(loading, browsing, subject.principal_ids, wide, usable.metalake_id)
+    return RightRoots(loading, browsing, subject.principal_ids, wide, metalake_id)
 
 
 async def narrow_objects(ctx: Context, roots: RightRoots | None) -> NarrowObjects | None:

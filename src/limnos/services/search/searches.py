@@ -103,7 +103,8 @@ async def search(
                 ctx, space, question=question, limit=max(limit, FACETS_OF) if with_facets else limit
             ).run()
             facets = facets_of((each.kind, each.path, each.table_format) for each in answer.hits) if with_facets else ()
-            meant = () if answer.hits else await _meant(ctx, space, question=question)
+            is_misspelled = not answer.hits and len(question.path) <= 1  # a path is copied more often than typed
+            meant = await _meant(ctx, space, question=question) if is_misspelled else ()
             return answer._replace(
                 hits=answer.hits[:limit],
                 more=answer.more or len(answer.hits) > limit,
@@ -148,7 +149,7 @@ def _home_of(request_view: RequestView, *, question: SearchQuestion) -> SearchHo
         for kind in (Kind.USER, Kind.GROUP):
             results = principal_of(request_view.view, usable.metalake_id, kind, question.owner)
             owners += [] if results is None else [results.id]
-    return SearchHome(usable, tags, tuple(owners), roots_of(request_view, usable))
+    return SearchHome(usable, tags, tuple(owners), roots_of(request_view, usable.metalake_id, catalogs=usable.catalogs))
 
 
 def _tag_id(request_view: RequestView, name: str) -> int | None:
