@@ -130,7 +130,7 @@ def test_dates_by_patterns() -> None:
     )
     values: list[Value] = [{"d": Date(1), "t": Time(13 * 3_600_000), "m": DateTime(1)}]
 
-    assert text_of(values, form) == "02/Jan/1970,01:00 pm,1970-01-01T00:00:00.001\n"
+    assert text_of(values, form) == "02/JAN/1970,01:00 PM,1970-01-01T00:00:00.001\n"
 
 
 def test_parquet() -> None:

@@ -30,12 +30,14 @@ def test_geometries_become_shapes() -> None:
 def test_doubles_become_integers() -> None:
     """Without their fraction, as in AsterixDB; NULL and texts are left as they are."""
     given: Value = {"n": 150.11, "m": None, "at_": "2020-01-01", "of": {"n": -1.9}, "b": ("x",)}
-    assert converted("{n: bigint, m: tinyint?, at_: date, of: {n: integer}, b: {{string}} }", given) == {
+    assert converted("{n: bigint, m: tinyint?, at_: date, of: {n: integer}, b: [string] }", given) == {
         "n": 150, "m": None, "at_": "2020-01-01", "of": {"n": -1}, "b": ("x",),
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["circle", "rectangle", "point3d", "interval", "duration", "day_time_duration"])
+@pytest.mark.parametrize(
+    "name", ["circle", "rectangle", "point3d", "interval", "duration", "day_time_duration", "{{int}}"]
+)
 def test_types_without_values_in_json(name: str) -> None:
     """They are refused before anything is read."""
     with pytest.raises(SqlppError, match="ASX0004: Unsupported type"):

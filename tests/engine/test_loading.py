@@ -31,12 +31,14 @@ from limnos.sqlpp.values.model import (
 )
 
 FORM = storage_form_of_record(type_of("{ id: bigint, name: string?, born: date?, tags: {{ string }}? }"), (("id",),))
+JSON_FORM = storage_form_of_record(type_of("{ id: bigint, name: string?, born: date? }"), (("id",),))
+"""JSON has no values of a declared multiset."""
 
 
 def loaded(path: Path, format_: str, **options: str) -> list[Value]:
     """The objects of a path."""
     source = ExternalSource("localfs", (("path", path.as_uri()), ("format", format_), *options.items()))
-    return list(read_files(source, FORM))
+    return list(read_files(source, JSON_FORM if format_ == "json" else FORM))
 
 
 def written(folder: Path, text: str, name: str = "a.txt") -> Path:
@@ -205,7 +207,7 @@ def test_a_link_does_not_lead_out(tmp_path: Path) -> None:
 
     def linked(name: str) -> list[Value]:
         options = (("path", (roots / name).as_uri()), ("format", "json"))
-        return list(read_files(ExternalSource("localfs", options, (roots.as_uri(),), (str(tables),)), FORM))
+        return list(read_files(ExternalSource("localfs", options, (roots.as_uri(),), (str(tables),)), JSON_FORM))
 
     assert linked("ok") == [{"id": 3}]
     for name in ("out", "in", "."):

@@ -131,7 +131,7 @@ def test_a_file_over_the_limit_is_refused(files: FileStore) -> None:
 
 def test_a_write_into_an_absent_bucket_says_so(files: FileStore) -> None:
     """What to check reaches the caller; the store's own words are for the log."""
-    with pytest.raises(StorageFailed, match=r"the server's log has its words\. Check that") as caught:
+    with pytest.raises(StorageFailed, match=r"the server's log has its message\. Check that") as caught:
         files.write_new("s3://no-such-bucket/x", b"")
     assert "bucket does not exist" in str(caught.value.context["cause"])
 

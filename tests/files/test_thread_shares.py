@@ -49,7 +49,7 @@ def test_stuck_calls_hold_up_their_own_share_only(stuck: threading.Event) -> Non
         shares = ThreadShares(timeout_s=0.05, threads_max=2)
         late = await asyncio.gather(*(shares.run("a", stuck.wait) for _ in range(2)), return_exceptions=True)
         shares.timeout_s = 60
-        with pytest.raises(ServiceUnavailable, match="do not answer"):
+        with pytest.raises(ServiceUnavailable, match="does not answer"):
             await shares.run("a", lambda: 7)
 
         assert [type(each) for each in late] == [ServiceUnavailable] * 2

@@ -262,9 +262,7 @@ def test_filesets_share_no_files(files: DriverNode) -> None:
 
     assert {key: (each.status, each["code"]) for key, each in refused.items()} == dict.fromkeys(places, (400, 1001))
     assert {key: each.status for key, each in external.items()} == dict.fromkeys(places, 400)
-    assert all(
-        "Another managed fileset lies" in str(each["message"]) for each in (*refused.values(), *external.values())
-    )
+    assert all("Another managed fileset is" in str(each["message"]) for each in (*refused.values(), *external.values()))
     assert (len(shared), beside) == (2, "beside")
 
 

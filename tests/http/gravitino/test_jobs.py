@@ -162,7 +162,7 @@ def test_a_program_is_no_pipeline(node: DriverNode) -> None:
     ]  # fmt: skip
 
     assert [each.status for each in answers] == [404] * 4
-    assert all("of type shell and no pipeline" in str(each["error"]) for each in answers)
+    assert all("of type shell and not a pipeline" in str(each["error"]) for each in answers)
     again = node.post(TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
     assert (again.status, again["type"]) == (409, "JobTemplateAlreadyExistsException")
 

@@ -114,4 +114,4 @@ def test_a_lance_catalog_is_refused_by_name(node: DriverNode) -> None:
     answer = node.get("/iceberg/v1/config?warehouse=lance")
 
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
-    assert "Catalog lance holds Lance tables" in error_of(answer)[2]
+    assert "Catalog lance contains Lance tables" in error_of(answer)[2]

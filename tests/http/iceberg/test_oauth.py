@@ -71,7 +71,7 @@ def test_ways_to_send_it(node: DriverNode) -> None:
         ),
         ({"grant_type": "client_credentials"}, 401, "invalid_client", "limnos token create"),
         ({"grant_type": "client_credentials", "client_secret": "None"}, 401, "invalid_client", "credential=USER:TOKEN"),
-        ({"grant_type": "client_credentials", "client_secret": "lim_1_made-up"}, 401, "invalid_client", "wrong"),
+        ({"grant_type": "client_credentials", "client_secret": "lim_1_made-up"}, 401, "invalid_client", "not valid"),
         ({"grant_type": EXCHANGE}, 401, "invalid_client", "limnos token create"),
         ({"grant_type": "password", "username": "admin"}, 400, "unsupported_grant_type", "not 'password'"),
         ({"client_secret": "s"}, 400, "invalid_request", "client_credentials"),

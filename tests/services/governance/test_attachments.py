@@ -225,5 +225,5 @@ def test_names_and_kinds_are_checked(desk: ServiceDesk) -> None:
                 RequestScope(LAKE), lambda request_view: metalake_object_load(request_view, Kind.TAG, name="gone")
             )
         )
-    with pytest.raises(IllegalObject, match="A metalake takes no tags"):
+    with pytest.raises(IllegalObject, match="A metalake cannot have tags"):
         put(desk, Kind.METALAKE, LAKE, "red")

@@ -155,7 +155,7 @@ def test_path_that_no_such_object_has_is_refused(
     desk: ServiceDesk, action: Action, kind: Kind, path: tuple[str, ...]
 ) -> None:
     """A role lies in no catalog, and a metalake is the one that was asked: other paths are mistakes, told as such."""
-    with pytest.raises(BadRequest, match=r"alone|leave the path out"):
+    with pytest.raises(BadRequest, match=r"only its name|alone|leave the path out"):
         explain(desk, action=action, kind=kind, path=path)
 
 

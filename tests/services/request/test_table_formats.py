@@ -32,7 +32,7 @@ def generic(desk: ServiceDesk) -> ServiceDesk:
 
 def test_an_iceberg_table_needs_its_own_catalog(generic: ServiceDesk) -> None:
     """In a catalog of Lance tables an Iceberg table is refused in words that say what the catalog holds."""
-    with pytest.raises(BadRequest, match="Catalog vectors holds Lance tables"):
+    with pytest.raises(BadRequest, match="Catalog vectors contains Lance tables"):
         generic.run(table_create(generic.ctx(), VECTORS, namespace=("a",), request=new_table("t")))
 
 

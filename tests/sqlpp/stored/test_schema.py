@@ -49,9 +49,9 @@ def test_the_schema_of_a_dataset() -> None:
     assert str(Schema.model_validate(schema)).splitlines() == [
         "table {",
         "  1: id: required int",
-        "  2: at: required struct<3: zip: required string, 4: city: optional string, 5: _open: optional string (what is not declared)>",
+        "  2: at: required struct<3: zip: required string, 4: city: optional string, 5: _open: optional string (undeclared fields)>",
         "  6: seen: optional list<timestamptz>",
-        "  8: _open: optional string (what is not declared)",
+        "  8: _open: optional string (undeclared fields)",
         "}",
     ]
 

@@ -152,7 +152,7 @@ def test_killed_process_says_what_to_do(table: PreviewedTable) -> None:
     table.workers.dies = False
 
     assert answer.status == 503
-    assert b"ask for fewer columns or rows" in answer.body
+    assert b"request fewer columns or rows" in answer.body
     assert table.ask().status == 200
 
 

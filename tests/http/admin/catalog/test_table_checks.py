@@ -147,7 +147,7 @@ def test_a_snapshot_that_goes_meanwhile(table: Writer, monkeypatch: pytest.Monke
     assert wire.commit(table.node, "a", "t", updates=[gone]).status == 200
 
     answer = table.node.get(f"{CHECK}?table=a.t&after={after}")
-    assert (answer.status, b"begin the check anew" in answer.body) == (400, True)
+    assert (answer.status, b"start the check again" in answer.body) == (400, True)
     assert checked(table.node, f"&snapshots=all&after={first}")["findings"] == []
     for odd in ("x", "1.2.3", "1.2.-3.4", "1.2.3.4.5", "9" * 101):
         assert table.node.get(f"{CHECK}?table=a.t&after={odd}").status == 400, odd

@@ -108,7 +108,7 @@ def test_token_made_while_access_was_off_dies_when_it_is_on(fresh: Callable[[str
         answer = whoami(node, minted["token"])
         assert answer.status == 401
         assert answer.headers["www-authenticate"] == "Bearer"
-        assert "made while access control was off" in str(answer["error"]["message"])
+        assert "created while access control was off" in str(answer["error"]["message"])
         assert whoami(node, own).json() == {"user": "admin"}
         assert (data / "admin.token").read_text().strip() == own
 

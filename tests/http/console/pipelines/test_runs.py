@@ -97,7 +97,7 @@ def test_run_has_time_line_steps_and_findings(lake_of_runs: PipelineLake) -> Non
     page = lake_of_runs.admin.read(lake_of_runs.page)
     part = text_of(lake_of_runs.admin.get(lake_of_runs.page, x_limnos_part="1"))
 
-    for words in ("done, 1 min 0 s", "waiting", "1 234", "2 of 10 break it", "Cancel"):
+    for words in ("done, 1 min 0 s", "waiting", "1 234", "2 of 10 violate it", "Cancel"):
         assert words in page.text
     assert "Publish" not in page.text
     assert "data-going" in part

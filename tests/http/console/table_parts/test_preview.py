@@ -27,7 +27,7 @@ def test_rows_are_shown(table: PreviewedTable) -> None:
     """Names, types and values; who may read everything is told of no restriction."""
     text = ConsoleVisitor(table.node).sign_in("bob").read(TAB).text
 
-    for words in ("The first 20 rows", "card string", "0 Rome 1111-0000", "is in the audit"):
+    for words in ("The first 20 rows", "card string", "0 Rome 1111-0000", "audit has a record"):
         assert words in text
     assert "masked" not in text
 

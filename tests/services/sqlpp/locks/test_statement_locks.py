@@ -121,7 +121,7 @@ def test_who_waits_too_long_is_told_for_what(lab: StoreLab) -> None:
                 return str(told.value)
 
     assert lab.run(story()) == (
-        "The lock on dataset sales.east.a was not to be had in 0 s: another statement holds it (READ). Nothing was"
+        "The lock on dataset sales.east.a was not granted within 0 s: another statement holds it (READ). Nothing was"
         " changed: try again"
     )
     assert rows(lab) == 0
