@@ -90,7 +90,7 @@ def test_columns_are_not_dropped_beside_no_branch(client: Client, space: str) ->
 
 def test_a_held_run_without_outputs_is_told(client: Client) -> None:
     """There is nothing to publish, and that is said."""
-    with pytest.raises(CommitConflict, match="has no tables"):
+    with pytest.raises(CommitConflict, match="names no tables"):
         publish_held(client, claimed(client))
 
 

@@ -22,7 +22,7 @@ TAIL_MAX: Final = 2_000
 SPLIT_WORDS_MAX: Final = 4
 """The maximum number of words of a query for which matches in names of ancestors are tried."""
 ABOVE_MAX: Final = 200
-"""The maximum number of containers with a word in their names. With more, the word does not select what is below them."""
+"""The maximum number of containers with a word in their names; a word of more does not select what is below them."""
 BELOW_MAX: Final = 5_000
 """The maximum number of containers below these."""
 _CONTAINERS: Final = frozenset(map(int, CONTAINERS))
