@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from limnos.model.errors import PermissionDenied, ServiceUnavailable, StateUnknown
+from limnos.services.sqlpp.execution import data_statements
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.jobs import EngineJob
@@ -223,6 +224,23 @@ def test_statements_that_write_go_to_the_engine(node: DriverNode, heard: Heard) 
     assert kinds == [(kind, target) for kind in ("insert", "upsert", "delete", "delete", "insert")]
     assert heard.jobs[1].returning is not None
     assert [ref.path[2] for ref in heard.jobs[4].reads] == ["west"]
+
+
+def test_objects_of_the_metadata_are_written(node: DriverNode, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine gets those that the caller sees as constants, and reads no dataset; too many are refused."""
+    monkeypatch.setattr(data_statements, "ROWS_AT_ONCE", 1)
+    insert = (
+        "insert into sales.east.orders (select value {'oid': 1, 'of': d.DatasetName} from Metadata.`Dataset` d"
+        " where d.DataverseName in ['sales.east', 'sales.west'])"
+    )
+    assert rows(node, insert) == []
+    (job,) = heard.jobs
+    assert (job.kind, job.reads, job.plan.count(b"orders")) == ("insert", (), 2)
+    monkeypatch.setattr(data_statements, "METADATA_ROWS_MAX", 1)
+    status, text = refusal(node, insert)
+
+    assert (status, "at most 1 objects of the metadata" in text) == (400, True)
+    assert len(heard.jobs) == 1
 
 
 FILLED = (

@@ -60,9 +60,10 @@ async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
         )
     )  # fmt: skip
     ctx = Context(services, Credential(None, token.id, hash_secret(secret)), f"compact-{work.task_id}")
-    operation = await work.submit(lambda tx: _begin(tx, payload))
+    operation: int | None = None
     state, result = "failed", "interrupted: it is tried again"
     try:
+        operation = await work.submit(lambda tx: _begin(tx, payload))
         text = await work.await_with_lease(_compact(ctx, payload, credential=token_text(token.id, secret)))
         state, result = "done", text or "files of the dataset were merged"
     except (PermissionDenied, NotFound, AuthenticationFailed) as error:

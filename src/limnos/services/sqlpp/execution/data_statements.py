@@ -43,6 +43,7 @@ from limnos.sqlpp.explain import explain_plan
 from limnos.sqlpp.exports import ExportFormat
 from limnos.sqlpp.jobs import DatasetRef, EngineJob, ExternalSource, JobKind, form_of
 from limnos.sqlpp.plan import EncodedPlan, Expression, wire
+from limnos.sqlpp.values.model import Value
 from limnos.sqlpp.values.tagged import from_tagged_json
 
 DataStatement = tree.Insert | tree.Delete | tree.Update | tree.Load | tree.CopyFrom
@@ -50,6 +51,10 @@ DataStatement = tree.Insert | tree.Delete | tree.Update | tree.Load | tree.CopyF
 CHANGES: Final = (tree.Insert, tree.Delete, tree.Update, tree.Load, tree.CopyFrom)
 """The statements that change the objects of a dataset."""
 TOKEN_GRACE_S: Final = 60
+METADATA_ROWS_MAX: Final = 10_000
+"""The maximum number of objects of the metadata that one statement writes."""
+ROWS_AT_ONCE: Final = 200
+"""The number of rows that are decoded before other requests have a turn."""
 NO_DATASET: Final = 1077
 _LEFT: Final = {
     True: "the statement was executed before that",
@@ -196,13 +201,23 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
 
 
 async def _settled_source(session: StatementSession, bound: ReadyQuery) -> ReadyQuery:
-    """Return a source that reads the metadata alone as a query over its rows; another one unchanged."""
+    """Return a source that reads the metadata alone as a query over its rows; another one unchanged.
+
+    Raises SqlppError for more than `METADATA_ROWS_MAX` rows: they are part of the plan, which is encoded at once.
+    """
     if not bound.metadata or bound.reads_data:
         return bound
     async with aclosing(query_rows(session.ctx, bound, warnings=session.warnings, tagged=True)) as rows:
-        values = tuple([from_tagged_json(msgspec.json.decode(row)) async for row in rows])
+        values: list[Value] = []
+        async for row in rows:
+            if len(values) == METADATA_ROWS_MAX:
+                text = f"A statement writes at most {METADATA_ROWS_MAX:,} objects of the metadata: add a condition"
+                raise compilation(text, bound.query.expression.at)
+            values.append(from_tagged_json(msgspec.json.decode(row)))
+            if len(values) % ROWS_AT_ONCE == 0:
+                await asyncio.sleep(0)
     body = parse_body("select value r from $metadata_rows as r")
-    parameters = {**session.parameters, "metadata_rows": values}
+    parameters = {**session.parameters, "metadata_rows": tuple(values)}
     return await query_bind(dataclasses.replace(session, parameters=parameters), body)
 
 
