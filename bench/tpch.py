@@ -1,11 +1,10 @@
-"""`python -m bench.tpch [--scale 1] [--days 1]`: TPC-H by a run of the pipeline, with expectations and without,
-beside the same statements.
+"""`python -m bench.tpch [--scale 1] [--days 1]`: TPC-H by a pipeline's run, with and without expectations, compared
+with plain statements.
 
-Each side has a server, a Spark and a process of its own, is warmed up on small data in the same tables, and is
-then given the base and each day of changes. Told are seconds, CPU of Python, Java and server together, each as a
-multiple of plain statements, what a run spent its time on, and whether all sides hold the same rows at the end. It
-judges nothing. Plain statements (`bench/tpch_statements.py`) go one after the other; a run does up to four steps
-at once.
+Each side has its own server, Spark and process. Each is warmed up on small data in the same tables, then gets the base
+data and each day of changes. Printed are seconds, CPU of Python, Java and server together, each as a multiple of plain
+statements, the time of a run's phases, and whether all sides hold the same rows at the end. It judges nothing. Plain
+statements (`bench/tpch_statements.py`) run one after the other; a run executes up to four steps at once.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Application(ClientMixin):  # type: ignore[misc]
         return self.client_id
 
     def check_client_secret(self, client_secret: str) -> bool:
-        """Whether it is its secret."""
+        """Return whether a secret belongs to this client."""
         return client_secret == f"secret of {self.client_id}"
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:

@@ -61,7 +61,7 @@ class IdTokens(OpenIDCode):  # type: ignore[misc]
         self.issuer = issuer
 
     def exists_nonce(self, nonce: str, _request: object) -> bool:
-        """Whether a nonce was used already."""
+        """Return whether a nonce was used already."""
         return any(code.nonce == nonce for code in self.issuer.codes.values())
 
     def resolve_client_private_key(self, _client: object) -> Any:  # noqa: ANN401 - Authlib's

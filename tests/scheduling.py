@@ -32,7 +32,7 @@ def needs_spark(module: str) -> bool:
 
 
 class ModulesAndSpark(LoadScopeScheduling):
-    """Gives each process a module at a time, in the order of collection. The modules with Spark are one unit."""
+    """Assigns modules to processes one at a time, in the order of collection. The modules with Spark are one unit."""
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)

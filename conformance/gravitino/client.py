@@ -1,5 +1,5 @@
-"""The official Python client in an environment of its own, whose old libraries must not meet ours; and what the
-suite's script told.
+"""The official Python client in a separate environment, because it needs older libraries, and the output of the suite's
+script.
 
 May import the standard library alone.
 """

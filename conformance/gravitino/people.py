@@ -1,4 +1,4 @@
-"""Steps about metalakes, and about who may do what: users, groups, roles, grants, owners; and all that an outsider is
+"""Steps about metalakes and access: users, groups, roles, grants, owners; and every operation that an outsider is
 refused.
 
 Run by an interpreter that has the client; imports nothing of Limnos.

@@ -1,5 +1,5 @@
-"""Steps about what lies in a metalake: catalogs, schemas, tables, views, functions, models, filesets, tags,
-statistics, jobs; by one user, under names of its own.
+"""Steps about objects of a metalake: catalogs, schemas, tables, views, functions, models, filesets, tags, statistics,
+jobs; by one user, with names of its own.
 
 Run by an interpreter that has the client; imports nothing of Limnos.
 """

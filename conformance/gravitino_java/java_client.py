@@ -1,4 +1,4 @@
-"""The Java client's archive, our few files compiled against it, and what they told.
+"""The Java client's archive, our few files compiled against it, and their output.
 
 Job: fetch, compile, run, read. May import the compatibility kit's archive finder and what the suite of the Python
 client makes of a script's answer. It must not know what the steps are.

@@ -1,1 +1,1 @@
-"""The wheel in clean environments: each extra alone does what it is for."""
+"""The wheel in clean environments: each extra alone is sufficient for its purpose."""

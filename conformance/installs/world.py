@@ -1,4 +1,4 @@
-"""One environment of its own with the wheel and some extras, and what is done in it.
+"""One clean environment with the wheel and some extras, and the commands that run in it.
 
 May import the standard library only. Knows no extra.
 """

@@ -1,1 +1,1 @@
-"""Lance's clients and Lance's own server beside ours."""
+"""Lance's clients, and Lance's own server compared with ours."""

@@ -1,4 +1,4 @@
-"""Every operation as a row: about what it is called, with which fields, and what must come of it.
+"""Every operation as a row: its object, its fields, and the expected result.
 
 The rows of a story are called in their order, each by somebody without rights first, who must be refused. May
 import this package. It must not know which client calls; what a client spells in its own way is in

@@ -1,4 +1,4 @@
-"""Lance's clients, each asked for an operation by its name, identifier and fields.
+"""Lance's clients behind one interface: an operation by its name, identifier and fields.
 
 Job: call it as the client spells it, and give back plain values: fields, or a refusal's code. May import the
 clients, this package and the standard library.

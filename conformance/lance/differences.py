@@ -1,4 +1,4 @@
-"""The same requests to Lance's own server and to ours: every difference stands in `differences.md`, with the reason.
+"""The same requests to Lance's own server and to ours: `differences.md` lists every difference with its reason.
 
 Job: send, take out what must differ (ids, times, places, words), compare, and compare what differs with the page.
 May import Lance's server, this package and the standard library.

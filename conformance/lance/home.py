@@ -1,4 +1,4 @@
-"""Where one client works in one depth group: names of its own, what came of earlier calls, and versions to commit.
+"""The state of one client in one depth group: its names, results of earlier calls, and versions to commit.
 
 May import pyarrow, pylance (for what a writer lays into storage before it commits) and the standard library. It
 must not know how a client asks.

@@ -1,4 +1,4 @@
-"""How LanceDB spells the operations it has calls of its own for, over a namespace and as a remote database.
+"""Operations for which LanceDB has its own calls, over a namespace and as a remote database.
 
 May import LanceDB's types through what it is given, this package's home and the standard library.
 """

@@ -1,4 +1,4 @@
-"""The protocol's 54 operations, as its document numbers and names them, and where each is.
+"""The protocol's 54 operations with their numbers, names and addresses from its document.
 
 May import the standard library only: the list is the protocol's, not what our routes happen to be.
 """

@@ -1,5 +1,5 @@
-"""Why our answers differ from the reference's, with the place in the protocol's document (its `spec.yaml`, and the
-pages beside it) that says so.
+"""Reasons for differences from the reference server, each with the place in the protocol's document (its `spec.yaml`,
+and the pages beside it).
 
 May import the standard library only.
 """

@@ -1,4 +1,4 @@
-"""Requests that are sent to the reference server and to ours, in this order, right and wrong ones.
+"""Valid and invalid requests that are sent to the reference server and to ours, in this order.
 
 May import this package's home for rows. Each row has a name of its own, which the table of differences goes by,
 and names why the answers may differ.

@@ -1,4 +1,4 @@
-"""A server with access control on, somebody who may make what a story needs, and somebody who may nothing.
+"""A server with access control on, a user with the rights that a story needs, and a user without rights.
 
 May import the demo's server starter, our client and pylance.
 """

@@ -1,4 +1,4 @@
-"""The stories told to each client in each depth group, and what came of every call.
+"""The stories of each client in each depth group, and the result of every call.
 
 May import this package. It must not know how the server was started.
 """

@@ -1,5 +1,5 @@
-"""`python -m conformance.lance_spark [--rows 100000] [--bundles]`: embeddings of real text by a Spark job, searched
-through LanceDB, and refused at every door.
+"""`python -m conformance.lance_spark [--rows 100000] [--bundles]`: a Spark job writes embeddings of real text, LanceDB
+searches them, and each client is refused without privileges.
 
 Job: start a server; write sentences of installed libraries' documentation with their TF-IDF vectors into
 `lance.ml.text.docs` on Spark's executors; build indices at the server; compare what LanceDB finds with what brute

@@ -1,4 +1,4 @@
-"""What somebody does with Lance's own connector for Spark: run by a PySpark of its time, `bundle_job.py CATALOG_CLASS
+"""A job with Lance's own connector for Spark, run by a PySpark of the connector's time: `bundle_job.py CATALOG_CLASS
 URI TOKEN EXTRA_JSON FOLDER`.
 
 May import PySpark alone: it knows nothing of this product but an address. Each step is told as a line of JSON,

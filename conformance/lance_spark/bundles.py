@@ -1,5 +1,4 @@
-"""Lance's own connectors for Spark against the server, as Maven Central has them: what they do with a namespace, a
-table, rows, and a refusal.
+"""Lance's own connectors for Spark, from Maven Central, against the server: namespaces, tables, rows, and a refusal.
 
 May import the archive finder of `limnos.spark` and a client. The job runs in a PySpark of the connector's time, in
 an environment of its own (`bundle_job`). What must go right is said for each connector; whatever else it does is

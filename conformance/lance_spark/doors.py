@@ -1,5 +1,4 @@
-"""Every door to the rows of a Lance table, and somebody who knocks at each: without the right, with a part of it,
-with the whole.
+"""Every way to the rows of a Lance table, tried by a user without the right, with a part of it, and with all of it.
 
 May import the clients whose doors these are. Each refusal must say which right is missing, and each door opens for
 who has it; SQL++ has no door to Lance tables, which it must say.

@@ -1,3 +1,3 @@
-"""Does any test notice when one use of an action asks for less? Requests of tests are sent again with the use
+"""Whether any test notices a use of an action that asks for less: requests of tests are sent again with the use
 lowered.
 """

@@ -1,5 +1,5 @@
-"""Whether a route that asks for less before it reads a long body reads that of anybody more: asked of every caller
-there can be.
+"""Whether a route that asks for less before it reads a long body reads the bodies of more callers: decided for every
+possible caller.
 
 May import `limnos.access` and `limnos.model`.
 """

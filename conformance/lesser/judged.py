@@ -1,4 +1,4 @@
-"""Uses that may be lowered without a test that notices, each with its reason: `judged.toml`."""
+"""Uses that may be lowered although no test notices, each with its reason: `judged.toml`."""
 
 from __future__ import annotations
 

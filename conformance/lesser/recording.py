@@ -1,4 +1,4 @@
-"""Which uses a test comes by, and which of them it tells from the lesser ones by a decision.
+"""The uses of actions that a test reaches, and those whose decision differs from that of the lesser action.
 
 May import `limnos.access`. `record_decisions` must run before a module of the services is imported.
 """

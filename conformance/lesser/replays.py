@@ -1,5 +1,5 @@
-"""Requests of tests that are sent a second time with a use lowered: is the answer another one? Nothing is committed
-by the second.
+"""Sends requests of tests a second time with a lowered use, and compares the answers. The second request commits
+nothing.
 
 May import `pytest`, `limnos` and the driver of `tests.http`, behind the hook of `sites`.
 """

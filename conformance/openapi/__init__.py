@@ -1,3 +1,3 @@
-"""Requests made from the committed documents, as five who may do more or less: nothing breaks, and each answer is
-documented.
+"""Requests generated from the committed documents, sent by five callers with different rights: no server error, and
+every answer is documented.
 """

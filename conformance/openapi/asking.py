@@ -1,5 +1,5 @@
-"""Cases of an operation, from its document and from names that are there, sent as one caller; each answer held
-against the document.
+"""Cases of an operation, generated from its document and existing names, sent as one caller; each answer is compared
+with the document.
 
 May import schemathesis. Knows nothing of what an operation means.
 """

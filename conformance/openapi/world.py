@@ -1,4 +1,4 @@
-"""A running server, what the generated requests speak of, and the five who ask.
+"""A running server with the objects of the generated requests, and the five callers.
 
 What a case drops or renames is made again before the next operation. May import the tests' way to start a server.
 Knows no document.

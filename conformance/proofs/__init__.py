@@ -1,1 +1,1 @@
-"""The long proofs, whole: every round on two nodes, every fault at every boundary, long freshness stories."""
+"""The long proofs: every round on two nodes, every fault at every boundary, long freshness stories."""

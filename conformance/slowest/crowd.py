@@ -1,5 +1,5 @@
-"""Attackers beside somebody who asks for the server's health: how long those answers take, and how large the server
-grows.
+"""Attackers beside a caller who requests the server's health: the time of these answers, and the growth of the server's
+memory.
 
 May import this package. The attackers send statements and bodies that once held a server up, one after the other,
 as fast as they are answered.

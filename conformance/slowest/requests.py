@@ -1,4 +1,4 @@
-"""Requests to begin with, by protocol, and how one is changed at random into another of at most BODY_BYTES_MAX.
+"""The first requests of each protocol, and their random changes to requests of at most BODY_BYTES_MAX.
 
 May import the documents of `openapi/` and the bodies of the coverage test. Must not know what a request costs.
 """

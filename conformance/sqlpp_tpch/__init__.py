@@ -1,1 +1,1 @@
-"""TPC-H in SQL++: the 22 queries against what Spark SQL gives on the same tables, and what each takes."""
+"""TPC-H in SQL++: results and times of the 22 queries, compared with Spark SQL on the same tables."""

@@ -1,1 +1,1 @@
-"""TPC-H through a declared pipeline, held against the same computed by plain Spark SQL."""
+"""TPC-H through a declared pipeline, compared with plain Spark SQL."""

@@ -1,4 +1,4 @@
-"""The plain computation, done once: each day's tables written as Parquet, timed, and their checksums kept in a file.
+"""Cached results of the plain computation: each day's tables as Parquet, with their times and checksums.
 
 Job: what a day should come to, so that a repeated or interrupted trial need not compute it again. May import the
 plain side; it must not know of the product.

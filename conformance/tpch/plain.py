@@ -1,4 +1,4 @@
-"""The same tables by plain Spark SQL over the deliveries' files: what the pipeline must come to.
+"""The same tables by plain Spark SQL over the deliveries' files: the expected results of the pipeline.
 
 Job: for a number of days, a query for each table of `examples/tpch/pipeline.yaml`. May import nothing of the
 product: it is the other side.

@@ -1,4 +1,4 @@
-"""One trial of the pipeline: deliveries put before it, runs, and what its tables hold against what they should.
+"""One trial of the pipeline: deliveries, runs, and a comparison of its tables with the expected ones.
 
 May import the pipeline room and the plain side. It must not know how either works.
 """

@@ -1,4 +1,4 @@
-"""Words of people for actions."""
+"""The wording of actions in messages for users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading Authorization headers: whom they name, what is believed, what is remembered."""
+"""Authorization headers: the user that each names, which credentials are accepted, and what is cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confinement: the token of an operation takes every right away but those on its table."""
+"""Confinement: the token of an operation has no rights except those on the operation's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single decisions: what they say, what they ask for, and what they let through untouched."""
+"""Single decisions: the privileges, roles and owners that they name, and when an owner is looked up."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STRANGER = Subject.of(None, "x", member=False)
 
 
 class ColdFactError(Exception):
-    """Stands for the view's signal that a fact has to be read first."""
+    """A fake of the view's signal that a fact must be read first."""
 
 
 def _cold(_object_id: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Explanations: lines that say what to do."""
+"""Explanations of decisions: each line says what the user can do."""
 
 from __future__ import annotations
 

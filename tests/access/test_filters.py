@@ -1,4 +1,4 @@
-"""List filters: sets that agree with single decisions."""
+"""List filters: a filter accepts exactly the items that single decisions allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JWTs of an outside issuer: which are believed, whom they name, and what is said of the others."""
+"""JWTs of an outside issuer: which are accepted, the user that each names, and the message for refused ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The committed permission matrix is what the policy says."""
+"""The committed permission matrix equals the decisions of the policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policy as a whole: complete, and right in the places that upstream's tests name."""
+"""The policy as a whole: every action has a rule, and the rules agree with the cases of upstream's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prospects: a no is certain, and who holds nothing gets one."""
+"""Prechecks: a refusal is always correct, and a user without rights gets one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of new users, groups and roles: what PRECIS and UTS 39 let pass."""
+"""Names of new users, groups and roles: which names PRECIS and UTS 39 allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subjects: unions made once, and narrowing to active roles."""
+"""Subjects: unions of rules are computed once, and a subject can be limited to active roles."""
 
 from __future__ import annotations
 

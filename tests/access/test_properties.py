@@ -1,4 +1,4 @@
-"""Laws that hold for every subject, chain and action."""
+"""Properties of decisions that hold for every subject, chain and action."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTHING: Rules = frozenset()
 
 @dataclass(frozen=True)
 class Question:
-    """Who asks for what, with all that the answer depends on."""
+    """A random question: subject, action and chain, with all facts that the answer depends on."""
 
     action: Action
     chain: SecurableChain
@@ -47,7 +47,7 @@ class Question:
         return decide(self.subject, self.action, self.chain, owned_by(self.owned))
 
     def plus(self, *, allow: Rules = NOTHING, deny: Rules = NOTHING) -> Question:
-        """The same with one more role."""
+        """Return the question with one more role."""
         return replace(
             self,
             roles=(*self.roles, HeldRole(RoleRules.of(900 + len(self.roles), "extra", allow=allow, deny=deny), None)),
@@ -158,7 +158,7 @@ def test_order_is_irrelevant(question: Question, random: Random) -> None:
 
 
 def _shuffled(rule: Rule, random: Random) -> Rule:
-    """The same rule with its parts in another order, at every depth."""
+    """Return an equal rule with its parts in another order, at every depth."""
     match rule:
         case AllOf(parts):
             return AllOf(*_mixed(parts, random))

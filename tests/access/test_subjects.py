@@ -1,4 +1,4 @@
-"""Subjects from facts: what is made of roles stays until one of those very roles changes."""
+"""Subjects built from facts: the rules merged from roles are reused until one of these roles changes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def facts() -> Facts:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often rules of a role were made of their fact, and merged."""
+    """Return how often a role's rules were built from their fact, and how often rules were merged."""
     counted: Counter[str] = Counter()
     rules_of, merge = subjects.rules_of, MergedRules.of
 

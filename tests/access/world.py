@@ -1,4 +1,4 @@
-"""A small world for tests of access: a metalake, two levels of namespaces, and one object of every kind."""
+"""A small metalake for tests of access: two levels of namespaces, and one object of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A receiver of webhooks on a real socket, which says yes, no, nothing, or sends elsewhere; and checks what it gets."""
+"""A webhook receiver on a real socket: it accepts, refuses, ignores or redirects deliveries, and checks their
+signatures.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from typing import Any
 
 
 class Receiver:
-    """What was received: bodies that were answered 2xx, in order. `answers` is what to say; `hang` says nothing."""
+    """The received bodies that were answered 2xx, in order. `answers` are the next statuses; `hang` sends no answer."""
 
     def __init__(self) -> None:
         self.status = 204

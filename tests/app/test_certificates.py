@@ -1,6 +1,4 @@
-"""The certificate that a server shows: what is refused at the start, and what becomes of a running one when files
-change.
-"""
+"""TLS certificates of a server: which ones it refuses at the start, and how a running server loads changed files."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    """Where a pair lies."""
+    """The paths of a certificate and its key."""
     return tmp_path / "lake.pem", tmp_path / "lake.key"
 
 

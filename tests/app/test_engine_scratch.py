@@ -1,4 +1,4 @@
-"""Scratch directories of engines: one for each, and what killed servers left is removed by the next."""
+"""Scratch directories of engines: each engine has its own, and the next start deletes those of killed servers."""
 
 from __future__ import annotations
 

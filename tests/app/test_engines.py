@@ -1,4 +1,4 @@
-"""The engine's process: started when it is needed, seen off when it does not obey, replaced when it is gone."""
+"""The engine process: started on demand, killed if it does not respond, and replaced after it has ended."""
 
 from __future__ import annotations
 

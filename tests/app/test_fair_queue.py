@@ -1,4 +1,4 @@
-"""Turns: places that nobody holds all of, given in the order of who came."""
+"""The fair queue: no caller holds all slots, and waiting callers get them in turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from limnos.model.errors import ServiceUnavailable
 
 
 class Story:
-    """Who holds a place, and how each is let go."""
+    """The current holders of slots, with the event that releases each."""
 
     def __init__(self, places: int = 4, **limits: int) -> None:
         self.turns = FairQueue(places, limits=limits)

@@ -1,4 +1,4 @@
-"""A server that was told to stop is gone when its drain time is over, whatever hangs."""
+"""A stopping server exits when its drain time is over, even if a request hangs."""
 
 from __future__ import annotations
 

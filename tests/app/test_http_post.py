@@ -1,4 +1,4 @@
-"""One POST to an address outside, against servers that answer as they should, and as they should not."""
+"""One POST to an outside address, against servers that follow the protocol and servers that break it."""
 
 from __future__ import annotations
 

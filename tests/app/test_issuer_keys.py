@@ -1,4 +1,6 @@
-"""The issuer's keys: found, fetched once for all, fetched anew for a new key, kept while the issuer is away."""
+"""The issuer's keys: fetched once for all requests, fetched again for an unknown key, kept while the issuer is
+unreachable.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def issuer() -> Iterator[Issuer]:
 
 
 def keys(issuer: Issuer, **settings: Any) -> IssuerKeys:  # noqa: ANN401
-    """Who checks its tokens."""
+    """The key cache that checks the issuer's tokens."""
     return IssuerKeys(
         OidcSection(issuer=issuer.url, audiences=(AUDIENCE,), groups_claim="groups", **{"timeout_s": 60.0, **settings}),
         Now(),
@@ -43,7 +45,7 @@ def keys(issuer: Issuer, **settings: Any) -> IssuerKeys:  # noqa: ANN401
 
 @pytest.fixture(autouse=True)
 def loop() -> Iterator[None]:
-    """One loop for a test, as a server has one."""
+    """One event loop for a test, as in a server."""
     global _runner
     with asyncio.Runner() as _runner:
         yield

@@ -1,4 +1,4 @@
-"""What a job's process is told: the command of a Spark application, its variables, and what it may touch."""
+"""The command line, environment and file access of a job's process."""
 
 from __future__ import annotations
 

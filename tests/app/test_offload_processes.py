@@ -1,4 +1,4 @@
-"""Processes that do offloader: started when needed, ended with whoever waits for them, replaced when they die."""
+"""Processes for offloaded work: started on demand, ended with their last caller, and replaced when they die."""
 
 from __future__ import annotations
 

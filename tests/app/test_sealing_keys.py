@@ -1,4 +1,4 @@
-"""Keys that are not here: told by check, backup, restore and migrate, before anything is lost."""
+"""Missing encryption keys: check, backup, restore and migrate report them before secrets are lost."""
 
 from __future__ import annotations
 

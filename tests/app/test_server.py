@@ -1,4 +1,4 @@
-"""What a check before a start tells of a store; keys that are not here stand in `test_sealed`."""
+"""The check before a start: what it reports about a store. `test_sealing_keys` has the tests of missing keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings as lines: every setting once, defaults known as such, and no secret in any line."""
+"""Settings as lines: every setting appears once, defaults are marked, and no line contains a secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Jobs of Spark's templates on a real Spark: confined, told as what they became, and gone when they are cancelled."""
+"""Jobs of Spark templates on a real Spark: confined, with the right final state, and stopped when they are
+cancelled.
+"""
 
 from __future__ import annotations
 

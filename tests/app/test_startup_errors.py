@@ -1,4 +1,4 @@
-"""Why a server cannot start: three lines, never a traceback, whatever is the matter."""
+"""Startup errors: every failure prints three lines and no traceback."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_silent_database_is_told(tmp_path: Path) -> None:
 
 
 def sql(said: str) -> Exception:
-    """What SQLAlchemy raises for a driver's error."""
+    """Return the exception that SQLAlchemy raises for a driver's error."""
     return OperationalError("SELECT 1", {}, psycopg.OperationalError(said))
 
 

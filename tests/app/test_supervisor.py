@@ -1,4 +1,4 @@
-"""The supervisor's rules of life and death, worker by worker, without processes."""
+"""The supervisor's rules for starting, restarting and ending workers, without real processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of tasks: how often each is tried, what it is told, and that it deletes more than one part."""
+"""Kinds of tasks: the number of tries of each, its arguments, and deletion in several parts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AGAIN = ONCE._replace(name="again", every_s=60.0)
 
 
 class Payload(msgspec.Struct):
-    """What a task is told."""
+    """The arguments of a task."""
 
     size: int
 

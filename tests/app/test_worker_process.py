@@ -1,4 +1,4 @@
-"""A process that works for another: what it leaves when it can't be started."""
+"""A worker process that cannot be started leaves nothing behind."""
 
 from __future__ import annotations
 

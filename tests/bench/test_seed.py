@@ -1,4 +1,4 @@
-"""The benchmark's trees: planted rows are rows that the server takes, whatever columns its tables have by now."""
+"""Trees of the benchmark: the server accepts the inserted rows, with the tables' current columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Requests make few calls: counts of the server's own functions, which no busy machine changes."""
+"""Requests make few calls. The tests count calls of the server's own functions, which do not depend on the machine's
+load.
+"""
 
 from __future__ import annotations
 

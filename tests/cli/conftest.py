@@ -16,7 +16,7 @@ from tests.client.fake import FakeServer, running
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -39,7 +39,7 @@ Run = Callable[..., CommandResult]
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whoever runs the tests may have variables of the product set, and be signed in somewhere."""
+    """Remove environment variables of the product, and sessions, of the user who runs the tests."""
     for name in [name for name in os.environ if name.upper().startswith("LIMNOS_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("LIMNOS_PROFILES", str(tmp_path / "profiles" / "own.json"))

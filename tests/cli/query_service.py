@@ -1,5 +1,5 @@
-"""A stand-in for the query service: the documented wire, constants worked out by the evaluator, and a statement
-that only ends when it is cancelled.
+"""A fake query service: it follows the documented protocol, evaluates constants, and has a statement that ends only
+when it is cancelled.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Body = dict[str, object]
 
 @dataclass
 class FakeQueryService:
-    """What was asked, and which requests wait to be cancelled."""
+    """The received requests, and those that wait to be cancelled."""
 
     uri: str = ""
     asked: list[Body] = field(default_factory=list)

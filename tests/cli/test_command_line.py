@@ -1,4 +1,4 @@
-"""Options before a group's command, and variables whose names nothing reads."""
+"""Options before a group's command, and environment variables with unknown names."""
 
 from __future__ import annotations
 

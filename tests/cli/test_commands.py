@@ -1,4 +1,4 @@
-"""What each command asks of the server, and what it shows."""
+"""The requests and the output of each command."""
 
 from __future__ import annotations
 

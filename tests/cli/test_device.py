@@ -1,5 +1,5 @@
-"""Signing in in a browser from the command line, at an issuer that speaks RFC 8628: asked until it says yes, kept,
-refreshed, ended.
+"""`limnos login --device` with an issuer that implements RFC 8628: polling, storing, refreshing and ending the
+session.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def issuer() -> Iterator[Issuer]:
 
 @pytest.fixture(autouse=True)
 def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited between questions; nothing really is."""
+    """The pauses between polls, in seconds; no real time passes."""
     waited: list[float] = []
     monkeypatch.setattr(issuers, "pause", waited.append)
     return waited

@@ -1,4 +1,4 @@
-"""docs/reference/cli.md tells of every command, flag, exit code and variable that there is."""
+"""docs/reference/cli.md describes every command, flag, exit code and environment variable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hints without a server: what they repeat of the command line, and what they must not."""
+"""Hints without a server: which parts of the command line they repeat, and which they must not."""
 
 from __future__ import annotations
 

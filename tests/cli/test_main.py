@@ -1,4 +1,4 @@
-"""How commands fail, ask, and find out who they speak for: exit codes, both formats, credentials, help."""
+"""Failures, questions and credentials of commands: exit codes, both output formats, help."""
 
 from __future__ import annotations
 

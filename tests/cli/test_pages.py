@@ -1,4 +1,4 @@
-"""What the pages for users say is true: their snippets are run, and what they name exists.
+"""The user pages are true: their snippets run, and the things that they name exist.
 
 A block is run unless the paragraph before it says "Example". Shell and Python blocks of a page run in order, in
 one empty directory with an empty HOME, against the server that the page itself starts; only the port is another
@@ -51,7 +51,7 @@ class Block:
 
     @property
     def is_example(self) -> bool:
-        """Whether it only shows what something looks like."""
+        """Return whether a block is only an example that is not run."""
         return "Example" in self.before
 
 

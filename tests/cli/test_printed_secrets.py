@@ -1,4 +1,4 @@
-"""No command prints a secret that it was given, however it fails; what is foreseen is told without a traceback.
+"""No command prints a secret that it was given, however it fails. Expected failures print no traceback.
 
 Each command fails in one way here; with LIMNOS_TEST_SECRETS=all every command in every way.
 """
@@ -54,7 +54,7 @@ COMMANDS = commands()
 
 
 def arguments(words: tuple[str, ...]) -> list[str]:
-    """Something for each argument that the command cannot do without."""
+    """Return a value for each required argument of a command."""
     app = main.build(words[0])
     for word in words:
         app = app[word]

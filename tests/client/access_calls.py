@@ -1,4 +1,4 @@
-"""Calls that ask about access: what each sends, to the letter, and an answer to it."""
+"""Client calls about access: the exact request of each, and an answer to it."""
 
 from __future__ import annotations
 

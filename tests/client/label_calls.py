@@ -1,4 +1,4 @@
-"""Calls on tags with values, policies and functions: rows of `test_calls`."""
+"""Client calls on tags with values, policies and functions: rows of `test_calls`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each call sends, to the letter, and what it makes of the answer."""
+"""The exact request of each call, and the value that the call returns for an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every protocol's error body becomes the same few exceptions with the same few codes."""
+"""Error bodies of every protocol become the same few exceptions with the same few codes."""
 
 from __future__ import annotations
 

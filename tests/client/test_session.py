@@ -1,4 +1,4 @@
-"""How calls travel: credentials, retries, both twins, and what a broken server looks like."""
+"""How the client sends requests: credentials, retries, the blocking and the asynchronous client, and broken servers."""
 
 from __future__ import annotations
 

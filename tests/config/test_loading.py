@@ -1,4 +1,4 @@
-"""Layers of settings: who wins, where a value came from, and what is refused with which advice."""
+"""Sources of settings: their precedence, the origin of each value, and refusals with advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine has: its own memory, or less in a container."""
+"""The memory of the machine, or the lower limit of a container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of settings: effective values, origins, masked secrets, and the reference page."""
+"""Reports of settings: effective values, origins, masked secrets, and the reference page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets of settings: every one has the type that does not print, and whatever shows settings shows none."""
+"""Secrets in settings: each has the type that hides its value, and no report of settings shows one."""
 
 from __future__ import annotations
 

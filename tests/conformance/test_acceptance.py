@@ -1,4 +1,4 @@
-"""The matrix of access across protocols, nodes and stores: every cell is right, and the page says what was counted."""
+"""The access matrix across protocols, nodes and stores: every cell is correct, and the page has the counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The runner of AsterixDB's suite: how it reads cases, compares results, and judges steps, on cases of our own."""
+"""The runner of AsterixDB's test suite: how it reads cases, compares results and judges steps, with cases of our
+own.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ def case_of(directory: Path, steps: dict[str, str], results: dict[str, str], mor
 
 
 def outcome(case: Case, *answers: dict[str, object]) -> tuple[str, str]:
-    """How a case ends with prepared answers."""
+    """Return the outcome of a case with prepared answers."""
     found = run_case(case, ScriptedService(*answers), root=Path("/data"))
     return found.outcome, found.reason
 

@@ -1,4 +1,6 @@
-"""What the runner of other engines makes of archives and answers; the engines themselves run in `make conformance`."""
+"""The runner of other engines: how it handles archives and answers. The engines themselves run in `make
+conformance`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running tests again and again: what fails now and then is counted, and what pytest cannot run is no success."""
+"""The repeated-test runner: it counts tests that fail in some runs, and a run that pytest cannot start is a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the compatibility kit's runner makes of lock file, report and expectation."""
+"""The runner of the compatibility kit: how it reads the lock file, reports and expectations."""
 
 from __future__ import annotations
 

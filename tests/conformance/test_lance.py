@@ -1,4 +1,4 @@
-"""The table of calls by which Lance's clients are tried; the clients themselves are called in `make conformance`."""
+"""The table of calls for Lance's clients. The clients themselves run in `make conformance`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROW = SPACES[:1]
 
 
 def outcome(client: Fake, outsider: Fake) -> tuple[str, str]:
-    """How the first row goes."""
+    """Return the outcome of the first row."""
     (result,) = told_of(client, outsider, Home((), "m"), calls=ROW, group="g")
     return result.outcome, result.told
 

@@ -1,4 +1,6 @@
-"""Uses of actions that ask for less: which there are, what each is lowered to, and that a lowered one is seen."""
+"""`conformance/run lesser`: the uses of actions that it finds, the lesser action of each, and that it notices a lowered
+one.
+"""
 
 from __future__ import annotations
 

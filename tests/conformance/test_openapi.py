@@ -1,5 +1,5 @@
-"""Requests generated from the committed documents, as five callers: no answer breaks or is undocumented; and such
-answers would be seen.
+"""Requests generated from the committed OpenAPI documents, sent by five callers: every answer is documented, and the
+check notices one that is not.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def answering(status: int, kind: str, body: bytes) -> Iterator[World]:
 
 
 def found_with(label: str, status: int, kind: str, body: bytes) -> Found:
-    """What is found at an operation when the server has that answer."""
+    """Return the findings for an operation if the server gives this answer."""
     chosen = [each for each in operations(label.split("/")[1]) if each.label == label]
     with answering(status, kind, body) as world:
         return ask_all(world, chosen, callers=CALLERS[:1], cases=1, number=0)

@@ -1,4 +1,4 @@
-"""TPC-H's deliveries: the same each time, and no key twice in one of them."""
+"""Deliveries of TPC-H data: the same rows each time, and no key twice in one delivery."""
 
 from __future__ import annotations
 

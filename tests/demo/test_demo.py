@@ -1,4 +1,4 @@
-"""The whole demo, as a user runs it, twice in a row."""
+"""The whole demo as a user runs it, twice in a row."""
 
 from __future__ import annotations
 

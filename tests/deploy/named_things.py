@@ -1,5 +1,5 @@
-"""What deploy/ names, held against the product: settings by loading them, addresses by the committed documents,
-commands by the command line.
+"""Names in deploy/, compared with the product: settings are loaded, addresses looked up in the committed documents,
+commands in the command line.
 """
 
 from __future__ import annotations

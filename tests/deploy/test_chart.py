@@ -1,4 +1,4 @@
-"""The Helm chart: Helm lints and renders it, and what comes out fits the product and itself."""
+"""The Helm chart: Helm lints and renders it, and the result fits the product."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rendered(values: Json) -> dict[str, Json]:
 
 
 def at(document: object, *path: str | int) -> object:
-    """What lies at a path."""
+    """Return the value at a path of a document."""
     for step in path:
         document = cast("dict[str | int, object]", document)[step]
     return document

@@ -1,4 +1,4 @@
-"""The Containerfile: hadolint finds nothing, and what it names is there."""
+"""The Containerfile: hadolint has no complaints, and the files and extras that it names exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAST = TEXT.rpartition("\nFROM ")[2]
 
 
 def lines(word: str, text: str = LAST) -> list[str]:
-    """What follows an instruction."""
+    """Return the arguments of an instruction."""
     return re.findall(rf"^{word} (.+)$", text, re.MULTILINE)
 
 

@@ -1,5 +1,5 @@
-"""The board and the alert rules: every query is PromQL over metrics and labels that there are, every alert leads
-to its heading.
+"""The Grafana board and the alert rules: every query is valid PromQL over existing metrics and labels, and every alert
+links to its section of the page.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def labels_of(name: str) -> frozenset[str]:
 
 
 def complaints(query: str) -> list[str]:
-    """What is wrong with a query."""
+    """Return the problems of a query."""
     tree = promql_parser.parse(query)
     found = []
     known: set[str] = set()

@@ -1,4 +1,4 @@
-"""The unit of systemd: what it starts is what there is, and what it takes away from the server."""
+"""The systemd unit: it starts an existing command, and its restrictions leave the server what it needs."""
 
 from __future__ import annotations
 

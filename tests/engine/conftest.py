@@ -1,4 +1,4 @@
-"""One server and one engine for the module of tests that asks for them."""
+"""One server and one engine, shared by the tests of a module."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""An engine without Spark: it does what the target of a job is called. Started as the real one is, and speaks its
-wire.
+"""A fake engine without Spark: a job's target selects its behaviour. It starts and communicates like the real
+engine.
 """
 
 from __future__ import annotations

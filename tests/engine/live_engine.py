@@ -1,4 +1,4 @@
-"""A server, datasets on it as the service makes them, and an engine that is asked without the service."""
+"""A server with datasets that the service created, and an engine that tests call without the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction by an engine: the rows stay what they are, files become few, old states and what nobody names go."""
+"""Compaction by an engine: the rows stay the same, files become few, and old snapshots and orphan files are removed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def compact(
 
 
 def counted(asking: EngineDataverse, name: str) -> tuple[int, int]:
-    """How many files of rows and of deletes a dataset has now."""
+    """Return the numbers of data files and delete files of a dataset."""
     snapshot = asking.table(name).current_snapshot()
     assert snapshot is not None
     assert snapshot.summary is not None
@@ -45,7 +45,7 @@ def counted(asking: EngineDataverse, name: str) -> tuple[int, int]:
 
 
 def directory_of(asking: EngineDataverse, name: str) -> Path:
-    """Where a dataset's files lie."""
+    """Return the directory of a dataset's files."""
     return Path(urlsplit(asking.table(name).location()).path)
 
 

@@ -1,4 +1,6 @@
-"""What a confined process can still open. It runs in a process of its own, for rights that are gone are gone."""
+"""The files that a confined process can still open. The test runs in its own process, because confinement cannot be
+undone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Iceberg's library is asked for, as its own JSON."""
+"""Filters passed to Iceberg's library, in its own JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as contents of files: lines of JSON, ADM and delimited text, Parquet; where files begin and end."""
+"""Results as file contents: JSON lines, ADM, delimited text, Parquet; and how results are divided into files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TYPE = "CLOSED {id: bigint, name: string?, pay: double?}"
 
 
 class ExportedFile:
-    """One file as its lines tell it."""
+    """One exported file as lines."""
 
     def __init__(self, directory: list[str]) -> None:
         self.directory = directory

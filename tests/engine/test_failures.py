@@ -1,4 +1,4 @@
-"""What goes wrong in Spark, as a caller is told it: refused, failed, or to be sent again."""
+"""Failures in Spark as the caller sees them: refused, failed, or to be retried."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""SQL++ over data on a machine that has nothing yet: no archive, no cache, no Java of its own; then without its
-engine.
-"""
+"""SQL++ over data on a new machine, without archive, cache or Java; then after its engine has ended."""
 
 from __future__ import annotations
 

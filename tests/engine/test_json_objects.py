@@ -1,4 +1,4 @@
-"""Objects of JSON files as a type has them."""
+"""Objects of JSON files, converted to a declared type."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Keys under a crowd: sixteen callers on two nodes write overlapping keys, an outsider appends, engines are killed.
+"""Unique keys under concurrent writers: sixteen callers on two nodes write overlapping keys, another client appends,
+and engines are killed.
 
-A statement writes a key that others want, too, and one that is its own: as it is carried out as a whole or not at
-all, its own key tells afterwards whether it was. Files are compacted all the while. How long the crowd works is
-`LIMNOS_TEST_KEYS_S`; on PostgreSQL, too, with `LIMNOS_TEST_FAULTS=all`.
+A statement writes a contested key and a key of its own. A statement is carried out completely or not at all, so the
+second key shows whether it was. Files are compacted meanwhile. `LIMNOS_TEST_KEYS_S` is the duration in seconds;
+`LIMNOS_TEST_FAULTS=all` adds PostgreSQL.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ NOTHING = "nothing was changed"
 
 @dataclass
 class Crowd:
-    """What the callers were told."""
+    """The answers to the callers."""
 
     nodes: list[Process]
     token: str
@@ -92,7 +93,7 @@ class Crowd:
         return "unknown"
 
     def done(self) -> int:
-        """How many statements were carried out."""
+        """Return the number of statements that were carried out."""
         return sum(became == "done" for _, _, became in list(self.told.values()))
 
     def kill(self) -> None:

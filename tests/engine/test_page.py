@@ -1,4 +1,4 @@
-"""The page about datasets says what the code does."""
+"""docs/explain/datasets.md agrees with the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's process, before it has anything to do, and how it sends results."""
+"""The engine's process before its first job, and how it sends results."""
 
 from __future__ import annotations
 

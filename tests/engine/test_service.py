@@ -1,6 +1,4 @@
-"""SQL++ as users send it: statements over HTTP, worked out by the engine that the server starts, read by other
-engines.
-"""
+"""SQL++ statements over HTTP, executed by the engine that the server starts; other engines read the results."""
 
 from __future__ import annotations
 
@@ -78,7 +76,7 @@ spark.stop()
 
 
 def said(python: Path, script: str, server: LiveServer) -> object:
-    """What a program of another engine or client prints last, as JSON."""
+    """Return the last output line of another engine's or client's program, parsed as JSON."""
     done = subprocess.run(
         [python, "-c", script, server.uri, server.token], check=True, stdout=subprocess.PIPE, text=True
     )

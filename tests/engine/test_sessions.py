@@ -1,4 +1,4 @@
-"""The engine's Spark application: the settings that it starts with."""
+"""The settings with which the engine's Spark application starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`limnos sql` in a terminal before a real server and a real engine, driven key by key."""
+"""`limnos sql` on a terminal with a real server and a real engine, driven key by key."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def child(server: LiveServer, tmp_path: Path) -> Iterator[pexpect.spawn[str]]:
 
 
 def under_way(server: LiveServer) -> bool:
-    """Whether the server works on the long statement."""
+    """Return whether the server runs the long statement."""
     request = urllib.request.Request(
         f"{server.uri}/admin/requests/running", headers={"Authorization": f"Bearer {server.token}"}
     )

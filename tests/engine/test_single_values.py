@@ -1,4 +1,4 @@
-"""Rows as JSON by the numbers of fields, and back."""
+"""Rows as JSON with field ids as keys, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relations as text for Spark: what is in it, and what never is."""
+"""Relations as SQL text for Spark: what the text contains, and what it must never contain."""
 
 from __future__ import annotations
 

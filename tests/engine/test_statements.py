@@ -1,4 +1,4 @@
-"""Statements on Spark, against a real server: what they give, what they write, and what they refuse."""
+"""Statements executed by Spark for a real server: their results, the rows that they write, and refusals."""
 
 from __future__ import annotations
 

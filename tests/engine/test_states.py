@@ -1,4 +1,4 @@
-"""Which former states of a dataset go when it is compacted."""
+"""The snapshots that a compaction of a dataset removes."""
 
 from __future__ import annotations
 

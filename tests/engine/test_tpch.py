@@ -1,5 +1,5 @@
-"""TPC-H's queries as text for Spark, worked out by DuckDB beside the same queries in SQL: another engine finds
-what the model in Python cannot, without Spark's seconds.
+"""TPC-H queries as SQL text for Spark, executed by DuckDB and compared with the same queries written in SQL. DuckDB
+finds errors that the Python model shares, without Spark's start time.
 """
 
 from __future__ import annotations

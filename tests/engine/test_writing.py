@@ -1,4 +1,4 @@
-"""What a statement writes, before anything is written."""
+"""Preparation of the rows that a statement writes."""
 
 from __future__ import annotations
 

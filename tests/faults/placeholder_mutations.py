@@ -1,5 +1,5 @@
-"""What stands for objects of another system, killed halfway: made, made by whoever makes the object, moved and
-dropped. The source goes on.
+"""Mutations of placeholder nodes for the kill tests: created, created with the external object, moved and dropped. The
+source keeps running.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def _far(rig: Rig) -> str:
 
 
 def _owned(rig: Rig) -> str:
-    """The same, with something that stands for the table."""
+    """Prepare the same, with a placeholder node of the table."""
     far = _far(rig)
     rig.admin.do("PUT", f"{GRAVITINO}/owners/table/{far}.a.t", {"name": "admin", "type": "USER"})
     return far
 
 
 def _names(rig: Rig, far: str) -> list[object]:
-    """What stands for anything, by name."""
+    """Return the names of all placeholder nodes."""
     (catalog,) = rig.rows(f"SELECT id FROM node WHERE name = '{far}' AND deleted = 0")
     return [
         name for (name,) in rig.rows(f"SELECT name FROM node WHERE zone = {catalog[0]} AND deleted = 0 ORDER BY name")

@@ -1,6 +1,4 @@
-"""A wire to PostgreSQL that can go silent, be cut, or lead nowhere, as networks do: a TCP proxy in threads of its
-own.
-"""
+"""A TCP proxy to PostgreSQL, in its own threads, that can fall silent, be cut, or lead nowhere."""
 
 from __future__ import annotations
 
@@ -77,7 +75,7 @@ class Proxy:
 
 
 class _Pair(threading.Thread):
-    """One connection, near and far."""
+    """One proxied connection: its client socket and its server socket."""
 
     def __init__(self, near: socket.socket, target: str | tuple[str, int]) -> None:
         super().__init__(daemon=True)

@@ -1,5 +1,5 @@
-"""What restrictions and plans write, killed halfway: a restriction set, set anew and removed; a plan begun and
-cancelled.
+"""Mutations of restrictions and scan plans for the kill tests: a restriction is set, replaced and removed; a plan is
+started and cancelled.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ def _table(rig: Rig) -> str:
 
 
 def _set(rig: Rig, tag: str) -> list[object]:
-    """What is told of each restriction of the table: whether it is the second one's filter, and how many masks it
-    has.
-    """
+    """Return for each restriction of the table whether it has the second filter, and its number of masks."""
     told = rig.admin.do("GET", restriction_path(tag).removesuffix("/r")).body["restrictions"]
     return [("2" in json.dumps(each["filter"]), len(each["masks"])) for each in told]  # type: ignore[attr-defined]
 

@@ -1,7 +1,7 @@
-"""Is a store whole? Asked with SQL of this file's own, past every cache and service, on either backend.
+"""Checks whether a store is consistent, by SQL of this module alone, without caches and services, on either backend.
 
-`complaints` returns what is wrong, nothing when all is well: the clock and the feed agree, the feed replayed is the
-tree, every object has its parent, owner, document and file, and no name, place or id is there twice.
+`complaints` returns the violations, an empty list for a consistent store: the clock and the feed agree, the replayed
+feed equals the tree, every object has its parent, owner, document and file, and no name, location or id occurs twice.
 """
 
 from __future__ import annotations
@@ -224,8 +224,8 @@ def feed_tells_the_tree(store: ExaminedStore) -> Iterator[str]:
 
 
 def imports_hold(store: ExaminedStore) -> Iterator[str]:
-    """What is staged is the metalake of an import that was not shown, and one that takes records has its metalake
-    there.
+    """Check that staged objects belong to the metalake of an unfinished import, and that each import that accepts
+    records has its metalake.
     """
     imports = store.rows("SELECT metalake_id, id, state FROM metalake_import WHERE metalake_id <> 0")
     state_of = {row[0]: row[2] for row in imports}
@@ -239,7 +239,7 @@ def imports_hold(store: ExaminedStore) -> Iterator[str]:
 
 
 def tasks_are_readable(store: ExaminedStore) -> Iterator[str]:
-    """What is left to do is of dropped tables only: no live document lies where files are about to be deleted."""
+    """Check that open tasks are about dropped tables only: no live document lies where files will be deleted."""
     places = {str(row[0]) for row in store.rows("SELECT metadata_location FROM document")}
     for task, payload in store.rows("SELECT id, payload FROM task WHERE kind = 'purge-table'"):
         if any(place in str(payload) for place in places):
@@ -330,10 +330,9 @@ def model_versions_hold(store: ExaminedStore) -> Iterator[str]:
 
 
 def attachments_hold(store: ExaminedStore) -> Iterator[str]:
-    """What hangs on objects hangs on something that there was once, and is of the right kind: swept rows aside, never
-    on nothing.
+    """Check that attachments refer to objects that existed, of the right kind, except for swept rows.
 
-    A value of a tag hangs where the tag does.
+    A tag's value is attached where the tag is.
     """
     tables = (
         ("tag_object", "tag_id", "11"), ("policy_object", "policy_id", "12"), ("statistic", "object_id", str(TABLE)),

@@ -1,4 +1,4 @@
-"""Kill -9 a busy node at no particular moment: every acknowledged change is there, and the store is whole."""
+"""Kill -9 of a busy node at a random moment: every acknowledged change is there, and the store is consistent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The audit against a model of who did what: random actions of twenty users, the node killed among them; nothing
-missing, nothing invented.
+"""The audit compared with a model: random actions of twenty users, with kills of the node. No record is missing or
+invented.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Change = tuple[str, str, str, str]
 
 
 class Deed(NamedTuple):
-    """What somebody asks: the request, what it changes if it is carried out, and how to see whether it was."""
+    """One action of a user: the request, the change that it makes, and a check whether it was made."""
 
     method: str
     path: str
@@ -84,7 +84,7 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 class Model:
-    """Who did what, as whoever asked was told."""
+    """The actions of users, as the answers reported them."""
 
     def __init__(self, rig: Rig, seed: int) -> None:
         self.rig = rig
@@ -123,7 +123,7 @@ class Model:
         )()
 
     def others(self) -> list[Callable[[], Deed]]:
-        """What is asked by other protocols than Iceberg's and Gravitino's, and by pipelines."""
+        """Return actions over other protocols than Iceberg's and Gravitino's, and of pipelines."""
         return [self.dataverse, self.view, self.synonym, self.query, self.lance_table, self.lance_list, self.publish]
 
     def space(self) -> Deed:
@@ -349,7 +349,7 @@ def begin(model: Model) -> None:
 
 
 def change_of(line: dict[str, object]) -> Change:
-    """What a line says was changed."""
+    """Return the change that a record reports."""
     about = line["object"] or {}
     return (str(line["change"]), str(about["kind"]), str(about["path"]), str(line["new_path"] or ""))  # type: ignore[index]
 

@@ -1,6 +1,4 @@
-"""Kill -9 a node in its very first start, while it makes the tables and what an empty store gets: the next one
-goes on.
-"""
+"""Kill -9 of a node during its first start, while it creates the schema: the next start completes it."""
 
 from __future__ import annotations
 

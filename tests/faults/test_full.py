@@ -1,5 +1,5 @@
-"""A disk that is full, and a file that somebody else has locked, on SQLite: certain refusals, in words, and
-nothing left.
+"""A full disk, and a database file that another process has locked, on SQLite: requests are refused with a message and
+leave nothing.
 """
 
 from __future__ import annotations

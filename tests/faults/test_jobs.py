@@ -1,5 +1,5 @@
-"""Jobs whose server is killed halfway: asked for or not, begun once at most, ended for everybody to see, and
-nothing of them goes on alone.
+"""Jobs of a killed server: a job is requested or not, started at most once, shown as ended, and its processes are
+gone.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def test_rights_to_jobs_bind_the_next_request_on_the_other_node(place: Place) ->
         admin, ana = place.rig.admin, other.wire("ana")
 
         def statuses() -> list[int]:
-            """What ana is told of the template, of its job, when she cancels that, and when she asks for one."""
+            """Return the statuses that ana gets for the template, its job, a cancel of that job, and a new job."""
             body = {"jobTemplateName": template, "jobConf": {}}
             asked = (
                 ("GET", f"{API}/templates/{template}", None),

@@ -1,5 +1,5 @@
-"""Keys of sealed secrets change while nodes die and callers write: no secret is lost, and whoever asks again has
-all under the newest key.
+"""Rotation of encryption keys while nodes die and callers write: no secret is lost, and a repeated rotation puts all
+under the newest key.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def add_key(file: Path) -> None:
 
 
 def catalog_secret(number: int) -> str:
-    """What a catalog keeps."""
+    """Return the secret of a catalog in the tests."""
     return f"the secret of catalog {number}."
 
 
 def webhook_secret(number: int) -> str:
-    """What a webhook signs with."""
+    """Return the signing secret of a webhook in the tests."""
     return base64.b64encode(f"the secret of webhook {number}.".encode()).decode()
 
 

@@ -1,4 +1,6 @@
-"""Kill -9 at each boundary of each kind of mutation: it is there completely or not at all, and the store is whole."""
+"""Kill -9 at each boundary of each kind of mutation: it is committed completely or not at all, and the store is
+consistent.
+"""
 
 from __future__ import annotations
 

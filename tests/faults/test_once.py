@@ -1,4 +1,4 @@
-"""Answers that get lost: under its key a request is repeated until an answer comes, and was carried out once."""
+"""Lost answers: a request with an idempotency key is repeated until an answer arrives, and is carried out once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def key() -> str:
 
 
 def changes(rig: Rig) -> int:
-    """How many changes the store has taken."""
+    """Return the number of changes in the store."""
     return int(str(rig.rows(REVISIONS)[0][0]))
 
 

@@ -1,5 +1,5 @@
-"""A purge is killed in the middle, more than once: begun again, it deletes just the files that the table's
-metadata listed.
+"""Kill -9 during a purge, more than once: the resumed purge deletes exactly the files that the table's metadata
+listed.
 """
 
 from __future__ import annotations

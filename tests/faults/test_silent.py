@@ -1,4 +1,4 @@
-"""A database that goes silent, is paused, or is out of reach: a node finds out, says so, and begins anew by itself."""
+"""A database that is silent, paused or unreachable: a node detects it, reports it, and recovers by itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def proxy(cluster: PostgresCluster) -> Iterator[Proxy]:
 
 @pytest.fixture(scope="module")
 def rig(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """One node at the end of the wire."""
+    """One node behind the proxy."""
     drain = {"LIMNOS__SERVER__DRAIN_TIMEOUT_S": str(DRAINED_WITHIN_S)}
     with Rig(tmp_path_factory.mktemp("silent"), proxy.url, env=drain) as running:
         yield running

@@ -1,4 +1,4 @@
-"""A store that is slow to write: readers do not wait, writers get their answer late, and no answer is a lie."""
+"""A store with slow writes: readers do not wait, writers get a late answer, and every answer is true."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEADLINE_S = "0.5"
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def hasty_rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """One node that gives up its requests soon."""
+    """One node with a short request timeout."""
     database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
     directory = tmp_path_factory.mktemp(f"hasty-{request.param}")
     with Rig(directory, database, env={"LIMNOS__SERVER__REQUEST_TIMEOUT_S": DEADLINE_S}) as running:

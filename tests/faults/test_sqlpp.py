@@ -1,8 +1,8 @@
-"""Kill -9 at each boundary of each kind of definition of SQL++: what the metadata tell afterwards is what they told
-before, or after, and the tree agrees.
+"""Kill -9 at each boundary of each kind of SQL++ definition: afterwards the metadata has the state before or after it,
+and the tree agrees.
 
-A statement is first carried out beside, on a dataverse of its own that is made in the same way: what it leaves
-there is what it must leave. A sample; all of them with `LIMNOS_TEST_FAULTS=all`.
+A statement first runs on a second dataverse that was prepared in the same way: its result there is the expected state.
+By default a sample runs; `LIMNOS_TEST_FAULTS=all` runs all.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def spelled(rig: Rig, text: str, tag: str) -> str:
 
 
 def picture(rig: Rig, tag: str) -> str:
-    """What the metadata say of a dataverse and those below it, and what Iceberg's and Gravitino's lists have: as
-    text in which the name is a sign.
+    """Return the metadata of a dataverse and those below it, and the lists of Iceberg and Gravitino, as text with a
+    placeholder for the name.
     """
     told: dict[str, object] = {}
     for record in RECORDS:

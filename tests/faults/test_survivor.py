@@ -1,4 +1,4 @@
-"""One of two nodes is killed inside a mutation: the other's next request is true at once, and it can write at once."""
+"""One of two nodes is killed inside a mutation: the other node answers truly and can write at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of a whole store sees what is broken: each planted wound is told."""
+"""`store_integrity` reports each planted inconsistency of a store."""
 
 from __future__ import annotations
 

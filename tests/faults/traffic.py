@@ -1,6 +1,4 @@
-"""Writers that remember what they asked for and what they were told, so that each answer can be held against the
-store.
-"""
+"""Writers that record their requests and answers, so that each answer can be compared with the store."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ CERTAIN, UNKNOWN = 503, 500
 
 
 class WriteAttempt(NamedTuple):
-    """What a writer asked for, under a name that nothing else has, and what it was told; no status for a lost
-    answer.
-    """
+    """A writer's request, under a unique name, and its answer; no status if the answer was lost."""
 
     kind: str
     home: str

@@ -1,4 +1,4 @@
-"""What the server allows: roots, the server's own directory, and addresses of object stores."""
+"""Storage that the server allows: roots, its own directory, and addresses of object stores."""
 
 from __future__ import annotations
 

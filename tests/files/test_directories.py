@@ -1,4 +1,4 @@
-"""A directory is deleted whole, on a disk and in an object store, and nothing beside it."""
+"""Deletion of a whole directory, on a disk and in an object store, without its neighbours."""
 
 from __future__ import annotations
 

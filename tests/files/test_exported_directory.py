@@ -1,4 +1,4 @@
-"""Exported directories: they appear as a whole, in an empty place, and leave nothing when they are given up."""
+"""Exported directories appear completely, in an empty location, and leave nothing if they are abandoned."""
 
 from __future__ import annotations
 

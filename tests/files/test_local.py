@@ -1,4 +1,6 @@
-"""Local files: written once, read whole, gone when deleted, under any name that the operating system carries."""
+"""Local files: written once, read completely, missing after a delete, under any name that the operating system
+allows.
+"""
 
 from __future__ import annotations
 

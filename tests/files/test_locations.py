@@ -1,4 +1,4 @@
-"""Locations: one normal form per place, and no spelling that leads out of a root."""
+"""Locations: one normal form per location, and no spelling that leaves a root."""
 
 from __future__ import annotations
 

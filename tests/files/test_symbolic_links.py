@@ -1,4 +1,4 @@
-"""Files that a caller names: a symbolic link opens no way out of the roots, nor into the server's own directory."""
+"""Files named by a caller: a symbolic link leads neither out of the roots nor into the server's own directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro files of others: what is in them is found, and no file takes more memory or time than the bounds allow."""
+"""Avro files of other writers: their records are read, and no file takes more memory or time than the limits allow."""
 
 from __future__ import annotations
 

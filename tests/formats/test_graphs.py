@@ -1,4 +1,4 @@
-"""Layout in layers: order, cycles, no overlaps, and large graphs in bounded work."""
+"""Layered graph layout: order, cycles, no overlaps, and bounded work for large graphs."""
 
 from __future__ import annotations
 

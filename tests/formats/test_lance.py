@@ -1,4 +1,4 @@
-"""How a directory of Lance tables is laid out, by names alone."""
+"""The layout of a directory of Lance tables, from file names alone."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Expressions that are too deep for Lance's library are told before it has them; long ones that are not deep are
-no trouble.
+"""Expressions that are too deep for Lance's library are refused before it gets them; long but shallow ones are
+accepted.
 """
 
 from __future__ import annotations

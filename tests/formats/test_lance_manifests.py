@@ -1,4 +1,4 @@
-"""Names of manifests: which are versions, which are staged, and which lead elsewhere."""
+"""Names of manifests: versions, staged manifests, and names that lead elsewhere."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The change feed under random mutations on two nodes, with readers that come and go.
 
-Who may see everything has every row of the change table, each once and in the order of its zone, whatever happens
-between two pages. Who may see little is told, of what is there, exactly what they may load at that moment: asked
-by name, of a node that knows nothing yet. `LIMNOS_FEED_MUTATIONS=10000` plays a long story.
+A reader with all rights gets every row of the change table, each once and in the order of its zone, whatever happens
+between two pages. A reader with few rights gets exactly the changes of objects that it may load at that moment, also
+from a node with an empty view. `LIMNOS_FEED_MUTATIONS=10000` runs a long story.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Row = tuple[int, int, int]
 
 @dataclass
 class Reader:
-    """Somebody who follows the feed: where they began, where they are, and what they were told."""
+    """A reader of the feed: its first position, its current position, and the received changes."""
 
     who: str
     position: str | None = None
@@ -136,7 +136,9 @@ class Story:
         assert zones <= set(reader.at.zones)
 
     def check_rows(self, reader: Reader) -> None:
-        """What a reader was told is what the table has between where they began and where they are, each row once."""
+        """Check that a reader received exactly the rows of the table between its first and its current position, each
+        once.
+        """
         assert len(reader.told) == len(set(reader.told)), "told twice"
         if reader.at is None:
             return

@@ -1,4 +1,4 @@
-"""The property: no node ever answers from yesterday, whatever happens on the others.
+"""The main property: no node ever gives a stale answer, whatever happens on the others.
 
 Two nodes over one store, random mutations through the services on either, random questions meanwhile, a feed that
 is pruned while a node sleeps; after every step each view is compared, fact by fact, with SQL (`harness`). The

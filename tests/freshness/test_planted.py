@@ -1,6 +1,6 @@
-"""Planted bugs: the property fails for each, so it can fail, and it looks where it should.
+"""Planted bugs: the property fails for each of them.
 
-Those that need one certain meeting of two requests are in `test_scripts`, step by step.
+Bugs that need a certain interleaving of two requests are in `test_scripts`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""More meetings of two requests, on both backends: who was let in by a right, a name or a membership that has gone
-meanwhile.
+"""More interleavings of two requests, on both backends: one uses a right, a name or a membership that the other
+removes.
 
-Each story returns what went wrong, None when nothing did; with its bug planted it ends otherwise. The stage and
-its store that holds a read back are those of `test_scripts`.
+Each story returns the violation that it found, or None; with its planted bug it must return one. The stage and the
+store that delays a read are those of `test_scripts`.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ async def object_vanishes_before_the_grant(stage: Stage) -> str | None:
 
 
 async def two_names_in_a_revision(stage: Stage) -> str | None:
-    """One revision puts two names into a listing that is held."""
+    """One revision adds two names to a cached listing."""
     ctx = stage.node.ctx()
 
     def listed(of: RequestView) -> list[str]:
@@ -279,7 +279,7 @@ class _Covering(tuple[int, ...]):
 
 
 def covered_from_above(patch: Patch) -> None:
-    """Who has asked the gate about the metalake has asked about its catalogs."""
+    """Planted bug: a gate for the metalake also counts for its catalogs."""
     patch.setattr(context, "scope_zones", lambda of, scope: _Covering(request_scope.scope_zones(of, scope)))
 
 

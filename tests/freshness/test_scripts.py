@@ -1,7 +1,7 @@
-"""Certain meetings of two requests, step by step: the protocol holds, and with one care taken out it does not.
+"""Fixed interleavings of two requests, step by step: the protocol holds, and fails if one of its safeguards is removed.
 
-Each story returns what went wrong, None when nothing did. Stories and bugs are those of the model that need too much
-luck in random play.
+Each story returns the violation that it found, or None. Stories and bugs are those of the model that random tests would
+rarely reach.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Stage:
             await self.move(source, target)
 
     async def may_load(self, scope: RequestScope = MAIN, name: str = "t") -> str:
-        """What ana is told when she loads a table."""
+        """Return the answer to ana's load of a table."""
         try:
             await self.ana.read(scope, lambda request_view: table_find(request_view, ("a",), name, Action.TABLE_LOAD))
         except (NotFound, PermissionDenied) as error:
@@ -288,7 +288,9 @@ async def catalogs_change_names(stage: Stage) -> str | None:
 
 
 async def load_meets_an_exchange(stage: Stage) -> str | None:
-    """One name is cached, the other is loaded while the tables change names: they never were the same table."""
+    """One name is cached and the other is loaded while two tables exchange their names: they were never the same
+    table.
+    """
     zones = await stage.node.ctx().read(MAIN, lambda request_view: request_view.settled.zones)
 
     def both(of: RequestView) -> tuple[int, int]:

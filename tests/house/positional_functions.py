@@ -1,4 +1,4 @@
-"""Functions that took more than two arguments by position before there was a rule: a list that may only shrink.
+"""Functions that took more than two positional arguments before the rule existed: a list that may only shrink.
 
 `python -m tests.house.positional_functions` writes it anew, without what is no longer true; it adds nothing.
 """

@@ -1,4 +1,4 @@
-"""What a user or an operator can meet: settings, commands, metrics, error codes and routes, collected from the code.
+"""The names that users and operators see: settings, commands, metrics, error codes and routes, collected from the code.
 
 test_tidy.py compares each with the page of docs/ that tells of it. Collects by importing where the code keeps a list,
 by syntax tree where it does not.

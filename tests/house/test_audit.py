@@ -1,5 +1,5 @@
-"""Nobody changes anything past the audit: a caller's mutations go through the context, which has them told; the
-server's own are listed here.
+"""No mutation bypasses the audit: mutations of callers go through the context, which audits them; those of the server
+are listed here.
 """
 
 from __future__ import annotations

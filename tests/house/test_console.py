@@ -1,4 +1,4 @@
-"""The console's templates, style sheet and script keep the rules that its security and its look rest on."""
+"""The console's templates, style sheet and script keep the rules on which its security and its look depend."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAIRS = [
 
 
 def faults(text: str) -> list[str]:
-    """What a template does that none may."""
+    """Return the violations of the rules in a template."""
     return [what for what, pattern in FORBIDDEN.items() if re.search(pattern, text)]
 
 

@@ -1,4 +1,6 @@
-"""Names that the code looks up in a module which it loads by its name are there: no import, and no type, would tell."""
+"""Names that the code looks up in a dynamically loaded module exist. Neither imports nor types would show a missing
+one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every module imports at its top only what the extras that it is for bring: a wheel with one extra alone works.
+"""Every module imports at its top only packages of its own extras, so a wheel with one extra works.
 
 What is imported inside a function, below TYPE_CHECKING or where its absence is handled may be missing.
 `conformance/installs` shows the same by installing the wheel.
@@ -146,7 +146,7 @@ def _is_there(wanted: str, owners: Mapping[str, list[str]], have: frozenset[str]
 
 @pytest.fixture(scope="module")
 def imports() -> dict[str, frozenset[str]]:
-    """What each module imports at its top."""
+    """Return the imports at the top of each module."""
     return {
         name: frozenset(imported_at_top(ast.parse(file.read_text(encoding="utf-8"))))
         for name, file in modules().items()

@@ -1,4 +1,4 @@
-"""What a module's opening paragraph says of its imports is true, and what the code cites can be looked up."""
+"""The import rules in each module's opening paragraph are true, and the documents that the code cites exist."""
 
 from __future__ import annotations
 

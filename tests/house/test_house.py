@@ -1,4 +1,4 @@
-"""Packaging, make targets, the integration script and the standing documents do what they promise."""
+"""Packaging, make targets, the integration script and the top-level documents are consistent."""
 
 from __future__ import annotations
 

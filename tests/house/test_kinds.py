@@ -1,4 +1,4 @@
-"""Every room knows what the table of kinds says: a kind that lacks something fails by its name and the aspect's."""
+"""Every room agrees with the table of kinds; a failure names the kind and the aspect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Migrations are one line: two that follow the same one would leave a store with no way on."""
+"""Migrations form one sequence: no two of them follow the same one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every page of docs/ lies on a shelf, is listed in docs/README.md, and its relative links lead somewhere."""
+"""Every page of docs/ is on a shelf and listed in docs/README.md, and its relative links work."""
 
 from __future__ import annotations
 

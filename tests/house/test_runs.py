@@ -1,4 +1,4 @@
-"""A run of the tests takes down what it started, also when it is told to end: nothing stays behind on the machine."""
+"""A test run ends every process that it started, also when it is interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The sample of a run: the parts hold every test, none leaves a family out, and the same commit has the same tests."""
+"""Sampling of tests: the parts together have every test, no part leaves out a family, and a commit always gets the same
+tests.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from tests.sampling import CASES_MIN, HEAVY_MIN, PARTS, SERVER_MODULES, SEVENTHS
 
 
 def item(nodeid: str, *marks: str) -> SimpleNamespace:
-    """What sampling asks of a test."""
+    """A fake test item with the attributes that sampling reads."""
     return SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda name: name if name in marks else None)
 
 

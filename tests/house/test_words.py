@@ -1,4 +1,6 @@
-"""Names are the field's: no class is a participle, none stands for several things, and no private word comes back."""
+"""Names are nouns of the field: no class is a participle, no class name stands for several things, and no private word
+returns.
+"""
 
 from __future__ import annotations
 

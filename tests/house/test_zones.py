@@ -1,4 +1,4 @@
-"""The modules that run in two time zones are there, and run so."""
+"""The modules that run in two time zones exist, and run in both."""
 
 from __future__ import annotations
 

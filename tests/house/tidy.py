@@ -79,7 +79,7 @@ class SourceFile:
 
     @property
     def generated(self) -> bool:
-        """Whether a tool wrote the file."""
+        """Return whether a tool wrote the file."""
         return self.path.endswith("_pb2.py")
 
 
@@ -130,7 +130,7 @@ def unfinished(source: SourceFile) -> list[str]:
 
 
 def banned_call(source: SourceFile) -> list[str]:
-    """Some calls have a better replacement."""
+    """Report calls that have a better replacement."""
     names = _imported_names(source.tree)
     found = ((node.lineno, _dotted(node.func, names)) for node in ast.walk(source.tree) if isinstance(node, ast.Call))
     rules = _banned_in(source)
@@ -297,9 +297,7 @@ def _beginnings(text: str) -> Iterator[str]:
 
 
 def _for_statements(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether it is a function of SQL++ (`@scalar`), which takes the arguments that a statement gives it, by
-    position.
-    """
+    """Return whether it is a function of SQL++ (`@scalar`), whose arguments a statement passes by position."""
     calls = (each.func for each in node.decorator_list if isinstance(each, ast.Call))
     return any(isinstance(each, ast.Name) and each.id == "scalar" for each in calls)
 

@@ -1,6 +1,6 @@
 """The rules of names as pure functions: source text in, complaints out. test_words.py applies them to the tree.
 
-A class is a noun, and stands for one thing. Words that only this code base had are not to come back.
+A class is a noun and stands for one thing. Private words that were replaced must not return.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Tables of refusals, cell by cell: what every route answers to callers with graded rights, on objects of each kind.
+"""Tables of refusals: the answer of every route to callers with graded rights, on objects of each kind.
 
-A protocol's `refusals.py` has the requests of its rows; the answers are in `refusals.md` beside it, to be read by
-people. `python -m tests.http.gravitino.refusals` (or `admin`) writes that file as the code answers now. Read the
-difference before it is kept: a cell that changed is somebody who may do more, or less.
+A protocol's `refusals.py` has the requests of its rows; the answers are in `refusals.md` beside it, for people to read.
+`python -m tests.http.gravitino.refusals` (or `admin`) rewrites that file. Read the difference before you keep it: a
+changed cell is a caller who may do more, or less.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Pair = tuple[str, str, str]
 
 
 class RefusalRequest(NamedTuple):
-    """What a row asks."""
+    """The request of a row."""
 
     method: str
     path: str
@@ -202,7 +202,7 @@ Cases = Callable[[DriverNode, str], Iterable[RefusalCase]]
 
 
 def answers(node: DriverNode, cases: Cases, callers: Iterable[str] = CALLERS) -> dict[Row, dict[str, DriverAnswer]]:
-    """What every caller is answered in every row; rows that only look come first, for everybody."""
+    """Return the answers of every row to every caller. Rows that only read come first, for all callers."""
     found: dict[Row, dict[str, DriverAnswer]] = {}
     asked = {who: list(cases(node, who)) for who in callers}
     for looks in (True, False):

@@ -1,4 +1,6 @@
-"""Names above what a caller may use, in the lists of every protocol: each against the model, on one lake."""
+"""Names above the objects that a caller may use, in the lists of every protocol: each compared with the model, on one
+lake.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def fill(node: DriverNode) -> None:
 
 
 def model(node: DriverNode, user: str) -> BrowsingModel:
-    """What the user's lists show, by the rows of the store."""
+    """Return the expected lists of the user, from the rows of the store."""
     return BrowsingModel(Database("sqlite", str(next(Path(node.data).rglob("*.db")))).sql, user)
 
 

@@ -1,5 +1,5 @@
-"""Patience by itself: who keeps us waiting is ended after its phase's limit, who moves is not, and one timer sees
-all.
+"""Client timeouts without a server: a connection that is silent past its phase's limit is ended, an active one is not,
+and one timer handles all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Client:
         self.ended: list[tuple[ConnectionPhase, float]] = []
 
     def step(self) -> ConnectionProgress:
-        """How far it has come."""
+        """Return the phase of the connection."""
         return self.now
 
     def moves(self, **to: object) -> None:

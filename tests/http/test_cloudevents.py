@@ -1,6 +1,4 @@
-"""Events as they are sent: their form, how they are put into bodies, and the signature as the documents tell to
-check it.
-"""
+"""Events as they are sent: their form, their division into bodies, and the documented check of their signature."""
 
 from __future__ import annotations
 

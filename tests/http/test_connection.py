@@ -1,4 +1,4 @@
-"""Real sockets against the server's own connection class: what HTTP/1.1 allows, in the order and shape it asks for."""
+"""The server's own connection class over real sockets: everything that HTTP/1.1 allows, with answers in order."""
 
 from __future__ import annotations
 

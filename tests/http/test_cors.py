@@ -1,4 +1,4 @@
-"""Answers to pages of named origins: which fields they have, and which questions are preflights."""
+"""Answers to pages of allowed origins: their headers, and which requests are preflights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deadlines by themselves: who is late is cancelled, nobody else is, and other people's cancellations stay theirs."""
+"""Deadlines without a server: a late request is cancelled, others are not, and cancellations by others stay theirs."""
 
 from __future__ import annotations
 

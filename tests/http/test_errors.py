@@ -1,4 +1,4 @@
-"""Every failure has an answer of its own in every protocol: none falls through to "something unexpected"."""
+"""Every failure has its own answer in every protocol: none becomes "something unexpected"."""
 
 from __future__ import annotations
 

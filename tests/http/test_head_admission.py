@@ -1,4 +1,4 @@
-"""The door by itself: which heads are let in, and what the others are told."""
+"""Admission control of request heads: which are accepted, and the answers to others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ LOCAL = "10.1.2.3"
 def told(
     door: HeadAdmission, *fields: tuple[str, str], url: str = "/", version: str = "1.1", method: str = "POST"
 ) -> type[LimnosError] | None:
-    """What a head meets: None is let in. Asked twice, for what is remembered must not let in more."""
+    """Return the refusal of a head, None if it is accepted. It is checked twice, because a cached result must not
+    accept more.
+    """
     raw = [(name.encode(), value.encode()) for name, value in fields]
 
     def once() -> type[LimnosError] | None:

@@ -1,6 +1,6 @@
-"""The lane by itself: answers that have to wait after all, answers that fail, and who is told.
+"""The fast path: answers that have to wait after all, answers that fail, and who is informed.
 
-What a client sees of it is in `test_connection`, which runs with and without the lane.
+`test_connection` tests the client's side, with and without the fast path.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def test_what_was_begun_outside_a_task_can_be_cancelled() -> None:
 
 
 class Application:
-    """Stands behind the lane: answers what it is told to."""
+    """A fake application behind the fast path, with scripted answers."""
 
     def __init__(self, answer: Callable[[], Awaitable[Answer]], *, at_once: bool) -> None:
         self._answer = answer

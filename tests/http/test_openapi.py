@@ -1,4 +1,4 @@
-"""openapi/: the committed wire contracts say what the route tables say."""
+"""openapi/: the committed documents agree with the routes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Query parameters: those a route does not know are refused by name where something may change, and none counts
-twice.
-"""
+"""Query parameters: changes refuse unknown ones by name, and none may be given twice."""
 
 from __future__ import annotations
 

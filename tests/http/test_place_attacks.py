@@ -1,9 +1,8 @@
-"""Storage locations of every kind of object against those of every other, by requests alone: who may put what at,
-above or below what.
+"""Storage locations of each kind of object beside those of each other kind, by requests alone: who may create an object
+at, above or below another.
 
-Each cell makes one object, tries to make another at, above or below it, and looks at the answer. What the cells
-expect is written down here a second time, in the shortest words that say it, and not taken from the product's own
-rules.
+Each test makes one object, tries to create another at, above or below it, and checks the answer. The expected answers
+are written a second time here, in short form, and not taken from the product's own rules.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class World(NamedTuple):
 
 
 class Site(NamedTuple):
-    """Where a cell's object is made: a metalake, and the ending of its catalogs' names."""
+    """The metalake of a cell's object, and the suffix of its catalogs' names."""
 
     metalake: str
     ending: str

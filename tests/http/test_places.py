@@ -1,4 +1,6 @@
-"""Places over every protocol: whoever may make something gets at nobody else's files by where it lies."""
+"""Storage locations over every protocol: a user who creates an object gets no access to files of others through its
+location.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def table(node: DriverNode, name: str, *, user: str = "admin", **more: object) -
 
 
 def where(answer: DriverAnswer) -> str:
-    """Where a table lies."""
+    """Return the location of a table."""
     assert answer.status == 200, answer.body
     return str(answer["metadata"]["location"])
 

@@ -1,4 +1,4 @@
-"""JSON bodies: how many arrays and objects a long one may have."""
+"""JSON bodies: the maximum number of arrays and objects in a long one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit hears of every operation of every protocol: whoever asks, and whatever comes of it, a line is left."""
+"""The audit has a record for every operation of every protocol, whoever calls it and whatever its result."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Answers that are kept whole: what is sent again is what would be found afresh, whatever was committed, by whom, and
-where.
+"""Cached responses: a cached response equals a fresh one, whatever was committed, by whom, and on which node.
 
-Two nodes over one store, and a third that keeps nothing: it says what is true. The bugs that are planted at the
-end take one care each out of the keeping, and a story must then fail.
+Two nodes over one store are compared with a third that caches nothing. Each bug planted at the end removes one
+safeguard of the cache, and a story must then fail.
 """
 
 from __future__ import annotations
@@ -70,12 +69,12 @@ def any_town(fresh: Fresh, database: Database) -> Iterator[Town]:
 
 
 def again() -> int:
-    """How many answers were sent again."""
+    """Return the number of answers that came from the cache."""
     return int(sum(SENT_AGAIN[because] for because in BECAUSE))
 
 
 def shown(answer: DriverAnswer) -> tuple[object, ...]:
-    """What an answer says but for whose it is."""
+    """Return an answer without the fields that depend on the caller."""
     told = {name: value for name, value in answer.headers.items() if name != "x-request-id"}
     body = answer.body.replace(answer.headers["x-request-id"].encode(), b"")
     return answer.status, tuple(told.items()), body
@@ -184,7 +183,9 @@ def story_of_an_hour(town: Town) -> None:
 
 
 def story_of_two_people(town: Town) -> None:
-    """What is kept for one who may is not for one who may not, nor for nobody."""
+    """A cached answer for an authorized user is not given to an unauthorized one, nor to a caller without
+    credentials.
+    """
     assert settle(town) == 200
     town.one.done("POST", f"{API}/lake/users", {"name": "eve"})
 
@@ -268,7 +269,7 @@ def story_of_lists(town: Town) -> None:
 
 
 def story_of_chance(town: Town) -> None:
-    """Whatever happens in whichever order, what is kept is what is true."""
+    """Cached answers equal fresh ones after random operations in any order."""
     dice = random.Random(20)
     names = [("a", "t"), ("a", "u"), ("b", "t")]
     for space in ("b",):
@@ -391,17 +392,17 @@ def _file_not_asked(patch: Patch) -> None:
 
 
 def _across_users(patch: Patch) -> None:
-    """What was kept for one user is for all."""
+    """Planted bug: an answer cached for one user is given to all."""
     patch.setattr("limnos.http.application.dependencies_of", lambda headers: (headers.get(b"if-none-match"),))
 
 
 def _across_etags(patch: Patch) -> None:
-    """What was kept for one If-None-Match is for all."""
+    """Planted bug: an answer cached for one If-None-Match is given for all."""
     patch.setattr("limnos.http.application.dependencies_of", lambda headers: (headers.get(b"authorization"),))
 
 
 def _across_methods(patch: Patch) -> None:
-    """What was kept for HEAD is for GET."""
+    """Planted bug: an answer cached for HEAD is given for GET."""
     patch.setattr("limnos.http.application.key_of", lambda method, url, depends: ("GET", url, depends))
 
 

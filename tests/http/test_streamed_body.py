@@ -1,5 +1,5 @@
-"""Routes that wait, that have a deadline of their own, and that answer in pieces: asked by real sockets, in both
-ways.
+"""Routes that wait, have their own deadline, or answer in pieces: over real sockets, on both ways through the
+server.
 """
 
 from __future__ import annotations

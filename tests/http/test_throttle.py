@@ -1,4 +1,4 @@
-"""Wrong credentials: too many from one address are 429, right ones never are, and the log has one line a second."""
+"""Wrong credentials: too many from one address are 429, valid ones never are, and the log has one line per second."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Clock:
 
 @dataclass
 class Log:
-    """What was logged."""
+    """The logged events."""
 
     lines: list[dict[str, object]] = field(default_factory=list)
 
@@ -51,7 +51,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 def statuses(many: int, ask: Callable[[], object]) -> list[bool]:
-    """Whether each of several answers was that there are too many."""
+    """Return for each of several answers whether it is 429."""
     return [isinstance(ask(), TooManyAttempts) for _ in range(many)]
 
 

@@ -1,7 +1,7 @@
-"""A table that is altered at random: a model of its columns and rows that is pure, and the alters as Gravitino and as
-PyIceberg spell them.
+"""A pure model of a table that is altered at random: its columns and rows, and the alters in Gravitino's and in
+PyIceberg's form.
 
-The model knows the rules of the two specifications and nothing of the server: fields keep their ids, new ones get
+The model has the rules of the two specifications and knows nothing of the server: fields keep their ids, new ones get
 the next, types are only widened.
 """
 
@@ -117,7 +117,7 @@ class ModelColumn:
 
 
 class Alter(NamedTuple):
-    """One change of a table: what it does, to which column, and how."""
+    """One change of a table: its kind, column and value."""
 
     does: str
     path: Path = ()
@@ -131,7 +131,7 @@ class AlterRefused(Exception):
 
 
 class TableModel:
-    """What the table must be."""
+    """The expected state of the table."""
 
     def __init__(self) -> None:
         self.columns = [

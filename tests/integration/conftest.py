@@ -1,4 +1,4 @@
-"""Fixtures of the tests that talk to a real server process."""
+"""Fixtures of the tests with a real server process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """One server for the whole run: SQLite, access control on; tests keep to namespaces of their own.
+    """One server for the whole run: SQLite, access control on; tests use their own namespaces.
 
     Catalogs may have warehouses below any test's directory.
     """

@@ -1,7 +1,7 @@
-"""What the official Gravitino Python client does with a server, step by step; run by an interpreter that has it.
+"""Steps of the official Gravitino Python client against a server; run by an interpreter that has the client.
 
-Usage: gravitino_script.py URI WAREHOUSE. Prints one JSON object: what each step gave, or the exception it ended with.
-Imports nothing of Limnos: the released client pins libraries of its own.
+Usage: gravitino_script.py URI WAREHOUSE. Prints one JSON object: the result of each step, or its exception. Imports
+nothing of Limnos, because the released client pins its own libraries.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def catalogs(lake: GravitinoClient) -> None:
 
 
 def schemas(lake: GravitinoClient) -> None:
-    """One call for a chain; list by parent; alter, drop."""
+    """Create a chain of schemas in one call; list by parent; alter, drop."""
     main = lake.load_catalog("main").as_schemas()
     made = see("schema-create", lambda: main.create_schema("A:B:C", "deep", {"k": "v"}))
     seen["schema"] = [made.name(), made.comment(), made.properties()]
@@ -263,7 +263,7 @@ def gravitino(method: str, path: str, body: object = None) -> dict:
 
 
 def inherited(path: str) -> object:
-    """Whether a policy is inherited by an object."""
+    """Return whether an object inherits a policy."""
     return gravitino("GET", path)["policy"]["inherited"]
 
 
@@ -287,7 +287,7 @@ def ended(lake: GravitinoMetalake, job: str) -> str:
 
 
 def owners(lake: GravitinoClient, ana: GravitinoClient) -> None:
-    """Who owns what was made, and handing it over."""
+    """Load owners of created objects, and change one."""
     names = {name: MetadataObjects.of(name, MetadataObject.Type.SCHEMA, "main") for name in ("A", "A:B", "A:B:D", "Z")}
     see("owners", lambda: [lake.get_owner(names[name]).name() for name in ("A", "A:B", "A:B:D")])
     see("refused-drop", lambda: ana.load_catalog("main").as_schemas().drop_schema("A:B:C", False))

@@ -1,5 +1,5 @@
-"""PyIceberg on an object store with authorization on: one table's credentials, their end and renewal, and signed
-requests; never a key of its own.
+"""PyIceberg on an object store with authorization on: credentials of one table, their expiry and renewal, and signed
+requests, without keys of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""docs/guides/backup.md, carried out: our commands, as they stand there, take a store away and bring it back, on
-both stores.
-"""
+"""The commands of docs/guides/backup.md, executed as written: they back up a store and restore it, on both stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line against a real server process: every verb, and what a user with few rights is told."""
+"""The command line with a real server process: every verb, and the messages for a user with few rights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "
 
 @dataclass(frozen=True)
 class Done:
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str

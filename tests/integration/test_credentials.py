@@ -1,5 +1,5 @@
-"""Programs sign in by their own `credential` setting and a service account's secret: PyIceberg in both its ways,
-DuckDB. A token's end, and the secret's, come while they run.
+"""Programs sign in by their own `credential` setting and a service account's secret: PyIceberg in both of its ways,
+DuckDB. A token and the secret end while they run.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def test_creates_changes_and_drops(duck: duckdb.DuckDBPyConnection, table: Table
 
 
 def transactions(server: LiveServer) -> int:
-    """How many commits of several tables the server has answered."""
+    """Return the number of commits of several tables that the server has answered."""
     with urllib.request.urlopen(f"{server.uri}/metrics") as answer:
         lines = answer.read().decode().splitlines()
     counted = [line for line in lines if line.startswith("limnos_requests_total") and '"commit-transaction"' in line]

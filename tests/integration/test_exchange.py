@@ -1,4 +1,4 @@
-"""`limnos export` into `limnos import`, as a user types it: two real servers, two processes and a pipe between them."""
+"""`limnos export` piped into `limnos import` as a user types it: two real servers and two processes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def fill(server: LiveServer) -> None:
 
 
 def environment(server: LiveServer) -> dict[str, str]:
-    """What tells a command which server is meant, and who asks."""
+    """Return the environment variables that name the server and the user of a command."""
     kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("LIMNOS")}
     return kept | {"LIMNOS_URI": server.uri, "LIMNOS_TOKEN_FILE": str(server.data / "admin.token")}
 

@@ -1,5 +1,5 @@
-"""One server shows a catalog of another: PyIceberg and DuckDB as clients of the first, the page's own commands,
-and two nodes.
+"""A catalog of one server shown by another: PyIceberg and DuckDB as clients, the commands of the page, and two
+nodes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`conformance/run gravitino`: every public method of the official Python client, as an admin, as a worker and as
-an outsider.
+"""`conformance/run gravitino`: every public method of the official Python client, as an admin, as a worker and as an
+outsider.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """What the client's script did, to a server that runs jobs."""
+    """The output of the client's script, with a server that runs jobs."""
     folder = tmp_path_factory.mktemp("calls")
     with serving(folder / "data", "--config", client.settings_in(folder)) as server:
         return client.told(server.uri)

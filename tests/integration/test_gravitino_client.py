@@ -1,4 +1,4 @@
-"""The official Gravitino Python client 1.3.1, in an environment of its own, against a real server."""
+"""The official Gravitino Python client 1.3.1, in its own environment, against a real server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Seen = dict[str, object]
 
 @pytest.fixture(scope="module")
 def seen(server: LiveServer) -> Seen:
-    """What every step of the script gave."""
+    """The result of every step of the script."""
     _make_tables(server)
     warehouse = f"file://{server.data}/warehouse/grav"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAVITINO_"))}

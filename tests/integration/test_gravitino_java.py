@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """What the client's steps told."""
+    """The output of the Java client's steps."""
     data = tmp_path_factory.mktemp("java") / "data"
     with serving(data) as server:
         return told(server.uri, server.token)

@@ -1,4 +1,4 @@
-"""Health as a balancer asks for it: over a real connection, where reads run in no task of their own."""
+"""Health requests of a load balancer: over a real connection, where reads run in no separate task."""
 
 from __future__ import annotations
 

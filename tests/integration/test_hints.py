@@ -1,4 +1,4 @@
-"""Each hint names the next command in full, and that command does what the hint says: every one is run."""
+"""Hints of error messages: each names the next command in full, and running that command has the promised effect."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ def test_rights_by_the_command_line(server: LiveServer, deep: list[str]) -> None
         tokens = {"admin": server.token, user: admin.tokens.create(user=user, name="t").token}
 
     def limnos(who: str, *words: str) -> str:
-        """What a command says: its answer, or how it was refused."""
+        """Return the output of a command: its answer, or its refusal."""
         environment = {**os.environ, "LIMNOS_TOKEN": tokens[who]}
         command = [*LIMNOS, *words, "--uri", server.uri, "--output", "json"]
         done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""A sample of `conformance/run lance`: every operation by two of Lance's clients, and each refused to who has no
+"""A sample of `conformance/run lance`: every operation by two of Lance's clients, each refused to a user without
 rights.
 """
 

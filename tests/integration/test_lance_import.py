@@ -1,5 +1,5 @@
-"""`limnos lance import`: a directory's tables in a server's catalog, where they lie; and a catalog that shows the
-directory itself.
+"""`limnos lance import`: tables of a directory in a server's catalog, at their locations; and a catalog that shows the
+directory.
 """
 
 from __future__ import annotations

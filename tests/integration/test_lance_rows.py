@@ -1,5 +1,5 @@
-"""Rows of Lance tables through a server, by Lance's own clients with access control on, and by a socket that
-breaks off.
+"""Rows of Lance tables through a server, by Lance's own clients with access control on, and by a connection that
+breaks.
 """
 
 from __future__ import annotations

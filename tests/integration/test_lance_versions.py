@@ -1,5 +1,5 @@
-"""Lance's own clients on tables whose versions the server keeps: every kind of commit, many processes, and what
-went past the server.
+"""Lance's own clients on server-managed tables: every kind of commit, many processes, and commits that bypass the
+server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a Spark job does to a Lance table, with its tasks run here: the server is real, Spark is not needed."""
+"""The writes of a Spark job to a Lance table, with its tasks run in this process: the server is real, Spark is not
+needed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ COLUMNS = spark.StructType(
 
 
 def rows(*ids: int, length: int = 2) -> list[pa.RecordBatch]:
-    """What one task is given: arrays, as Spark has no vectors."""
+    """Return the rows of one task: arrays, because Spark has no vectors."""
     vectors = pa.array([[float(each)] * length for each in ids], pa.list_(pa.float32()))
     return [pa.record_batch({"id": pa.array(ids, pa.int64()), "vector": vectors})]
 

@@ -1,6 +1,4 @@
-"""Signing in with a password as people do, on two nodes over one store: a session of one counts at the other, and
-ends there as well.
-"""
+"""Password sessions on two nodes over one store: a session of one is valid on the other, and ends there as well."""
 
 from __future__ import annotations
 

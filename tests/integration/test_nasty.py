@@ -1,7 +1,7 @@
-"""No request below 1 MB, of whoever, keeps the server from others: a catalogue of bodies made to be dear.
+"""No request below 1 MB, of any caller, delays others: a catalogue of expensive bodies.
 
-What is measured is the CPU time that the server's process takes while somebody else waits for `/health/live`, not the
-time on the wall: the machine may be busy with other things.
+The tests measure the CPU time that the server's process takes while another caller waits for `/health/live`, because
+wall time depends on the machine's load.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SCHEMA = {"type": "struct", "fields": [FIELD]}
 
 
 def many(count: int, one: str) -> str:
-    """So many of a JSON text, numbered where it says `#`, as many as fit."""
+    """Repeat a JSON text, numbered at each `#`, as often as fits."""
     fit = min(count, (BYTES_MAX - 2_000) // (len(one) + 1 + 5 * one.count("#")))
     return ",".join(one.replace("#", str(number)) for number in range(1, fit + 1))
 

@@ -1,4 +1,4 @@
-"""A plan of ten thousand files over HTTP: every file is told once, and the server holds a part of it at a time."""
+"""A plan of ten thousand files over HTTP: every file is in it once, and the server holds only a part at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyIceberg's calls on views against a real server: made, listed, loaded and dropped, under odd names too."""
+"""PyIceberg's view calls against a real server: create, list, load and drop, also with unusual names."""
 
 from __future__ import annotations
 

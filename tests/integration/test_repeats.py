@@ -1,4 +1,4 @@
-"""Real clients behind a proxy that loses answers: what they append is there once."""
+"""Real clients behind a proxy that loses answers: each append is in the table once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cutter(server: LiveServer) -> Iterator[Cutter]:
 
 
 def is_commit(method: str, path: str) -> bool:
-    """Whether a request commits to a table."""
+    """Return whether a request commits to a table."""
     return method == "POST" and "/tables/" in path and not path.endswith(("/metrics", "/tables/rename"))
 
 

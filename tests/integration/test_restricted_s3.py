@@ -1,5 +1,5 @@
-"""A restricted table on an object store with authorization on: who is bound is given what opens the files made for
-them, and nothing that opens the table's.
+"""A restricted table on an object store with authorization on: restricted users get credentials for their rewritten
+files, and none for the table's files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 class Reader:
-    """Somebody of a restricted table, over HTTP and at the store."""
+    """A user of a restricted table, over HTTP and at the store."""
 
     def __init__(self, server: LiveServer, store: ObjectStoreServer, user: str) -> None:
         with Client(server.uri, token=server.token) as client:
@@ -69,7 +69,7 @@ class Reader:
         return found
 
     def outcome(self, plan: Json, verb: str, key: str, **more: object) -> Any:  # noqa: ANN401 - boto3 has no types
-        """What the store says to the credentials of a plan: a code, or its answer."""
+        """Return the store's result for a plan's credentials: an error code, or the answer."""
         (entry,) = plan["storage-credentials"]
         config = entry["config"]
         client = self.store.client(

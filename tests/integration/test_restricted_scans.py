@@ -1,7 +1,7 @@
-"""Restricted tables through planning: over random filters, masks and scans PyIceberg shows what a model in plain
-Python says, and nothing else.
+"""Restricted tables through scan planning: over random filters, masks and scans PyIceberg shows exactly the rows of a
+model in plain Python.
 
-`LIMNOS_TEST_RESTRICTIONS` says how many; 1,000 are the whole proof.
+`LIMNOS_TEST_RESTRICTIONS` is the number of filters and masks; 1,000 are the whole proof.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Shop:
         return self.bob.load_table(("shop", "cards"))
 
     def seen(self, row_filter: Cell = AlwaysTrue(), **more: Cell) -> list[Row]:  # noqa: B008 - the library's own default
-        """What bob reads."""
+        """Return the rows that bob reads."""
         found: list[Row] = patient(
             lambda: self.table_of_bob().scan(row_filter=row_filter, **more).to_arrow()
         ).to_pylist()

@@ -1,4 +1,4 @@
-"""The audit's files, as Spark reads them: who did what, by day, as the server told it."""
+"""Exported audit files read by Spark: the records of each day, equal to the server's answers."""
 
 from __future__ import annotations
 

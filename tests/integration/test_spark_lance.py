@@ -1,4 +1,4 @@
-"""Lance tables in Spark itself: written, read, in SQL, beside an Iceberg table, and refused."""
+"""Lance tables in Spark itself: written, read, queried in SQL, joined with an Iceberg table, and refused."""
 
 from __future__ import annotations
 

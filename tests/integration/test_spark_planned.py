@@ -1,7 +1,7 @@
-"""Scans that the server plans for Spark: whoever says so, their rows are those of Spark's own planning, and of a
-restricted table what may be seen.
+"""Scans that the server plans for Spark: the rows equal those of Spark's own planning, and of a restricted table the
+visible ones.
 
-`LIMNOS_TEST_PLANS` says how many random filters; 400 are the whole proof.
+`LIMNOS_TEST_PLANS` is the number of random filters; 400 are the whole proof.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Lake(NamedTuple):
     dice: random.Random
 
     def plans(self) -> int:
-        """How many scans the server has planned."""
+        """Return the number of scans that the server has planned."""
         logs = self.server.data.parent.glob("*.log")
         return sum(log.read_text(encoding="utf-8").count('"operation":"plan-scan"') for log in logs)
 

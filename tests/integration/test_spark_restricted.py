@@ -1,8 +1,8 @@
-"""Restricted tables read by Spark: over random filters, masks and queries it shows what a model in plain Python says,
-and nothing else.
+"""Restricted tables read by Spark: over random filters, masks and queries it shows exactly the rows of a model in plain
+Python.
 
-Files lie in partitions, with deletes by position of format 2 and with deletion vectors of format 3.
-`LIMNOS_TEST_RESTRICTIONS` says how many; 1,000 are the whole proof.
+Files are partitioned, with position deletes of format 2 and deletion vectors of format 3. `LIMNOS_TEST_RESTRICTIONS` is
+the number of filters and masks; 1,000 are the whole proof.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Spark(NamedTuple):
     bob: SparkSession
 
     def seen(self, query: str) -> list[Row]:
-        """What bob is given."""
+        """Return the rows that bob gets."""
         found: list[Row] = self.bob.sql(query).toArrow().to_pylist()
         return [{column: _in_utc(value) for column, value in row.items()} for row in found]
 

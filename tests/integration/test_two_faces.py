@@ -1,5 +1,5 @@
-"""One table with two faces: altered at random over Gravitino and over Iceberg, it is what a pure model says, to
-both and to its readers.
+"""One table altered at random over Gravitino REST and Iceberg REST: both protocols and all readers agree with a pure
+model.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Spark's reading of tables that were altered over Gravitino and over Iceberg: the model's columns, and every row
-under today's names.
+"""Spark reads tables that were altered over Gravitino REST and Iceberg REST: the model's columns, and every row under
+the current names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hints for missing packages: right for a wheel as for a checkout, and of extras that there are."""
+"""Hints for missing packages: correct for a wheel and for a checkout, and only with existing extras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages behind their lengths: every one comes back, however the bytes are cut."""
+"""Messages with length prefixes: each is decoded again, however the bytes are split."""
 
 from __future__ import annotations
 

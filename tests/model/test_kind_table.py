@@ -1,4 +1,4 @@
-"""The table of kinds: rows, what is derived from them, and what a missing row does."""
+"""The table of kinds: its rows, derived sets, and the error for a missing row."""
 
 from __future__ import annotations
 

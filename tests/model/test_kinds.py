@@ -1,4 +1,4 @@
-"""The table of kinds: one line says what a kind is, and nobody keeps a list of their own."""
+"""Kinds: each is defined by one line, and no other module has its own list of kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Privileges: stored numbers, words, and what they bind to."""
+"""Privileges: stored numbers, words, and the kinds on which they can be granted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quiet hours: which moments are within them, how long until they begin, and which texts name none."""
+"""Quiet hours: which moments lie within them, the time until they begin, and invalid texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored records: what is written is what is read, across versions of the definitions."""
+"""Stored records: encoding and decoding are inverse, across versions of the definitions."""
 
 from __future__ import annotations
 

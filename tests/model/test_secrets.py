@@ -1,4 +1,4 @@
-"""Secrets are not printed by accident, and passwords are taken out of texts."""
+"""Secrets are not printed accidentally, and passwords are removed from texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UUIDs: well formed, growing with time, never twice, not even in a forked child."""
+"""UUIDs: well-formed, ascending with time, unique, also in a forked process."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Generated names: every kind of part that the tree can hold, with the characters that spellings trip over made
-common.
-"""
+"""Generated names: every kind of part that the tree allows, with many of the characters that are difficult to spell."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ def refusal(call: Callable[..., object], *args: object, **keywords: object) -> I
 
 
 def attempt(call: Callable[..., T], *args: object, **keywords: object) -> T | InvalidName:
-    """What the call returns, or the InvalidName that it raises."""
+    """Return the result of the call, or the InvalidName that it raises."""
     try:
         return call(*args, **keywords)
     except InvalidName as error:

@@ -1,4 +1,4 @@
-"""Gravitino's `fullName`: every split tried, one live hit wins, back-quotes always accepted."""
+"""Gravitino's `fullName`: every split is tried, a single existing object wins, back-quotes are always accepted."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Two nodes over one PostgreSQL, one of them with its clock set an hour ahead or behind: it says so, and harms
-nobody.
+"""Two nodes over one PostgreSQL, one of them with its clock set an hour ahead or behind: it reports that, and no answer
+is wrong.
 """
 
 from __future__ import annotations

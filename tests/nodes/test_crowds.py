@@ -1,7 +1,8 @@
-"""Crowds on two nodes: many callers after one table, creators beside granters, granters alone. Nobody is refused for
-being many.
+"""Many concurrent callers on two nodes: on one table, creators beside granters, and granters alone. No request is
+refused because of their number.
 
-What a client would try again counts as a refusal here. How many asked and were refused is in the run's summary.
+A refusal that a client would retry counts as a refusal here. The run's summary has the numbers of requests and
+refusals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Signing in at two nodes by an outside issuer's tokens: groups, rotation, refusals, the issuer away, a client's
+"""Sign-in at two nodes by an outside issuer's tokens: groups, key rotation, refusals, an unreachable issuer, a client's
 own setting.
 """
 
@@ -71,7 +71,7 @@ def with_rights(node: Process) -> None:
 
 
 def status(node: Process, token: str) -> int:
-    """What the holder of a token is told of the namespace."""
+    """Return the status of a load of the namespace with a token."""
     wire = Wire(node.uri, token=token)
     try:
         return wire.ask("GET", f"{PREFIX}/namespaces/sea").status

@@ -1,8 +1,8 @@
-"""A managed Lance table on two nodes: many writers, a node killed and started again, and somebody who lays manifests
-past them.
+"""A server-managed Lance table on two nodes: many writers, a node that is killed and restarted, and a writer of
+manifests that bypasses the nodes.
 
-A manifest here is a list of rows as text: what a version's writer has read of the one before, and a row of its
-own. So each version says whether its history is linear, and the last one which commits are in it.
+A manifest here is a list of rows as text: the rows of the version that its writer read, and one row of its own. So each
+version shows whether its history is linear, and the last one shows which commits are in it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ END = b"LANC"
 
 
 class Writer:
-    """One writer at one node, which may be gone at any moment."""
+    """One writer at one node, which may be killed at any moment."""
 
     def __init__(self, world: NodesWorld, number: int) -> None:
         self.world = world

@@ -1,4 +1,4 @@
-"""Lineage on two nodes: what one was told the other tells, by the names and rights of that very moment."""
+"""Lineage on two nodes: events sent to one are in the other's answers, with the current names and rights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def event(target: str, source: str, *, at: int) -> dict[str, object]:
 
 
 def sources(wire: Wire, path: str) -> list[str]:
-    """What a table comes from, as one caller is told."""
+    """Return the sources of a table in one caller's answer."""
     found = wire.do("GET", f"{LINEAGE}?path={path}").body
     return [".".join(each["path"]) if "path" in each else each["kind"] for each in found["nodes"][1:]]  # type: ignore[index]
 

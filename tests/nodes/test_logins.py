@@ -1,5 +1,5 @@
-"""Passwords at two nodes over one store: a session opened at one counts at the other, and whatever ends it ends it
-at the next request there.
+"""Passwords at two nodes over one store: a session of one is valid at the other, and ends there with the next
+request.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def ask_login(node: Process, body: dict[str, object]) -> tuple[int, dict[str, ob
 
 
 def statuses(nodes: tuple[Process, Process], session: dict[str, object]) -> list[int]:
-    """What each node tells the session's bearer of the metalake."""
+    """Return each node's status for a load of the metalake with the session."""
     told = []
     for node in nodes:
         wire = Wire(node.uri, token=str(session["token"]))

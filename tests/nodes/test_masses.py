@@ -1,5 +1,5 @@
-"""Masses on one node: a namespace that is paged through while others write beside it, and lists of everybody on a
-fresh node.
+"""Large lists on one node: a namespace that is paged through while others write to it, and lists of all users on a new
+node.
 
 `conformance/run proofs` has 110,000 names and 20,000 roles, users and groups; otherwise there are as many as take
 a moment.

@@ -1,4 +1,4 @@
-"""What one node has acknowledged, the other knows at its next request: two nodes over one store, with writers
+"""A change that one node has acknowledged counts at the other's next request: two nodes over one store, with writers
 active.
 """
 

@@ -1,5 +1,5 @@
-"""Plans and restrictions on two nodes over one store: what one began the other goes on with, and what one
-restricts binds at the other.
+"""Scan plans and restrictions on two nodes over one store: a plan of one continues at the other, and a restriction set
+at one applies at the other.
 """
 
 from __future__ import annotations

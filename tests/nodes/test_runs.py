@@ -1,5 +1,5 @@
-"""Two nodes and one pipeline: of two starts, two resumes, a publish and a cancel, or two attempts that publish,
-one comes first.
+"""Two nodes and one pipeline: of two starts, two resumes, a publish and a cancel, or two publishing attempts, exactly
+one succeeds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def publish(wire: Wire, run: str, attempt: int, path: tuple[str, str], by: str) 
 
 
 def by_of(world: NodesWorld, *path: str) -> object:
-    """Who wrote the table's property last."""
+    """Return the last writer of the table's property."""
     return load(world.admin(1), table_path(*path))["properties"].get("by")  # type: ignore[attr-defined]
 
 

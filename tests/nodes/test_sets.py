@@ -1,8 +1,7 @@
-"""Commits of several tables on two nodes: never a part of one, whoever else writes, in whatever order the tables are
-named.
+"""Commits of several tables on two nodes: never a part of one, with other writers, in any order of the tables.
 
-A set marks each of its tables with its own number, so that the tables tell afterwards which sets they are in. The
-model is the list of what was answered: a set that was done is in all of its tables, one that was refused in none.
+Each commit marks all of its tables with its own number, so the tables show which commits they contain. The model is the
+list of answers: a successful commit is in all of its tables, a refused one in none.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def marks_of(wire: Wire, space: str, name: str) -> set[str]:
 
 
 class Told(NamedTuple):
-    """What a set was answered, and which tables it was about."""
+    """The answer to a commit of several tables, and the tables."""
 
     mark: str
     names: frozenset[str]

@@ -1,4 +1,4 @@
-"""SQL++ on two nodes: what one has made, dropped or revoked the other's next statement knows; both at the same
+"""SQL++ on two nodes: a statement at one node sees creates, drops and revokes of the other; concurrent changes of one
 dataverse agree.
 """
 

@@ -1,5 +1,5 @@
-"""A process that holds a lock and is killed, and one that is stopped for long and wakes up: the next one gets the
-lock, and only it writes.
+"""A process that holds a lock is killed, or suspended and resumed: the next process gets the lock, and only that one
+writes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def said(process: subprocess.Popen[str]) -> str:
 
 
 def told_to_write(process: subprocess.Popen[str]) -> str:
-    """How it ends when it is told to write under its lock."""
+    """Return the report of the process after it was told to write under its lock."""
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()

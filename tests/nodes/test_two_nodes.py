@@ -1,4 +1,4 @@
-"""Two nodes with nobody else about: decisions when all is quiet; then clients that race on one table or one name."""
+"""Two nodes: decisions without other callers, then clients that race for one table or one name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one worker has acknowledged, the other knows at its next request: the stories of two nodes, told to two
+"""A change that one worker has acknowledged counts at the other's next request: the stories of two nodes, with two
 workers of one server.
 """
 

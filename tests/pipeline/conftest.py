@@ -28,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="session")
 def served_spark(server: LiveServer) -> Iterator[SparkSession]:
-    """One Spark for the whole run, as the server's admin. Whoever started it stops it."""
+    """One Spark for the whole run, as the server's admin. The fixture that started it stops it."""
     alone = SparkContext._active_spark_context is None
     settings = {"spark.sql.session.timeZone": "UTC", "spark.driver.memory": "1500m", "spark.scheduler.mode": "FAIR"}
     running = session(server.uri, token=server.token, master="local[2]", config=settings)

@@ -1,4 +1,4 @@
-"""Marks of published snapshots: found from the head back, and read as what anybody may have written."""
+"""Checkpoints in published snapshots: searched from the head back, and parsed as untrusted input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declarations are values: where they were written makes no difference to what they say."""
+"""Declarations are values: equal ones from a file and from Python are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/start/pipelines.md: its files can be read, its commands print what it says, its functions work."""
+"""docs/start/pipelines.md: its files are valid, its commands print the documented output, its functions work."""
 
 from __future__ import annotations
 

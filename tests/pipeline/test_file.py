@@ -1,4 +1,4 @@
-"""A pipeline's file: what it comes to, and what is said of one that is wrong."""
+"""A pipeline's file: its declaration, and the messages for invalid files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of steps: levels, needs, circles, and what can't be in one pipeline."""
+"""The order of steps: levels, dependencies, cycles, and steps that cannot be in one pipeline."""
 
 from __future__ import annotations
 

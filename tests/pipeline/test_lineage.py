@@ -1,4 +1,4 @@
-"""Lineage as values: spelled in a run's record and read back, and the event that is made of it."""
+"""Lineage as values: written into a run's record and read back, and the event made from it."""
 
 from __future__ import annotations
 

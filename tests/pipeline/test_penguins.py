@@ -1,5 +1,5 @@
-"""The newcomer's example: its README is carried out word by word, and what it says is what pandas makes of the
-same data.
+"""The example for newcomers: its README is executed word by word, and its figures equal those of pandas on the same
+data.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def script() -> str:
 
 
 def by_pandas(last_year: int) -> str:
-    """What the page should show after the years up to one."""
+    """Return the expected table of the page after the years up to one, computed by pandas."""
     birds = pd.read_csv(str(distribution("palmerpenguins").locate_file("palmerpenguins/data/penguins.csv")))
     birds = birds[birds["year"] <= last_year]
     is_measured = birds["body_mass_g"].notna() & birds["bill_length_mm"].notna()

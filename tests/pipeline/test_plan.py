@@ -1,4 +1,4 @@
-"""What a check and a plan tell, of the file alone and against a real server."""
+"""The output of a check and a plan, from the file alone and with a real server."""
 
 from __future__ import annotations
 

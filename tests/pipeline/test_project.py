@@ -1,4 +1,4 @@
-"""A pipeline as notebooks hold it: checked, planned, run, by the session's own server."""
+"""A pipeline in a notebook: checked, planned and run, with the session's server."""
 
 from __future__ import annotations
 

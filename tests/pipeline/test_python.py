@@ -1,4 +1,4 @@
-"""Pipelines in Python: functions stay functions, and the declaration is that of a file."""
+"""Pipelines in Python: decorated functions stay functions, and the declaration equals that of a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD = "from limnos.pipeline import pipeline, step\n"
 
 @pytest.fixture(autouse=True)
 def _path_as_before() -> Iterator[None]:
-    """What a test imports is not there for the next one."""
+    """Remove the modules that a test imports before the next test."""
     path, modules = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = path

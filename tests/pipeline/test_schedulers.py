@@ -1,5 +1,5 @@
-"""The examples for schedulers: the plain function is run; what is Airflow's or Dagster's own is read, and its
-commands are tried.
+"""The examples for schedulers: the plain function is run; the code for Airflow and Dagster is parsed, and its commands
+are run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which tables lie beside a step's own."""
+"""The tables beside a step's own table, such as its quarantine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TPC-H through the declared pipeline, three deliveries, against the same computed by plain Spark SQL."""
+"""TPC-H through the declared pipeline, three deliveries, compared with plain Spark SQL."""
 
 from __future__ import annotations
 

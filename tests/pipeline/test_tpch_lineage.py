@@ -1,6 +1,4 @@
-"""What TPC-H's and the demo's tables and columns came from, as their pipelines told it, against what their queries
-say.
-"""
+"""Reported lineage of the tables and columns of TPC-H and of the demo, compared with their queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a Kafka cluster: what a catalog's properties may say, and what they may not."""
+"""Settings of a Kafka cluster: allowed and refused properties of a catalog."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Where connectors may lead: one host, one port, nothing of the account that runs the server, and no text of a
-caller in a statement.
+"""Addresses of connectors: one host, one port, no credentials of the server's account, and no text of a caller in a
+statement.
 """
 
 from __future__ import annotations

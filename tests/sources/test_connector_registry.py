@@ -1,4 +1,4 @@
-"""Which connector serves a provider: properties that name no source, and parts of the server that are not installed."""
+"""The connector of a provider: properties without a source, and extras that are not installed."""
 
 from __future__ import annotations
 

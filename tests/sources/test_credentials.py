@@ -1,4 +1,4 @@
-"""What a role is, what a policy opens, and how STS is asked."""
+"""Roles, session policies, and requests to STS."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOTH, READS, WRITES = FileRights(True, True), FileRights(True, False), FileRight
 
 
 def opened(location: str, rights: FileRights = BOTH) -> dict[str, object]:
-    """What a policy opens: resources by action; a list's prefix stands for its resource."""
+    """Return the resources that a policy allows, by action; a list's prefix stands for its resource."""
     policy = policy_of(ROLE, location, rights=rights, open_to_writers=("metadata",))
     assert policy is not None
     found: dict[str, object] = {}

@@ -1,5 +1,5 @@
-"""Directories of Lance tables: what we write is read by Lance's clients, and the reverse; on a disk and in an
-object store.
+"""Directories of Lance tables: Lance's clients read what we write, and the reverse; on a disk and in an object
+store.
 """
 
 from __future__ import annotations
@@ -333,7 +333,7 @@ def test_directories_in_an_object_store(options: dict[str, str], layout: Directo
 
 
 class Place(NamedTuple):
-    """Where a directory is, and what Lance's clients are told to get there."""
+    """The location of a directory, and the settings with which Lance's clients open it."""
 
     root: str
     options: dict[str, str]

@@ -1,4 +1,4 @@
-"""What Lance's library says was wrong, and what callers are told: its words are all there is to go by."""
+"""Errors of Lance's library and the answers to callers. Only the text of an error tells its cause."""
 
 from __future__ import annotations
 

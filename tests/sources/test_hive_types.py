@@ -1,4 +1,4 @@
-"""Types of Hive's columns: there and back, and what is neither."""
+"""Types of Hive's columns, converted both ways, and unsupported types."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tables of MySQL as values: types there and back, defaults of both families of servers, and changes as one
-statement.
-"""
+"""Tables of MySQL as values: types both ways, defaults of MySQL and MariaDB, and changes as one statement."""
 
 from __future__ import annotations
 

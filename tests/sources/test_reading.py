@@ -1,4 +1,4 @@
-"""A Lance table as its own files tell it, and what is not read though its files lead there."""
+"""A Lance table read from its own files, and files outside it that are not read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from limnos.sources.wire import COMPLETE, MORE
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """Somebody else's table, out of every root."""
+    """Create another owner's table outside every root."""
     place = tmp_path / "elsewhere"
     lance.write_dataset(pa.table({"theirs": [1]}), str(place))
     return place

@@ -1,5 +1,5 @@
-"""Another Iceberg REST catalog as a source: how it is spoken to, and what its answers mean, the strange and the
-hostile ones too.
+"""Another Iceberg REST catalog as a source: requests to it and the meaning of its answers, also strange and hostile
+ones.
 """
 
 from __future__ import annotations

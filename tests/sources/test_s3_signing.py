@@ -1,5 +1,5 @@
-"""What a request to an object store touches, however it is spelled; and signatures that the store's own reckoning
-agrees with.
+"""The objects that a request to an object store concerns, in every spelling; and signatures that equal those of the
+store.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def ask(method: str, uri: str, headers: Mapping[str, str] | None = None, *, body
 
 
 def found(asked: StoreRequest, properties: Mapping[str, str] = MINIO) -> list[tuple[str, str]]:
-    """What it touches."""
+    """Return the objects that a request concerns."""
     return [(each.how, each.location) for each in accesses_of(asked, properties, check=parse)]
 
 

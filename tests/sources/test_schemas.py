@@ -1,4 +1,4 @@
-"""Arrow schemas as JSON: the names of types that Lance REST has, and those of LanceDB's remote clients."""
+"""Arrow schemas as JSON: type names of Lance REST, and those of LanceDB's remote clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of a directory of Lance tables, where what reads them is missing."""
+"""Folders of a directory of Lance tables without the library that reads them."""
 
 from __future__ import annotations
 

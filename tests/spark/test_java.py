@@ -1,4 +1,4 @@
-"""Finding a Java for Spark, with small scripts standing in for Java runtimes."""
+"""Finding a Java for Spark, with small scripts in place of Java runtimes."""
 
 from __future__ import annotations
 

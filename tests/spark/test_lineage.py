@@ -1,4 +1,5 @@
-"""Lineage of a real Spark, told by its listener: tables and columns, up and down, also after a rename above them.
+"""Lineage reported by the listener of a real Spark: tables and columns, in both directions, also after a rename above
+them.
 
 Spark takes a listener in at its start alone, so this one runs in a process of its own.
 """

@@ -1,4 +1,4 @@
-"""Authorities for Java: the JDK itself reads what is written."""
+"""Certificate authorities for Java: the JDK reads the written trust store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks the evaluator: text in, values out, over a small world of datasets, views, synonyms and functions."""
+"""Helpers that run the evaluator: text in, values out, over a few datasets, views, synonyms and functions."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class NameWorld:
         }
 
     def has_dataverse(self, dataverse: Dataverse) -> bool:
-        """Whether it is there."""
+        """Return whether a dataverse exists."""
         return dataverse in self.dataverses
 
     def resolve(self, dataverse: Dataverse, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """What a name is."""
+        """Return the meaning of a name."""
         held = self.dataverses.get(dataverse, {}).get(name)
         if isinstance(held, str):
             kind, _, text = held.partition(" ")

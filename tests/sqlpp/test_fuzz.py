@@ -134,7 +134,7 @@ REPEATED = {
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """How many calls of Python functions and of C functions some work takes."""
+    """Return the number of calls of Python functions and of C functions that some work makes."""
     count = 0
 
     def seen(*_: object) -> None:

@@ -34,7 +34,7 @@ WORLD = NameWorld({("Default",): {"things": THINGS, "none": []}})
 
 
 def at(value: Value, path: tuple[str, ...]) -> Value:
-    """What a typed column has: NULL for what is not there."""
+    """Return the value of a typed column: NULL if it is missing."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -59,7 +59,7 @@ def made(grouped: EngineGrouping, objects: list[Value]) -> list[Value]:
 
 
 def asked(text: str, type_: RecordType = FOREIGN) -> tuple[list[Value], list[Value], tuple[ScanRequirement, ...]]:
-    """What the evaluator gives, what it gives over groups that were made elsewhere, and what was asked there."""
+    """Return the evaluator's result, its result over groups that an engine made, and the requests to that engine."""
     bound = bind(parse_body(text), WORLD)
     expression, wanted = prepare_scans(bound.expression, types=lambda *_: type_)
 

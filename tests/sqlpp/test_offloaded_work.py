@@ -16,12 +16,12 @@ LONG = "select value 1;\n  /*+ hint */ create dataverse a;\n select value [?, ?]
 
 
 def bound_apart(binding: QueryBinding, known: KnownNames) -> tuple[bytes, ...]:
-    """What the chore answers."""
+    """Return the result of the offloaded work."""
     return tuple(OFFLOADED_WORK[offloaded_work.BIND](offloaded_work.packed_binding(binding, known)))
 
 
 def evaluated(text: str) -> list[bytes]:
-    """What the chore answers for a query over constants."""
+    """Return the result of the offloaded work for a query over constants."""
     statement = parse(text)[0].statement
     assert isinstance(statement, QueryStatement)
     found = bind(statement.body, EmptyNameResolver())

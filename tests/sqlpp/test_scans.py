@@ -25,7 +25,7 @@ WORLD = NameWorld({("Default",): {"people": PEOPLE, "other": [{"id": 1, "of": 2}
 
 
 def wanted(text: str, **more: object) -> tuple[ScanRequirement, ...]:
-    """What the scans of a query need."""
+    """Return the requirements of a query's scans."""
     return prepare_scans(bind(parse_body(text), WORLD).expression, **more)[1]  # type: ignore[arg-type]
 
 
@@ -132,7 +132,7 @@ def test_nothing_is_lost(text: str) -> None:
 
 
 def meets(value: Value, condition: Condition) -> bool:
-    """Whether an object meets a condition, as an engine would find out."""
+    """Return whether an object meets a condition, as an engine would evaluate it."""
     for name in condition.path:
         value = field(value, name)
     compare = {

@@ -16,7 +16,7 @@ Open = Callable[[], KeyValueStore]
 
 
 def opener(kind: str, folder: Path, request: pytest.FixtureRequest) -> Open:
-    """What opens an empty database of a kind, again and again the same one."""
+    """Return a function that opens an empty database of a kind, the same one each time."""
     if kind == "lmdb":
         return lambda: LmdbKeyValueStore(folder / "records.lmdb")
     if kind == "sqlite":

@@ -14,7 +14,7 @@ from tests.store.world import StoreWorld, add_namespace
 
 
 def names(change: ChangeRow) -> tuple[object, ...]:
-    """What a change says about names."""
+    """Return the names in a change."""
     return (change.operation, change.old_parent, change.old_name, change.new_parent, change.new_name)
 
 

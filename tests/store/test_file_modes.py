@@ -21,7 +21,7 @@ MARKS = ("limnos.db",)
 
 @pytest.fixture(autouse=True)
 def customary_umask() -> Iterator[None]:
-    """What most systems start with: everybody may read."""
+    """Set the umask of most systems: everybody may read."""
     before = os.umask(0o022)
     yield
     os.umask(before)

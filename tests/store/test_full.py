@@ -30,7 +30,7 @@ def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
 
 
 class Room:
-    """Whether there is any."""
+    """Whether the fake disk has space."""
 
     is_left = True
 

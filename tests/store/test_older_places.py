@@ -90,7 +90,7 @@ def settings(request: pytest.FixtureRequest, lake: str) -> Settings:
 
 
 def check(settings: Settings, capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    """What `limnos server check` prints; it succeeds, as none of it keeps a server from starting."""
+    """Return the output of `limnos server check`. It succeeds, because no finding prevents a start."""
     capsys.readouterr()
     address = database_of(settings)
     words = ["--database", address] if "://" in address else []
@@ -110,7 +110,7 @@ def shift_of(settings: Settings) -> int:
 
 
 def expected(lake: str, shift: int) -> list[dict[str, object]]:
-    """What it prints of the store as it was left."""
+    """Return the expected output for the stored state."""
     return [
         {
             "problem": re.sub(r"(?<=id )\d+", lambda found: str(int(found[0]) - shift), problem),
@@ -123,7 +123,7 @@ def expected(lake: str, shift: int) -> list[dict[str, object]]:
 
 
 def statuses(node: DriverNode) -> dict[str, int]:
-    """What is answered to whoever asks for files of what breaks a rule, and of what does not."""
+    """Return the statuses of requests for files of objects that violate a rule, and of others."""
     tables = {
         each: f"/iceberg/v1/lake.{each.replace('.', '/namespaces/s/tables/')}"
         for each in ("sales.orders", "sales.writes_into", "rooted.old")
@@ -140,7 +140,7 @@ def statuses(node: DriverNode) -> dict[str, int]:
 
 
 def creates(node: DriverNode, lake: str, name: str) -> list[int]:
-    """What is answered to new objects beside, above and below what breaks a rule."""
+    """Return the answers to creates beside, above and below objects that violate a rule."""
     places = ("lake.sales", "lake.rooted", "lake.both", "pond.ice")
     body: dict[str, object] = {"name": name, "schema": SCHEMA}
     made = [node.post(f"/iceberg/v1/{each}/namespaces/s/tables", body).status for each in places]

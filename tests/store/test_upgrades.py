@@ -72,7 +72,9 @@ def served(folder: Path, kind: str, address: str) -> Iterator[DriverNode]:
 
 
 def lacking(before: object, after: object, at: str = "") -> list[str]:
-    """What was there before and is not there now, or is another value: a release may tell more, and never less."""
+    """Return values of the former answers that are missing or different now: a release may add values, and never
+    removes any.
+    """
     if isinstance(before, dict) and isinstance(after, dict):
         return [found for key, value in before.items() for found in lacking(value, after.get(key), f"{at}.{key}")]
     if isinstance(after, list):

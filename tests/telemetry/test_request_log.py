@@ -30,7 +30,7 @@ def lines_of(text: str) -> list[dict]:
 
 
 def written(*entries: RequestLogEntry, json: bool = True, **settings: object) -> str:
-    """What the log writes of entries."""
+    """Return the log lines of entries."""
     out = io.StringIO()
 
     async def story() -> None:

@@ -73,7 +73,7 @@ async def read(node: Node) -> None:
 
 
 def cost(lab: StoreLab, node: Node, work: Coroutine[Any, Any, object]) -> int:
-    """How many statements of gate and loads the work takes."""
+    """Return the number of statements of gates and loads that the work needs."""
     before = node.store.statements
     lab.run(work)
     found: int = node.store.statements - before
@@ -179,7 +179,7 @@ def reasons() -> dict[str, float]:
 
 
 def asked(before: dict[str, float]) -> dict[str, float]:
-    """What the metric counted since."""
+    """Return the increase of the metric since then."""
     return {
         reason: count - before.get(reason, 0) for reason, count in reasons().items() if count != before.get(reason, 0)
     }

@@ -1,4 +1,4 @@
-"""`changes --follow`: over restarts of the server, and to an end that says where to go on."""
+"""`changes --follow`: it continues after restarts of the server, and its last line says how to resume."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ END = {"error": {"code": "pruned", "message": "no longer kept"}}
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for a server that is away."""
+    """Remove the pauses before retries."""
     monkeypatch.setattr(changes, "PAUSE_S", 0.0)
 
 

@@ -1,4 +1,4 @@
-"""`describe`: what keeps something from being dropped; and what is not in the tree."""
+"""`describe`: the protection of an object, and objects that are outside the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`export` and `import`: what each asks for and prints; an import that is cut goes on."""
+"""`export` and `import`: the requests and the output of each; an interrupted import is resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`find`: what is asked, and what is shown of the answer."""
+"""`find`: its request, and how it shows the answer."""
 
 from __future__ import annotations
 

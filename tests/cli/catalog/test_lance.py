@@ -1,4 +1,4 @@
-"""Commands on directories of Lance tables, without a server but for what goes into one."""
+"""Commands on directories of Lance tables. Only the import needs a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`names`: what each command asks for and prints; exit codes for scripts."""
+"""`names`: the requests and the output of each command, and exit codes for scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports kept as records: commands that need no server."""
+"""`records`: exports in a key-value database, by commands that need no server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def catalog() -> ExportRecord:
 
 @pytest.fixture(params=["lmdb", "sqlite"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a store may be made, of each kind that has no server."""
+    """The address of a new database, for each kind that needs no server."""
     return f"lmdb:{tmp_path}/lake.records" if request.param == "lmdb" else str(tmp_path / "lake.db")
 
 

@@ -1,4 +1,4 @@
-"""`table check`: what is wrong with a table's files, slice by slice; the exit code says whether anything is."""
+"""`table check`: problems of a table's files, request by request; the exit code is 1 if there are any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands on views: found out, told, moved and dropped."""
+"""Commands on views: detecting the kind, `describe`, `mv` and `drop`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`access explain`: the views that something is read through."""
+"""`access explain`: the views through which an object is read."""
 
 from __future__ import annotations
 

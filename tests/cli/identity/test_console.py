@@ -1,4 +1,4 @@
-"""`limnos console`: an address that signs a browser in, opened only if that is wanted."""
+"""`limnos console`: it prints an address that signs in, and opens a browser only on request."""
 
 from __future__ import annotations
 

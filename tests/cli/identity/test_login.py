@@ -1,4 +1,4 @@
-"""Signing in from the command line: what is kept, where it is sent, and what wins over it."""
+"""`limnos login`: what a profile stores, which servers get its token, and which options precede it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _typed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def file() -> Path:
-    """Where the profiles are."""
+    """The file of profiles."""
     return Path(os.environ["LIMNOS_PROFILES"])
 
 
@@ -142,7 +142,7 @@ def test_profiles_are_listed_used_and_left(fake: FakeServer, run: Run) -> None:
 
 
 def run_again(run: Run) -> Run:
-    """The same command line, with the password typed again."""
+    """Run the same command line again, with the password typed again."""
 
     def call(*words: str):  # noqa: ANN202 - as it is
         with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Secrets of service accounts from the command line: shown once, listed without, ended."""
+"""`limnos user secret`: a secret is shown once, listed without its text, and ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`server …`, `spark jars` and `demo`: what they hand on to rooms that the base install may not have."""
+"""`server …`, `spark jars` and `demo`: the arguments that they pass to rooms which the base install may lack."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cli.conftest import Run
 
 @pytest.fixture
 def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Stands in for the rooms behind the command line and remembers what it was given."""
+    """Fakes of the rooms behind the command line that record their arguments."""
     seen = SimpleNamespace(given=[], problems=[], lacks=[], asked=[])
 
     def remember(answer: object) -> Callable[..., object]:

@@ -1,4 +1,4 @@
-"""What the commands on job templates and jobs ask of the server, and what they show."""
+"""The requests and the output of the commands on job templates and jobs."""
 
 from __future__ import annotations
 

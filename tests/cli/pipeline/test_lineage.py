@@ -1,4 +1,4 @@
-"""`lineage`: trees for people, the whole graph for programs, columns at the end of a path."""
+"""`lineage`: trees for people, the whole graph for programs, and paths that end in a column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pipeline check`, `plan` and `schema`: what they print, and how they end."""
+"""`pipeline check`, `plan` and `schema`: their output and exit codes."""
 
 from __future__ import annotations
 

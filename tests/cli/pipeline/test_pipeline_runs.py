@@ -1,4 +1,4 @@
-"""`pipeline run` and `pipeline resume`: what their flags come to."""
+"""`pipeline run` and `pipeline resume`: the effect of their flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands on pipelines and runs ask of the server, and what they show."""
+"""The requests and the output of the commands on pipelines and runs."""
 
 from __future__ import annotations
 

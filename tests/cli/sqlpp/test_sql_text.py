@@ -1,4 +1,4 @@
-"""Texts of SQL++ in a shell: whole or not, where the error is, which dataverse is left in use."""
+"""SQL++ text in the shell: whether a statement is complete, the position of an error, and the dataverse in use."""
 
 from __future__ import annotations
 

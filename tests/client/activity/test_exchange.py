@@ -1,4 +1,4 @@
-"""How an export is cut into parts: whole records, the same parts however the file is read."""
+"""Splitting an export into parts: each part has whole records, and the parts do not depend on how the file is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.client.fake import FakeServer
 
 
 def pieces_of(data: bytes, size: int) -> list[bytes]:
-    """Some bytes, cut anywhere."""
+    """Return the bytes in pieces of a size."""
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 

@@ -1,4 +1,4 @@
-"""The client's lineage: pages are joined to one graph, events are sent as they are."""
+"""The client's lineage calls: pages are joined to one graph, and events are sent unchanged."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Lance's libraries from a client: what they are told, what is refused before they are asked, and what is said
-where they are missing.
+"""Lance's libraries used by the client: their arguments, refusals before a call, and the message if they are not
+installed.
 """
 
 from __future__ import annotations

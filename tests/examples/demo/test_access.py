@@ -1,4 +1,4 @@
-"""What counts as a right answer to ana."""
+"""The demo's check of the answers to the user ana."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manners of the demo's process: everything is put back."""
+"""The demo's process restores everything that it changed."""
 
 from __future__ import annotations
 

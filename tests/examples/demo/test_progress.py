@@ -1,4 +1,4 @@
-"""Progress over steps, on a terminal and elsewhere."""
+"""Progress of steps, on a terminal and elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a demo that fails ends."""
+"""The exit of a demo that fails."""
 
 from __future__ import annotations
 

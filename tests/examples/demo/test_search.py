@@ -1,4 +1,4 @@
-"""What counts as a right answer to a search."""
+"""The demo's check of search answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Answering:
 
 
 def searched(near: str | None, word: str | None) -> AccessAnswer:
-    """What ana gets."""
+    """Return the search results of ana."""
     return search._search(cast("LanceNamespace", Answering(near, word)), [0.0, 1.0])
 
 

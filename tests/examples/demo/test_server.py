@@ -1,4 +1,4 @@
-"""Starting and stopping server processes, with small scripts in the server's place."""
+"""Starting and stopping server processes, with small scripts in place of the server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def instead(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process of that id is there."""
+    """Return whether a process with that id exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,5 +1,5 @@
-"""Found by the Python of a server that is started with this folder on its path: its disk is full while a file is
-there.
+"""Fills the disk of a server: Python loads this module at start if the folder is on its path. While a file exists,
+every write fails.
 """
 
 import os

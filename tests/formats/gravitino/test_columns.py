@@ -1,4 +1,4 @@
-"""Columns of Gravitino's as Iceberg schemas and back: what is sent is what is told."""
+"""Columns of Gravitino as Iceberg schemas and back, without loss."""
 
 from __future__ import annotations
 

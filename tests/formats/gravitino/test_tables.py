@@ -1,4 +1,4 @@
-"""Alters of Gravitino's on Iceberg tables: a model of columns with ids agrees, step by step."""
+"""Gravitino's alters of Iceberg tables agree, step by step, with a model of columns and ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an update costs does not grow with how many updates come beside it."""
+"""The cost of one update does not depend on the number of updates in its commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Field ids and names over all schemas that a table's metadata has kept."""
+"""Field ids and names in all schemas of a table's metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What manifest lists, manifests and commits say of files: which are new, which are alive, how long they are."""
+"""Files named by manifest lists, manifests and commits: which are new, which are live, and their lengths."""
 
 from __future__ import annotations
 

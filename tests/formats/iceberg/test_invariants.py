@@ -1,4 +1,4 @@
-"""Random commits keep the rules of table metadata and never change what they start from."""
+"""Random commits keep the rules of table metadata and never modify their base."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ HISTORIES = st.lists(st.lists(st.tuples(st.sampled_from(HISTORY), FEW, FEW), max
 
 
 def check_invariants(doc: Json) -> None:
-    """What holds of every table's metadata."""
+    """Check the invariants of a table's metadata."""
     metadata.check_registrable(doc)
     assert metadata.decode(metadata.encode(doc)) == doc
     for key, id_key in (("schemas", "schema-id"), ("partition-specs", "spec-id"), ("sort-orders", "order-id")):
@@ -126,7 +126,7 @@ def check_invariants(doc: Json) -> None:
 
 
 def check_step(base: Json, new: Json, previous: str) -> None:
-    """What holds between the metadata before and after a commit that changed something."""
+    """Check the invariants between the metadata before and after a commit that changed it."""
     assert new != base
     assert new["x-foreign"] == base["x-foreign"]
     for key in ("last-column-id", "last-partition-id", "last-sequence-number", "next-row-id", "format-version"):

@@ -1,4 +1,4 @@
-"""PyIceberg reads what this room writes, and agrees with it where its own builder is right."""
+"""PyIceberg reads the documents of this room, and agrees with them where its own builder is correct."""
 
 from __future__ import annotations
 

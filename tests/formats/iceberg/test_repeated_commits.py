@@ -1,4 +1,4 @@
-"""Commits that come a second time: what counts as made, and what is refused as before."""
+"""Repeated commits: which count as already made, and which are still refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of rows with ids behave as plain lists do, however much is done to them."""
+"""Lists of rows with ids behave like plain lists under any sequence of operations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEPS = st.one_of(
 
 
 def text_of(one: Json) -> str:
-    """What two rows have in common that are the same."""
+    """Return a text that is equal for equal rows."""
     return str(one["text"])
 
 

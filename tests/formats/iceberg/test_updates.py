@@ -1,4 +1,4 @@
-"""Commits as a whole: what changes, what is refused, what is left alone."""
+"""Whole commits: their changes, refusals, and fields that stay unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a view's text reads by name: relations and nothing else, in each dialect's way of quoting."""
+"""The names that a view's text reads: relations only, with the quoting of each dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces of views: ids, reuse, history, dialects, requirements, and what is refused."""
+"""Replacing views: version ids, reuse, history, dialects, requirements and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What metadata and manifests say about needed maintenance."""
+"""Maintenance needs that metadata and manifests show."""
 
 from __future__ import annotations
 

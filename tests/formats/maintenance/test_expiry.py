@@ -1,4 +1,4 @@
-"""Which snapshots may be removed: no rule is lost among the others, and what keeps longest wins."""
+"""Which snapshots may be removed: every rule counts, and the rule that keeps a snapshot longest wins."""
 
 from __future__ import annotations
 

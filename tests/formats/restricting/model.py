@@ -1,5 +1,5 @@
-"""Read restrictions in plain Python: conditions of three values, what each mask does to one value, and random ones
-of both.
+"""A model of read restrictions in plain Python: conditions in three-valued logic, the effect of each mask on a value,
+and random ones of both.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ FITTING = {
 
 
 def shown_of(rows: list[Row], filter_: Filter | None, masks: dict[str, str]) -> list[Row]:
-    """What may be seen of rows."""
+    """Return the visible values of rows."""
 
     def cell(column: str, value: Cell) -> Cell:
         action = masks.get(column)
@@ -168,7 +168,7 @@ def _written(value: Cell) -> Cell:
 
 
 def same(found: list[Row], expected: list[Row]) -> None:
-    """The same rows, in any order."""
+    """Check that two lists have equal rows, in any order."""
 
     def counted(rows: list[Row]) -> Counter[tuple[str, ...]]:
         return Counter(tuple(f"{column}={value}" for column, value in sorted(row.items())) for row in rows)

@@ -1,7 +1,7 @@
-"""Files of restricted tables: over random filters and masks what a model in plain Python says, with deletes and
-columns as they are now.
+"""Rewritten files of restricted tables agree with a model in plain Python, over random filters and masks, with deletes
+and changed columns.
 
-`LIMNOS_TEST_RESTRICTIONS` says how many; 1,000 are the whole proof.
+`LIMNOS_TEST_RESTRICTIONS` is the number of filters and masks; 1,000 are the whole proof.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def parquet(table: pa.Table) -> bytes:
 
 
 def bound(filter_: Cell, masks: dict[str, str]) -> BoundRestrictions:
-    """What binds a reader, from what somebody set."""
+    """Return the restrictions that apply to a reader, made from a request."""
     text = "" if filter_ is None else msgspec.json.encode(filter_read(filter_)).decode()
     terms = terms_bound(RestrictionTerms(text, tuple(ColumnMask(*each) for each in masks.items())), SCHEMA)
     return bound_of([("r", terms)], SCHEMA)
@@ -94,7 +94,7 @@ def show(
 
 
 def rows_in(made: RewrittenFile) -> list[Row]:
-    """What stands in a file."""
+    """Return the rows of a file."""
     return pq.read_table(io.BytesIO(made.data)).to_pylist() if made.data else []
 
 

@@ -1,4 +1,4 @@
-"""What names mean where a scan's schema is not the table's of today."""
+"""Resolution of column names if a scan's schema is not the current one."""
 
 from __future__ import annotations
 

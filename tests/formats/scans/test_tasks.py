@@ -1,4 +1,4 @@
-"""Plans as functions of manifests: which deletes apply, what of a filter is left, what a file inherits."""
+"""Scan plans from manifests: which deletes apply, the residual filter, and the values that a file inherits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The graph after many random events, renames, moves, drops and returns equals a model of plain dictionaries, for all
-and for some.
+"""The lineage graph after random events, renames, moves, drops and restores equals a model of plain dictionaries, for
+users with all and with some rights.
 
-The model knows tables by numbers of its own. What a caller is told is compared by paths, so a name that went
-stale, an edge that was lost, and one that a successor inherited would all show.
+The model identifies tables by numbers of its own. Answers are compared by paths, so a stale name, a lost edge, or an
+edge that a successor of the same name inherited would show.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Edge = tuple[str, str]
 
 
 class Model:
-    """What there should be: tables by number, live or dropped, and the edges of the newest run of each job."""
+    """The expected graph: tables by number, live or dropped, and the edges of the newest run of each job."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -41,7 +41,7 @@ class Model:
         return sorted(self.paths.keys() - self.dropped.keys())
 
     def levels(self, table: int) -> tuple[str, str]:
-        """Where a table is now."""
+        """Return the current path of a table."""
         space, name = self.paths[table]
         return self.spaces[space], name
 

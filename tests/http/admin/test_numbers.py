@@ -1,4 +1,4 @@
-"""Numbers in addresses and queries: what is none, or too large, is refused by every route in its own words."""
+"""Numbers in addresses and queries: every route refuses texts that are no numbers, and numbers that are too large."""
 
 from __future__ import annotations
 

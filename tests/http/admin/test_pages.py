@@ -1,4 +1,4 @@
-"""The first page, for people and programs, and the wire contracts as one document."""
+"""The first page for people and programs, and the OpenAPI documents as one document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run is published by the transaction that moves its tables: with them, or not at all."""
+"""A run is published by the transaction that moves its tables, together with them or not at all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def commit(name: str = "t", **properties: str) -> Operation:
 
 
 def property_of(node: DriverNode, name: str = "t") -> object:
-    """What the table's property `by` is."""
+    """Return the value of the table's property `by`."""
     properties: dict[str, object] = metadata_of(node, "a", name)["properties"]  # type: ignore[assignment]
     return properties.get("by")
 

@@ -1,4 +1,4 @@
-"""Who sees runs, goes on with them and ends them; and what becomes of one whose process gave no sign of life."""
+"""Rights on runs: who may see, resume and end them; and runs whose process sends no heartbeats."""
 
 from __future__ import annotations
 

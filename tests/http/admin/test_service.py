@@ -1,4 +1,4 @@
-"""What lies at the root: health, metrics, public settings; and who the caller is."""
+"""The root of the server: health, metrics, public settings, and the name of the caller."""
 
 from __future__ import annotations
 

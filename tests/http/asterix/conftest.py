@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the query service: a node for the tests of a module that leave nothing behind."""
+"""Fixtures of the query service's tests: a node for the tests of a module that leave no state behind."""
 
 from __future__ import annotations
 

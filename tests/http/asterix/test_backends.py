@@ -1,4 +1,4 @@
-"""SQL++ over either backend: what its own statements of the store do is the same on SQLite and PostgreSQL."""
+"""SQL++ over either backend: the store's own statements for SQL++ have the same effect on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 

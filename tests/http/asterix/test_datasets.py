@@ -1,6 +1,4 @@
-"""Datasets over the query service: tables of the tree with a type and a key; indexes, external files, statements
-over data.
-"""
+"""Datasets over the query service: tables with a type and a key; indexes, external files, statements over data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dataverses over the query service: namespaces that somebody made on purpose."""
+"""Dataverses over the query service: namespaces that CREATE DATAVERSE made."""
 
 from __future__ import annotations
 

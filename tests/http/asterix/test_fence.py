@@ -1,4 +1,4 @@
-"""What others may do to a dataset's table over Iceberg REST, and a statement's commit that rests on its lock."""
+"""Changes of a dataset's table over Iceberg REST: which are refused, and commits of statements that lost their lock."""
 
 from __future__ import annotations
 

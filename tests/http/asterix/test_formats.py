@@ -1,4 +1,4 @@
-"""The parameters of a request that say what its answer looks like: obeyed, or refused by name."""
+"""Request parameters that select the form of the answer: followed, or refused by name."""
 
 from __future__ import annotations
 

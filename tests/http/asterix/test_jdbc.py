@@ -1,4 +1,4 @@
-"""The query service as AsterixDB's JDBC driver uses it: a tested connection, described results, bound parameters."""
+"""The query service as AsterixDB's JDBC driver uses it: connection test, result metadata, bound parameters."""
 
 from __future__ import annotations
 

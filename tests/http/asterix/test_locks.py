@@ -1,4 +1,4 @@
-"""DROP beside statements that write: it waits for them, and who may not drop keeps nobody waiting."""
+"""DROP concurrent with writing statements: it waits for them, and a user who may not drop delays nobody."""
 
 from __future__ import annotations
 

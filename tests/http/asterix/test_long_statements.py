@@ -1,4 +1,4 @@
-"""Where statements are parsed, bound and worked out: what is short here, all else by a process for the caller."""
+"""Where statements are parsed, bound and evaluated: short ones on the event loop, all others in a process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOUBLING = "declare function f0(x) {x+x};" + "".join(
 
 
 class Recorded(InlineOffloader):
-    """Does offloader here, and remembers which and for whom."""
+    """Runs offloaded work in this process, and records each piece with its caller."""
 
     def __init__(self) -> None:
         self.done: list[str] = []

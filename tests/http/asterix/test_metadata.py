@@ -1,5 +1,5 @@
-"""What is read for queries of the dataverse `Metadata`: as little as their conditions leave, in slices, under the
-caller's rights.
+"""Reads for queries of the dataverse `Metadata`: only objects that meet the conditions, in slices, under the caller's
+rights.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAMES = "select value d.DatasetName from Metadata.`Dataset` d where "
 
 
 class Reads:
-    """What was read of the store for the metadata: ids of objects by slice, listings, and offloader that were done."""
+    """The recorded reads for the metadata: ids of objects by slice, listings, and offloaded work."""
 
     def __init__(self) -> None:
         self.slices: list[int] = []
@@ -41,7 +41,7 @@ class Reads:
 
 
 class Recorded(InlineOffloader):
-    """Does offloader here, and remembers which."""
+    """Runs offloaded work in this process, and records it."""
 
     def __init__(self, reads: Reads) -> None:
         self.reads = reads
@@ -92,7 +92,7 @@ def _id_of(node: DriverNode, name: str) -> int:
 
 @pytest.fixture
 def reads(large: DriverNode, monkeypatch: pytest.MonkeyPatch) -> Reads:
-    """What is read from now on."""
+    """The reads from now on."""
     found = Reads()
     turn = asyncio.sleep
 

@@ -1,4 +1,4 @@
-"""Files of datasets that were dropped: they stay while the dataset can be brought back or read, and go then."""
+"""Files of dropped datasets: they stay while the dataset can be restored or read, then they are deleted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sql(node: DriverNode, statement: str, *parameters: str) -> list[tuple[Any, .
 
 
 def files(node: DriverNode) -> Path:
-    """Where the dataset's files lie."""
+    """Return the paths of the dataset's files."""
     return local(metadata_of(node, *GONE)["location"])
 
 
@@ -49,7 +49,7 @@ def pass_by(node: DriverNode) -> None:
 
 
 def purges(node: DriverNode) -> list[int]:
-    """How long after it was left each purge is due, in ms."""
+    """Return the delay of each purge task, in ms."""
     return [due - made for made, due in sql(node, "SELECT created_at, due_at FROM task WHERE kind = ?", PURGE)]
 
 

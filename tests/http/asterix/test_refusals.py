@@ -1,4 +1,4 @@
-"""Who may do what over the query service, cell by cell: the table in refusals.md, asked of a node."""
+"""Access over the query service: a node answers as each cell of refusals.md says."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRITTEN = dict(refusal_tables.written(refusals.TABLE, callers=tuple(CALLERS)))
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
-    """What every caller was answered in every row."""
+    """The answers of every row to every caller."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
         refusals.prepare(node)
         yield refusal_tables.answers(node, refusals.cases, callers=CALLERS)

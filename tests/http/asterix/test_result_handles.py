@@ -1,4 +1,4 @@
-"""Results that are fetched later: deferred, async, their status, whose they are, how many, how long, on which node."""
+"""Results that are fetched later, in modes deferred and async: their status, owner, number, lifetime and node."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Tricks to reach files, classes, other tables and other callers through a statement: each is refused before an
-engine hears of it.
+"""Attempts to reach files, Java classes, other tables and other callers through a statement: each is refused before an
+engine gets it.
 
-What an engine could still open is `tests/engine/test_confinement.py`; ways of paths are in `test_datasets.py`,
-handles of others in `test_handles.py` and in the cells of `refusals.py`, locks of others in `test_fence.py`, links
-in `tests/engine/test_loading.py`.
+`tests/engine/test_confinement.py` tests the files that an engine could still open. Paths are in `test_datasets.py`,
+handles of others in `test_result_handles.py` and in the cells of `refusals.py`, locks of others in `test_fence.py`,
+links in `tests/engine/test_loading.py`.
 """
 
 from __future__ import annotations

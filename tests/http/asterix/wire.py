@@ -1,4 +1,4 @@
-"""Helpers of the query service's tests: short requests, and readers of answers."""
+"""Helpers of the query service's tests: short requests and parsed answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures of the console's tests: a small lake, with ordinary and with nasty names."""
+"""Fixtures of the console's tests: a small lake with ordinary and with hostile names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of objects: every name has one, and it reads back."""
+"""Addresses of objects: every name has one, and parsing it returns the name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit page: lines in words, filters by form and by link, and one's own lines alone."""
+"""The audit page: records in words, filters by form and by link; users without rights see only their own records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.http.driver import DriverNode
 
 
 def rows_of(page: PageReader) -> int:
-    """How many lines a page shows."""
+    """Return the number of records that a page shows."""
     return page.tags.count("tr") - 1
 
 

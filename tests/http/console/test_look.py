@@ -1,4 +1,4 @@
-"""Templates and their filters: everything is escaped, an unknown field is an error, times and sizes in words."""
+"""Templates and their filters: all values are escaped, an unknown field is an error, times and sizes are readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of namespaces and catalogs: their content in pages, which the script continues."""
+"""Pages of namespaces and catalogs: their content in pages, which the script loads one after the other."""
 
 from __future__ import annotations
 

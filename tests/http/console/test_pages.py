@@ -1,4 +1,6 @@
-"""All pages over a lake with nasty names: well-formed, without foreign elements, every link answered, nothing told."""
+"""All pages over a lake with hostile names: well-formed, without foreign elements or hidden objects, every link
+works.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of graphs: bounded in nodes and lines, with the rest counted."""
+"""Pictures of graphs: limited in nodes and lines, with a count of the omitted ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every route of the console: its headers, who must sign in, which posts count, and that nothing else takes its
+"""Every route of the console: its headers, the required sign-in, accepted POST requests; no other protocol accepts its
 cookie.
 """
 

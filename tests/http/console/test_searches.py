@@ -1,4 +1,4 @@
-"""The search page: what is found, what is hidden, and questions that cannot be read."""
+"""The search page: results, hidden objects, and invalid queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signing in and out: passwords, tokens, names, codes; and sessions that end with what they were opened with."""
+"""Signing in and out: passwords, tokens, names, codes; a session ends with the credential that opened it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PASSWORD = "a long enough passphrase"
 
 
 def is_in(visitor: ConsoleVisitor) -> bool:
-    """Whether the visitor's next click meets a session."""
+    """Return whether the visitor's next request has a session."""
     return visitor.get("/console/sessions").status == 200
 
 
@@ -43,7 +43,7 @@ def enter(node: DriverNode, fields: dict[str, str]) -> ConsoleVisitor:
 
 
 def elsewhere(visitor: ConsoleVisitor, node: DriverNode) -> ConsoleVisitor:
-    """The same browser at another node."""
+    """Return the same browser as a visitor of another node."""
     return ConsoleVisitor(node, cookies=dict(visitor.cookies))
 
 

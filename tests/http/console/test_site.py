@@ -1,4 +1,4 @@
-"""The console's address: whose posts count, which cookie, and where a sign-in leads."""
+"""The console's address: accepted origins of POST requests, the cookie, and redirects after a sign-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of tables: columns with those inside them, snapshots with their names, properties, and who sees what."""
+"""Pages of tables: nested columns, snapshots with their references, properties, and what each user sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trash: dropped objects and their return, for those who may restore them."""
+"""The trash page: dropped objects and a restore button, for users who may restore them."""
 
 from __future__ import annotations
 

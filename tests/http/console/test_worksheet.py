@@ -1,4 +1,4 @@
-"""The worksheet: statements run by a POST alone, under the user's rights, with results, plan, warnings and errors."""
+"""The worksheet: statements run by POST only, under the user's rights, with results, plan, warnings and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A browser's visit to the console without a browser: cookies, forms, and pages read by the standard HTML parser."""
+"""A browser for tests of the console: cookies, forms, and pages parsed by the standard HTML parser."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PageReader(HTMLParser):
 
 @dataclass
 class ConsoleVisitor:
-    """One browser: sends the cookies that it was given, and the headers that browsers send."""
+    """One browser: it sends the cookies that it received, and the headers of browsers."""
 
     node: DriverNode
     host: str = HOST

@@ -1,7 +1,8 @@
-"""The requests of a second table of refusals, `leaf_refusals.md`: of what lies in schemas beside views, and what
-hangs on it.
+"""The requests of a second table of refusals, `leaf_refusals.md`: for objects in schemas other than views, and for
+their attachments.
 
-Its callers have the rights that these kinds know. `python -m tests.http.gravitino.leaf_refusals` writes it anew.
+Its callers have the rights that apply to these kinds. `python -m tests.http.gravitino.leaf_refusals` rewrites the
+table.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def prepare_models(node: DriverNode) -> None:
 
 
 def prepare_hung(node: DriverNode) -> None:
-    """The same of functions and policies; some statistics, and users to remove."""
+    """Create functions and policies, some statistics, and users to remove."""
     for name in ("churn", *(f"{name}_{who}" for name in ("alter", "drop") for who in CALLERS)):
         node.done("POST", f"{API}/lake/catalogs/main/schemas/there/functions", {"name": name, **FUNCTION})
         own(node, "leaf_owner", "FUNCTION", f"main.there.{name}")
@@ -117,7 +118,7 @@ COLUMN_POLICY = {"policyType": "custom", "content": {"supportedObjectTypes": ["C
 
 
 def prepare_tables(node: DriverNode) -> None:
-    """The same of tables."""
+    """Create tables."""
     path = f"{API}/lake/catalogs/main/schemas/there/tables"
     for name in ("churn", *(f"{name}_{who}" for name in ("alter", "rename", "drop") for who in CALLERS)):
         node.done("POST", path, {"name": name, "columns": COLUMNS})
@@ -261,7 +262,9 @@ def _of_objects() -> Iterator[RefusalCase]:
 
 
 def _of_columns(who: str) -> Iterator[RefusalCase]:
-    """What hangs on columns: of a table for everybody to look at, and of one for each to change."""
+    """Yield rows about attachments of columns: of a table that all callers read, and of one that each caller
+    changes.
+    """
     for on, column, thing in (
         ("churn", "churn", "column"),
         ("churn", "gone", "no column"),

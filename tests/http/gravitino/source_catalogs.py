@@ -1,5 +1,5 @@
-"""What tests of catalogs that show another system share: changes as Gravitino has them, lists, and a source that
-goes away and comes back.
+"""Helpers for tests of connector catalogs: changes in Gravitino's form, lists, and a source that becomes unreachable
+and returns.
 """
 
 from __future__ import annotations

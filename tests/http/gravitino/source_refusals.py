@@ -1,7 +1,6 @@
-"""The requests of a third table of refusals, `source_refusals.md`: of catalogs that show another system, a real
-PostgreSQL.
+"""The requests of a third table of refusals, `source_refusals.md`: for connector catalogs, over a real PostgreSQL.
 
-`python -m tests.http.gravitino.source_refusals` writes it anew.
+`python -m tests.http.gravitino.source_refusals` rewrites the table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many users at once: each is done by itself, and what was wrong with one keeps no other back."""
+"""Bulk requests for users: each user is handled separately, and an error for one does not affect the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filesets and topics over Gravitino REST: where files lie, from templates and from above; nothing outside of the
+"""Filesets and topics over Gravitino REST: locations of files, from templates and from containers; none outside the
 roots.
 """
 
@@ -174,7 +174,7 @@ def test_a_catalog_cannot_open_what_the_server_does_not_allow(files: DriverNode)
 
 
 def directory_of(fileset: dict) -> Path:
-    """Where a fileset's files are on this machine."""
+    """Return the local directory of a fileset's files."""
     return Path(str(fileset["storageLocation"]).removeprefix("file://"))
 
 
@@ -197,7 +197,7 @@ def upkeep(node: DriverNode) -> None:
 
 
 def kept(node: DriverNode) -> list[str]:
-    """What tasks tell that deleted files of filesets."""
+    """Return the results of the finished tasks that delete files of filesets."""
     found = node.get(f"{OWN}/tasks?state=done").json()["tasks"]
     return [str(each["result"]) for each in found if each["kind"] == FILESET_PURGE]
 

@@ -1,4 +1,4 @@
-"""Functions over Gravitino REST: registered in several definitions and runtimes, changed, shown beside those of
+"""Functions over Gravitino REST: registered with several definitions and runtimes, altered, and listed beside those of
 SQL++.
 """
 

@@ -1,4 +1,4 @@
-"""Job templates and jobs over Gravitino REST: pipelines and their runs in its words."""
+"""Job templates and jobs over Gravitino REST: pipelines and their runs in Gravitino's form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what with what lies in schemas, cell by cell: the table in leaf_refusals.md, asked of a node."""
+"""Access to objects in schemas over Gravitino REST: a node answers as each cell of leaf_refusals.md says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITTEN = dict(refusal_tables.written(leaf_refusals.TABLE, CALLERS))
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
-    """What every caller was answered in every row."""
+    """The answers of every row to every caller."""
     with wire.node_over(tmp_path_factory.mktemp("leaf_refusals")) as node:
         leaf_refusals.prepare(node)
         yield refusal_tables.answers(node, leaf_refusals.cases, CALLERS)

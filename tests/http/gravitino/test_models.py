@@ -1,4 +1,4 @@
-"""Models over Gravitino REST: registered, versions linked and found by number and alias, changed and deleted."""
+"""Models over Gravitino REST: registered, altered and deleted; versions linked and loaded by number and alias."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies over Gravitino REST: made, changed, in force or not, attached to the kinds that they are for, and
+"""Policies over Gravitino REST: created, altered, enabled or disabled, attached to the kinds that they support, and
 inherited.
 """
 

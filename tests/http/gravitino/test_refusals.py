@@ -1,4 +1,4 @@
-"""Who may do what over Gravitino REST, cell by cell: the table in refusals.md, asked of a node."""
+"""Access over Gravitino REST: a node answers as each cell of refusals.md says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITTEN = dict(refusal_tables.written(refusals.TABLE))
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
-    """What every caller was answered in every row."""
+    """The answers of every row to every caller."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
         refusal_tables.prepare(node)
         yield refusal_tables.answers(node, refusals.cases)

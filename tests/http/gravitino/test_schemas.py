@@ -1,5 +1,5 @@
-"""Schemas over Gravitino REST: nesting, one call for a chain, and upstream's vectors (their numbers stand in the
-names).
+"""Schemas over Gravitino REST: nesting, one request for a chain of schemas, and upstream's vectors (test names have
+their numbers).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Version, health, and who the caller is."""
+"""Version, health, and the name of the caller."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Catalogs that show a PostgreSQL: schemas and tables over Gravitino REST, by rights of the tree, whatever the
-source does.
+"""Connector catalogs of PostgreSQL: schemas and tables over Gravitino REST, under the tree's rights, with any behaviour
+of the source.
 """
 
 from __future__ import annotations

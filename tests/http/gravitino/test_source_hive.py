@@ -1,5 +1,5 @@
-"""Catalogs that show a Hive metastore: its databases and tables over Gravitino REST, by rights of the tree,
-whatever the metastore does.
+"""Connector catalogs of a Hive metastore: databases and tables over Gravitino REST, under the tree's rights, with any
+behaviour of the metastore.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Warehouse(NamedTuple):
 
     @property
     def tables(self) -> str:
-        """Where its tables are."""
+        """Return the address of a schema's tables."""
         return f"{HIVE}/schemas/{self.schema}/tables"
 
     def seen(self, *, user: str = "admin") -> list[str]:
@@ -76,7 +76,7 @@ def warehouse(hive_server: HiveServer, fresh: Callable[[str], Path]) -> Iterator
 
 @pytest.fixture
 def hasty(hive_server: HiveServer, fresh: Callable[[str], Path]) -> Iterator[Warehouse]:
-    """The same, of a server that soon gives up."""
+    """A node whose requests to the source have a short timeout."""
     with _warehouse(hive_server, fresh("hasty"), timeout_s=2.0) as found:
         yield found
 

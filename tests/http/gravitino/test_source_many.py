@@ -1,5 +1,5 @@
-"""Sources with thousands of tables, under crowds, in silence, and sources that lie about how many there are: real
-servers, and calls that are counted.
+"""Connector sources with thousands of tables, many callers, silence, and wrong counts: real servers, with counted
+calls.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Held(NamedTuple):
 
     @property
     def tables(self) -> str:
-        """Where they are listed."""
+        """Return the address of the list of tables."""
         return f"{SHOWN}/schemas/{self.schema}/tables"
 
     async def crowd(self) -> list[DriverAnswer]:

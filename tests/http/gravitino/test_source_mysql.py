@@ -1,5 +1,5 @@
-"""Catalogs that show a MySQL server, here a MariaDB: its databases and tables over Gravitino REST, by rights of
-the tree, whatever the server does.
+"""Connector catalogs of MySQL, here MariaDB: databases and tables over Gravitino REST, under the tree's rights, with
+any behaviour of the server.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Store(NamedTuple):
 
     @property
     def tables(self) -> str:
-        """Where its tables are."""
+        """Return the address of a schema's tables."""
         return f"{STORE}/schemas/{self.schema}/tables"
 
     def sql(self, *statements: str) -> tuple[tuple[object, ...], ...]:
@@ -60,7 +60,7 @@ def store(maria_server: MariaServer, fresh: Callable[[str], Path]) -> Iterator[S
 
 @pytest.fixture
 def hasty(maria_server: MariaServer, fresh: Callable[[str], Path]) -> Iterator[Store]:
-    """The same, of a server that soon gives up."""
+    """A node whose requests to the source have a short timeout."""
     with _store(maria_server, fresh("hasty"), timeout_s=2.0) as found:
         yield found
 

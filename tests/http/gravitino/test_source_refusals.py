@@ -1,5 +1,5 @@
-"""Who may do what with what another system has, cell by cell: the table in source_refusals.md, asked of a node
-over a real PostgreSQL.
+"""Access to objects of an external system: a node over a real PostgreSQL answers as each cell of source_refusals.md
+says.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WRITTEN = dict(refusal_tables.written(source_refusals.TABLE, CALLERS))
 def asked(
     postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
-    """What every caller was answered in every row."""
+    """The answers of every row to every caller."""
     with source_refusals.node_over(tmp_path_factory.mktemp("source_refusals"), postgres_server) as node:
         source_refusals.prepare(node)
         yield refusal_tables.answers(node, source_refusals.cases, CALLERS)

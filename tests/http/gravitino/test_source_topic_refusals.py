@@ -1,6 +1,4 @@
-"""Who may do what with topics of a cluster, cell by cell: the table in source_topic_refusals.md, asked of a node
-over a real broker.
-"""
+"""Access to topics of a cluster: a node over a real broker answers as each cell of source_topic_refusals.md says."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ def node(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="module")
 def asked(node: DriverNode) -> Asked:
-    """What every caller was answered in every row."""
+    """The answers of every row to every caller."""
     return refusal_tables.answers(node, source_topic_refusals.cases, CALLERS)
 
 

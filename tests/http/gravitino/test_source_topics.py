@@ -1,5 +1,5 @@
-"""Catalogs that show a Kafka cluster: its topics over Gravitino REST, by rights of the tree, whatever the cluster
-does.
+"""Connector catalogs of a Kafka cluster: topics over Gravitino REST, under the tree's rights, with any behaviour of the
+cluster.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def bus(kafka_server: KafkaServer, fresh: Callable[[str], Path]) -> Iterator[Bus
 
 @pytest.fixture
 def hasty(kafka_server: KafkaServer, fresh: Callable[[str], Path]) -> Iterator[Bus]:
-    """The same, of a server that soon gives up."""
+    """A node whose requests to the source have a short timeout."""
     with _bus(kafka_server, fresh("hasty"), timeout_s=2.0) as found:
         yield found
 

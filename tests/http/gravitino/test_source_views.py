@@ -1,5 +1,5 @@
-"""Views of a catalog that shows another Iceberg catalog, over Gravitino REST: a real server behind a socket, under
-rights of this one.
+"""Views of a connector catalog of another Iceberg catalog, over Gravitino REST: a real server behind a socket, under
+this server's rights.
 """
 
 from __future__ import annotations

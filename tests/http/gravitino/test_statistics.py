@@ -1,5 +1,5 @@
-"""Statistics of tables and partitions over Gravitino REST: written, read by range, dropped, and gone with their
-table alone.
+"""Statistics of tables and partitions over Gravitino REST: written, read by range, dropped, and deleted only with their
+table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables made and changed over Gravitino REST: Iceberg's at once, one object with two faces."""
+"""Tables created and altered over Gravitino REST: Iceberg REST shows each change at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables over Gravitino REST, of both formats: lists, columns, and what lies directly in a Lance catalog."""
+"""Tables over Gravitino REST, of both formats: lists, columns, and tables directly in a Lance catalog."""
 
 from __future__ import annotations
 

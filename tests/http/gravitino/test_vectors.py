@@ -1,5 +1,5 @@
-"""What Gravitino's own tests and clients expect, in `vectors.md`: each expectation has a test, and those that had
-none are here.
+"""Expectations of Gravitino's own tests and clients, listed in `vectors.md`: each has a test, and those without one
+elsewhere are here.
 """
 
 from __future__ import annotations

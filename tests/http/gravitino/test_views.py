@@ -1,4 +1,4 @@
-"""Gravitino's view routes: the objects that Iceberg REST serves, in other words."""
+"""Gravitino's view routes: the views of Iceberg REST, in Gravitino's form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of decision record 0006: which status every Iceberg route gives to whom, asked of a node.
+"""The table of decision record 0006: the status of every Iceberg route for each caller, as a node answers.
 
 `python -m tests.http.iceberg.refusals` prints the table as the code answers now, to be read before it goes into the
 record; test_refusals.py compares the record with the node, cell by cell.

@@ -1,6 +1,4 @@
-"""Files that a commit adds are looked for before it is made, where the setting asks for it: by every door, within
-bounds.
-"""
+"""Files that a commit adds are checked before the commit if the setting is on: by every protocol, within limits."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from tests.manifests import EXISTING, data_file, entry, manifest_list
 
 
 class Writer(WrittenTable):
-    """Somebody who writes files of a table, or says so."""
+    """A writer of a table's files, which may also report files that it did not write."""
 
     def __init__(self, node: DriverNode, name: str = "t", **more: object) -> None:
         super().__init__(node, name, **more)

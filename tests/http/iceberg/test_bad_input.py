@@ -1,4 +1,4 @@
-"""Bad input of every kind: the right status and type, words that help, and nothing half done."""
+"""Bad input of every kind: the right status and error type, a helpful message, and no partial change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""POST of a table: what each failure answers, lost races, no-ops, gzip, metadata files that fall off the log."""
+"""POST of a table: the answer to each failure, lost races, commits without changes, gzip, and metadata files that leave
+the log.
+"""
 
 from __future__ import annotations
 

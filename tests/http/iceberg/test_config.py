@@ -1,4 +1,4 @@
-"""GET /v1/config: which catalog a warehouse names, and what clients are told about it."""
+"""GET /v1/config: the catalog that a warehouse names, and the configuration for clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sends no credential over Iceberg REST, and who asks for an OAuth token, is told what to send."""
+"""Requests without credentials, and requests for OAuth tokens, over Iceberg REST: the message says what to send."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Catalogs that show another Iceberg REST catalog: a real server behind a socket, seen and changed under rights of
-this one.
+"""Connector catalogs of another Iceberg REST catalog: a real server behind a socket, read and changed under this
+server's rights.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Who may do what in a catalog that shows another one: what the record says of this server's own catalogs, cell by
-cell, but for the differences named here.
+"""Access in a connector catalog of another Iceberg catalog: the cells of decision record 0006, except for the
+differences that are listed here.
 
 The same requests of the same callers go to a catalog of the server's own in decision record 0006; here to one that
 shows such a catalog of another server. What the tree's handler decides, the handler that asks the source decides
@@ -56,7 +56,7 @@ def _second_alone(route: Route[Handler]) -> Route[Handler]:
 def asked(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, dict[Row, DriverAnswer]]]:
-    """What every caller was answered in every row."""
+    """The answers of every row to every caller."""
     away, near = (tmp_path_factory.mktemp(name) for name in ("away", "near"))
     with wire.node_over(away) as source:
         files = refusals.prepare(source)

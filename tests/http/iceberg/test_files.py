@@ -1,4 +1,4 @@
-"""Metadata files that vanish, and purges: exactly what the metadata lists is deleted."""
+"""Missing metadata files, and purges: a purge deletes exactly the files that the metadata lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The janitor: what nobody points to goes, and nothing else, once it is old enough."""
+"""The janitor: it deletes files that nothing refers to once they are old enough, and no others."""
 
 from __future__ import annotations
 

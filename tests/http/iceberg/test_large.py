@@ -1,4 +1,4 @@
-"""Large bodies and documents, which are worked on outside the server's process: the same answers, the same refusals."""
+"""Large bodies and documents, which other processes handle: the same answers and the same refusals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def without(metadata: object, *keys: str) -> dict:
 
 @pytest.fixture
 def busy(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was done as a chore."""
+    """The pieces of offloaded work."""
     done: list[str] = []
     do = node.built.services.offloader.do
 

@@ -1,4 +1,4 @@
-"""Chains of views: what they lend, to whom, and every way of getting more out of them that we thought of."""
+"""Chains of views with definer's rights: which rights they give to whom, and attempts to get more."""
 
 from __future__ import annotations
 

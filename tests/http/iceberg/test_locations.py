@@ -1,5 +1,5 @@
-"""Where a namespace's tables lie: the location that a namespace answers, was given, or inherits; directories of
-staged tables.
+"""Locations of a namespace's tables: the namespace's own, a requested or an inherited location; directories of staged
+tables.
 """
 
 from __future__ import annotations

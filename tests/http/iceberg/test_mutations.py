@@ -1,4 +1,4 @@
-"""Bodies with one thing wrong, thousands of them made by a seed: whatever is sent, nothing is our failure."""
+"""Thousands of seeded bodies with one mistake each: none leads to a server error."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ CREATE = {
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """One node for all."""
+    """One node for all tests."""
     with node_over(tmp_path_factory.mktemp("mutations")) as running:
         make_space(running, "a")
         yield running

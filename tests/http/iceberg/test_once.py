@@ -1,4 +1,6 @@
-"""Requests with an `Idempotency-Key`, over both backends: done once, answered again, decided again, kept for a time."""
+"""Requests with an `Idempotency-Key`, over both backends: executed once, answered again, decided again, stored for a
+time.
+"""
 
 from __future__ import annotations
 
@@ -146,7 +148,7 @@ def ask(node: DriverNode, case: Case, text: str, *, user: str = USER) -> DriverA
 
 
 def clocks(node: DriverNode) -> object:
-    """How far every zone has come."""
+    """Return the revision of every zone."""
     return rows(node, "SELECT zone, revision FROM clock ORDER BY zone")
 
 

@@ -1,4 +1,4 @@
-"""Lists of namespaces and tables: pages, and what a caller with partial sight sees."""
+"""Lists of namespaces and tables: pages, and the entries that callers with partial visibility get."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What plans hold at once, and what is let go of: clients that leave, crowds of one caller, scans that read too
-much.
-"""
+"""Limits of scan plans: memory, disconnected clients, many requests of one caller, scans that read too much."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ CROWD = 40
 
 
 class Stuck(Everything):
-    """Does everything but one caller's offloader of a name, which go on when they are let, or are ended."""
+    """Runs all offloaded work, except that of one caller, which waits until the test releases or ends it."""
 
     def __init__(self, name: str, *, caller: str) -> None:
         self.name, self.caller = name, caller

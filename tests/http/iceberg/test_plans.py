@@ -1,4 +1,4 @@
-"""Scans planned over Iceberg REST: what is answered, for whom, and what is refused."""
+"""Scans planned over Iceberg REST: answers, privileges and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes without a prefix: reads of the default catalog, and no change of anything."""
+"""Routes without a prefix: they read the default catalog and change nothing."""
 
 from __future__ import annotations
 

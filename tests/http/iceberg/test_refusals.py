@@ -1,4 +1,4 @@
-"""403 or 404: decision record 0006, cell by cell, and what a refusal must not tell."""
+"""403 or 404: the cells of decision record 0006, and facts that a refusal must not reveal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITTEN = dict(refusals.rows_written())
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[Row, DriverAnswer]]]:
-    """What every caller was answered for every row, in the order of the rows, so that changes come after looks."""
+    """The answers of every row to every caller, in the order of the rows, so that changes come after reads."""
     data: Path = tmp_path_factory.mktemp("refusals")
     with wire.node_over(data) as node:
         files = refusals.prepare(node)

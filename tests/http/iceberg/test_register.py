@@ -1,4 +1,4 @@
-"""POST register: tables of metadata files that exist already, and files that are none."""
+"""POST register: existing metadata files become tables, other files are refused."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Ways around read restrictions, each tried by somebody whom one binds and who may do everything else: other
-names, other places, other languages, older answers.
+"""Attempts to bypass read restrictions, by a restricted user with all other rights: other names, other locations, other
+protocols, older answers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def shop(lake: DriverNode) -> DriverNode:
 
 
 class Everything(InlineOffloader):
-    """Does on the spot what processes do for bound readers, too."""
+    """Runs at once the work that processes do, also for restricted readers."""
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Do a chore."""

@@ -1,6 +1,4 @@
-"""Plans for whom a restriction binds: what their own filters may say, what refusals do not say, and how much one
-answer holds.
-"""
+"""Plans for restricted users: allowed filters, facts that refusals hide, and the size of one answer."""
 
 from __future__ import annotations
 
@@ -61,7 +59,7 @@ class Shown(WrittenTable):
         return data_file(f"{self.location}/metadata/{name}", file_size_in_bytes=at.stat().st_size)
 
     def seen(self, **asked: object) -> DriverAnswer:
-        """What bob is told of a scan."""
+        """Return bob's answer to a scan."""
         return self.plan(user="bob", **asked)
 
     def rows(self, answer: DriverAnswer) -> list[dict[str, Any]]:

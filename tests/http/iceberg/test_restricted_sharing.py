@@ -1,4 +1,4 @@
-"""Files that are rewritten for restricted readers: written once, shared by who is bound alike, counted, and
+"""Rewritten files for restricted readers: written once, shared by users with the same restrictions, counted, and
 deleted when no plan needs them.
 """
 
@@ -58,7 +58,7 @@ def table(lake: DriverNode) -> Shown:
 
 
 def written(table: Shown) -> int:
-    """How many files were rewritten so far."""
+    """Return the number of rewritten files so far."""
     offloader = SCAN_OFFLOADER.of(table.node.built.services)
     assert isinstance(offloader, Counting)
     return offloader.written

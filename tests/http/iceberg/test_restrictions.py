@@ -1,4 +1,4 @@
-"""Read restrictions, door by door: what somebody whom one binds gets of a table, and what nobody opens to them."""
+"""Read restrictions over each protocol: what a restricted user gets of a table, and what no answer contains."""
 
 from __future__ import annotations
 

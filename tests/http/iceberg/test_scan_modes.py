@@ -1,6 +1,4 @@
-"""Where clients are told to plan: by a table's property, by its catalog's, in the answers that they configure
-themselves with.
-"""
+"""The scan planning mode for clients: from a table's property or its catalog's, in config and load answers."""
 
 from __future__ import annotations
 
@@ -24,12 +22,12 @@ def catalog_says(node: DriverNode, mode: str) -> None:
 
 
 def told(node: DriverNode, path: str = HOME) -> object:
-    """What a load's configuration says."""
+    """Return the planning mode in a load's configuration."""
     return node.done("GET", path)["config"].get(MODE)  # type: ignore[union-attr]
 
 
 def configured(node: DriverNode) -> object:
-    """What a client is told before anything else."""
+    """Return the planning mode in the answer to `GET /v1/config`."""
     return node.done("GET", "/iceberg/v1/config?warehouse=main")["defaults"].get(MODE)  # type: ignore[union-attr]
 
 

@@ -1,4 +1,4 @@
-"""Remote signing over Iceberg REST: for whom, for which files, and what a store makes of the signatures."""
+"""Remote signing over Iceberg REST: for which users and files, and how a store accepts the signatures."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def sign(
 
 
 def sent(answer: DriverAnswer, method: str, data: bytes | None = None) -> int:
-    """What the store says to a request that was signed."""
+    """Return the store's answer to a signed request."""
     assert answer.status == 200, answer.body
     headers = {name: ", ".join(values) for name, values in answer.json()["headers"].items()}
     request = urllib.request.Request(answer.json()["uri"], data=data, headers=headers, method=method)

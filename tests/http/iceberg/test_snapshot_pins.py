@@ -1,6 +1,4 @@
-"""Snapshots that runs and plans need: no commit removes them, of whatever kind, until the run has ended or the
-plan is over.
-"""
+"""Snapshots that runs and plans need: no commit removes them until the run or the plan has ended."""
 
 from __future__ import annotations
 
@@ -53,7 +51,7 @@ def refused(answer: DriverAnswer, *words: str) -> None:
 
 
 def pins(*snapshots: int, table: str = "t") -> dict[str, object]:
-    """What a runner says that it reads."""
+    """Return the pins that a runner reports."""
     return {"pins": [{"table": ["main", "a", table], "snapshot": each, "fingerprint": None} for each in snapshots]}
 
 

@@ -1,7 +1,7 @@
-"""What is decided around a request to another Iceberg catalog: before it is asked, while it is asked, and behind its
-answer.
+"""Access decisions around a request to another Iceberg catalog: before it is sent, while it runs, and after its answer.
 
-The source is a script, so each test says what it has; who may what, cell by cell, is in `test_federated_refusals`.
+The source is a script, so each test defines its content; `test_federated_refusals` has the access decisions, cell by
+cell.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def node(fresh: Callable[[str], Path], source: ScriptedServer) -> Iterator[Drive
 
 
 def changes(source: ScriptedServer) -> list[str]:
-    """What the source was asked to change."""
+    """Return the changes that were requested from the source."""
     return [each for each in source.targets() if not each.startswith(("GET ", "HEAD "))]
 
 

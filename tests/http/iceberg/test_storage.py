@@ -1,4 +1,4 @@
-"""Storage that does not answer: its own catalog is told so in time, and nobody else waits."""
+"""Storage that does not answer: requests for its catalog fail in time, and other requests do not wait."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def commit_all(node: DriverNode, *changes: Document, user: str = "admin") -> Dri
 
 
 def marks(node: DriverNode, *tables: str, key: str = "mark") -> list[object]:
-    """What a property of each table of namespace `a` says."""
+    """Return the value of a property of each table in namespace `a`."""
     return [metadata_of(node, "a", name)["properties"].get(key) for name in tables]  # type: ignore[attr-defined]
 
 

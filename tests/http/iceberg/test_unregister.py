@@ -1,6 +1,4 @@
-"""POST unregister: a table is forgotten, its files stay for whoever registers them next, and no commit comes after
-it.
-"""
+"""POST unregister: the table is removed and its files stay for a later registration; no commit is accepted after it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Signatures of Azure's store over Iceberg REST: for one table's directory and what the caller may do, kept while
-they last, renewed, and checked.
+"""Vended Azure signatures over Iceberg REST: limited to one table's directory and the caller's rights, cached while
+valid, renewed, and checked.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ def asks(store: AdlsServer, token: str, method: str, path: str, data: bytes | No
 
 
 def opened(store: AdlsServer, token: str, place: str) -> dict[str, bool]:
-    """What a signature opens at a place: reading rows and metadata, writing, deleting, listing."""
+    """Return the operations that a signature allows at a location: reading rows and metadata, writing, deleting,
+    listing.
+    """
     for name in ("data/f", "metadata/f"):
         store.files[f"{place}/{name}"] = b"x"
     at = f"/{quote(place)}"
@@ -108,7 +110,7 @@ def opened(store: AdlsServer, token: str, place: str) -> dict[str, bool]:
 
 
 def place_of(node: DriverNode, path: str = TABLE) -> str:
-    """Where a table lies in the container."""
+    """Return the location of a table in the container."""
     return str(node.get(path).json()["metadata"]["location"]).removeprefix(f"{PLACE}/")
 
 

@@ -1,4 +1,4 @@
-"""Vended credentials over Iceberg REST: for whom, for which place, until when; and what is never in any answer."""
+"""Vended credentials over Iceberg REST: for which users, locations and times; and secrets that no answer contains."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def keys_of(answer: DriverAnswer) -> tuple[str, str, str]:
 
 
 def outcome(client: Any, verb: str, key: str) -> str:  # noqa: ANN401 - boto3 has no types
-    """What becomes of a request to the store: `ok` or its refusal."""
+    """Return the outcome of a request to the store: `ok` or its error."""
     calls = {
         "read": lambda: client.get_object(Bucket=BUCKET, Key=key),
         "write": lambda: client.put_object(Bucket=BUCKET, Key=key, Body=b"x"),
@@ -88,7 +88,9 @@ def outcome(client: Any, verb: str, key: str) -> str:  # noqa: ANN401 - boto3 ha
 
 
 def opened(store: ObjectStoreServer, answer: DriverAnswer, place: str) -> dict[str, str]:
-    """What the credentials of an answer open at a place: reading rows and metadata, writing, deleting, listing."""
+    """Return the operations that an answer's credentials allow at a location: reading rows and metadata, writing,
+    deleting, listing.
+    """
     owner = store.client()
     for name in ("data/f", "metadata/f"):
         owner.put_object(Bucket=BUCKET, Key=f"{place}/{name}", Body=b"x")
@@ -102,7 +104,7 @@ def opened(store: ObjectStoreServer, answer: DriverAnswer, place: str) -> dict[s
 
 
 def place_of(node: DriverNode, path: str = TABLE) -> str:
-    """Where a table lies in the bucket."""
+    """Return the location of a table in the bucket."""
     return str(node.get(path).json()["metadata"]["location"]).removeprefix("s3://lake/")
 
 

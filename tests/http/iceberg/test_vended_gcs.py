@@ -1,5 +1,5 @@
-"""Tokens of Google's store over Iceberg REST: narrowed to one table's place for what the caller may do, kept while
-they last, renewed, and checked.
+"""Vended Google tokens over Iceberg REST: limited to one table's location and the caller's rights, cached while valid,
+renewed, and checked.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ def asks(store: GcsServer, token: str, method: str, path: str, data: bytes | Non
 
 
 def opened(store: GcsServer, token: str, place: str) -> dict[str, bool]:
-    """What a token opens at a place: reading rows and metadata, writing, deleting, listing."""
+    """Return the operations that a token allows at a location: reading rows and metadata, writing, deleting,
+    listing.
+    """
     for name in ("data/f", "metadata/f"):
         store.files[f"{place}/{name}"] = b"x"
 
@@ -104,7 +106,7 @@ def opened(store: GcsServer, token: str, place: str) -> dict[str, bool]:
 
 
 def place_of(node: DriverNode, path: str = TABLE) -> str:
-    """Where a table lies in the bucket."""
+    """Return the location of a table in the bucket."""
     return str(node.get(path).json()["metadata"]["location"]).removeprefix("gs://lake/")
 
 

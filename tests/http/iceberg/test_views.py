@@ -1,4 +1,4 @@
-"""View routes: every one of them, one name space with tables, replaces, large texts, register, rename, files."""
+"""View routes: each route, names shared with tables, replaces, large texts, register, rename, files."""
 
 from __future__ import annotations
 

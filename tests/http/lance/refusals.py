@@ -1,7 +1,7 @@
-"""The rows of the table in refusals.md: what is asked of Lance REST, and about what.
+"""The rows of the table in refusals.md: requests to Lance REST and their objects.
 
-`python -m tests.http.lance.refusals` writes the table as the code answers now. A cell is a status, and for a
-refusal the protocol's code.
+`python -m tests.http.lance.refusals` rewrites the table from the code. A cell is a status, and for a refusal the
+protocol's code.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _tables(who: str) -> Iterator[RefusalCase]:
 
 
 def _rows(who: str) -> Iterator[RefusalCase]:
-    """What is done with rows."""
+    """Yield the requests about rows."""
     create = "POST /table/{table_id}/create"
     yield from _new("create", f"filled_{who}", arrow(), taken="rows")
     for thing, name, mode in (
@@ -178,7 +178,7 @@ def _rows(who: str) -> Iterator[RefusalCase]:
 
 
 def _kept_rows() -> Iterator[RefusalCase]:
-    """What is done with the rows of a table whose versions the server keeps."""
+    """Yield the requests about rows of a server-managed table."""
     for action, body in (
         ("insert", arrow()), ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()), ("update", {"updates": [["text", "'x'"]]}),
         ("delete", {"predicate": "id > 100"}), ("restore", {"version": 1}), ("add_columns", {"new_columns": [{"name": "id", "expression": "1"}]}),
@@ -190,8 +190,8 @@ def _kept_rows() -> Iterator[RefusalCase]:
 
 
 def _shown() -> Iterator[RefusalCase]:
-    """What is asked about a directory that a catalog shows: it is read under the rights on the catalog, and
-    changed by nobody.
+    """Yield the requests about a directory that a catalog shows: it is read under the catalog's rights and never
+    changed.
     """
     for action in ("list", "table/list"):
         yield _about(f"GET /namespace/{{namespace_id}}/{action}", "directory", "shown")
@@ -209,7 +209,7 @@ def _shown() -> Iterator[RefusalCase]:
 
 
 def _both(action: str, body: object, *, index: str) -> Iterator[RefusalCase]:
-    """The same about a table and about none."""
+    """Yield the same request for an existing and for a missing table."""
     path, _, query = action.partition("?")
     names = (index,) if "{index_name}" in path else ()
     for thing, table_id in (("table", "lance$there$rows"), ("no table", "lance$there$gone")):
@@ -225,7 +225,9 @@ def _both(action: str, body: object, *, index: str) -> Iterator[RefusalCase]:
 
 
 def _references(who: str) -> Iterator[RefusalCase]:
-    """What is done with tags, branches and old versions: each caller has names of its own on one table with rows."""
+    """Yield the requests about tags, branches and old versions: each caller uses its own names on one table with
+    rows.
+    """
     yield from _each("version/delete", "rows", {"ranges": []})
     yield from _each("tags/list", "rows", {})
     yield from _each("tags/version", "rows", {"tag": "seen"})
@@ -237,7 +239,7 @@ def _references(who: str) -> Iterator[RefusalCase]:
 
 
 def _batches(who: str) -> Iterator[RefusalCase]:
-    """What is committed to several tables at once: first to one, then with another that is not there."""
+    """Yield the commits to several tables: first to one, then with a second, missing one."""
     create, commit = "POST /table/version/batch-create", "POST /table/batch-commit"
     kept = {"id": ["lance", "there", f"kept_{who}"], "version": 1, "manifest_path": STAGED[who]}
     gone = {**kept, "id": ["lance", "there", "gone"]}

@@ -1,4 +1,4 @@
-"""The adapter's edge: what implementations are asked, and what callers are told, without an implementation."""
+"""The adapter without an implementation: the calls to implementations, and the answers to callers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def ask(
 def asked(
     path: str, *, method: str = "POST", body: bytes = b"", headers: tuple[tuple[bytes, bytes], ...] = ()
 ) -> tuple[str, dict[str, object], bytes | None]:
-    """What an implementation is asked by a request that is taken."""
+    """Return the request that an implementation receives."""
     seen: list[tuple[str, dict[str, object], bytes | None]] = []
 
     def call(name: str, fields: dict[str, object], data: bytes | None = None) -> object:
@@ -199,7 +199,7 @@ def test_all_tables_are_spelled_with_the_callers_delimiter() -> None:
 
 
 def streamed(root: Path, act: Callable[[WorkerTask], Awaitable[None]] | None = None) -> list[dict[str, Any]]:
-    """What is sent for a query of a directory's table, to its end or until it fails."""
+    """Return the bytes of a query's answer for a directory's table, up to its end or its failure."""
     lay(root, "t.lance")
     folders = FolderTables(
         LanceDirectory(str(root), layout=DirectoryLayout.V1), FakeLanceWorkers(act), limits=FolderLimits(1000, 0, 60.0)

@@ -1,4 +1,4 @@
-"""Lance REST over either backend: what its own statements do is the same on SQLite and PostgreSQL."""
+"""Lance REST over either backend: its own statements have the same effect on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several Lance tables committed at once: all of it or nothing."""
+"""Several Lance tables committed at once: all or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of what is in a table over Lance REST: merged, updated, deleted rows; columns, metadata, versions,
+"""Changes of a table's content over Lance REST: merged, updated and deleted rows; columns, metadata, versions,
 transactions.
 """
 

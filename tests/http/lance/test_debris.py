@@ -1,5 +1,5 @@
-"""What killed writers leave behind, at a node: a create leaves a mark until its table is there, and the janitor's
-round finds the rest.
+"""Orphan files of killed writers on a node: a create leaves a mark until its table exists, and the janitor finds all
+others.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def places(node: DriverNode) -> list[Path]:
 
 
 def count(node: DriverNode, *path: str) -> object:
-    """How many rows a table has."""
+    """Return the number of rows of a table."""
     return node.ask("POST", f"{table(*path)}/count_rows", {}).body
 
 

@@ -1,4 +1,4 @@
-"""Descriptions that are kept: cheap while a table's files are as they were, and never older than these."""
+"""Cached descriptions of tables: cheap while a table's files are unchanged, and never stale."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Asked:
         return await self._ask(worker_task)
 
     def since(self, what: Callable[[], object]) -> list[str]:
-        """What was asked meanwhile."""
+        """Return the requests to worker processes since then."""
         before = len(self.kinds)
         what()
         return self.kinds[before:]
@@ -55,14 +55,14 @@ BOTH = pytest.mark.parametrize("place", ["false", "true"], ids=["storage", "mana
 
 @pytest.fixture
 def place(node: DriverNode, request: pytest.FixtureRequest) -> Path:
-    """Where a table of one version and two rows lies."""
+    """Create a table of one version and two rows, and return its location."""
     made = declare(node, "lance", "t", properties={"managed_versioning": getattr(request, "param", "false")})
     node.done("POST", f"{AT}/insert", arrow(ROWS))
     return Path(str(made["location"]).removeprefix("file://"))
 
 
 def described(node: DriverNode, body: Json | None = None) -> Json:
-    """What is told of the table."""
+    """Return the description of the table."""
     return node.done("POST", f"{AT}/describe", body or {})
 
 

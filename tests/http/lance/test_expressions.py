@@ -1,6 +1,4 @@
-"""Expressions of SQL that cannot be worked out: the caller's mistake at every door, with the library's words, and
-nothing is changed.
-"""
+"""SQL expressions that cannot be evaluated: a bad request on every route, with the library's message, and no change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indices over Lance REST: built, listed, told of, used, dropped."""
+"""Indices over Lance REST: built, listed, described, used, dropped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Rows of tables whose versions the server keeps, changed by the server's own operations: each change is a version
-of the store's.
-"""
+"""Row operations on server-managed tables: each change is a version in the store."""
 
 from __future__ import annotations
 

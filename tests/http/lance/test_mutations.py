@@ -1,5 +1,5 @@
-"""Right requests of every operation, each with something in it turned wrong: never a fault of the server, always a
-code that goes with its status.
+"""Valid requests of every operation, each with one mistake: never a server error, always a code that fits its
+status.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 def turned(body: dict[str, object]) -> Iterator[dict[str, object]]:
-    """The same fields, each left out, each with every wrong value, and so what is inside them."""
+    """Yield variants of the fields: each field left out, each with every wrong value, and the same for nested
+    fields.
+    """
     for name, value in body.items():
         yield {key: each for key, each in body.items() if key != name}
         for wrong in WRONG:

@@ -1,4 +1,4 @@
-"""Paths, bodies, credentials and errors of Lance REST: the quirks of its clients, each as it was seen on the wire."""
+"""Paths, bodies, credentials and errors of Lance REST, with the peculiarities of its clients as recorded."""
 
 from __future__ import annotations
 

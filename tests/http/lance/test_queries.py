@@ -1,4 +1,4 @@
-"""Queries over Lance REST: in the protocol's words and in those of LanceDB's remote clients."""
+"""Queries over Lance REST: in the protocol's form and in that of LanceDB's remote clients."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tags and branches over Lance REST, of tables whose history the store keeps and of others; and what may not be
-deleted because of them.
+"""Tags and branches over Lance REST, of storage-managed and server-managed tables; and versions that they protect from
+deletion.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KINDS = [{"managed_versioning": "true"}, {}]
 
 @pytest.fixture(params=KINDS, ids=["managed", "by its files"])
 def path(node: DriverNode, request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a table of three versions lies, of either kind."""
+    """The address of a table of three versions, of either kind."""
     at = str(tmp_path / "data" / "warehouse" / "lance" / "old")
     for mode in ("create", "append", "append"):
         lance.write_dataset(ROWS, at, mode=mode)

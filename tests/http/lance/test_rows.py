@@ -1,4 +1,4 @@
-"""Tables with rows over Lance REST: created, added to, counted."""
+"""Tables with rows over Lance REST: create, insert, count."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def properties(**told: str) -> str:
 
 
 def count(node: DriverNode, *path: str, user: str = "admin", **body: object) -> object:
-    """How many rows a table has; status and code of a refusal."""
+    """Return the number of rows of a table, or the status and code of a refusal."""
     answer = node.ask("POST", f"{table(*path)}/count_rows", body, user=user)
     return answer.json() if answer.status == 200 else told(answer)
 

@@ -1,4 +1,4 @@
-"""A catalog that shows a directory: live, read only, under the catalog's rights."""
+"""A catalog that shows a directory: current, read only, under the catalog's rights."""
 
 from __future__ import annotations
 

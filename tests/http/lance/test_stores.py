@@ -1,6 +1,4 @@
-"""An object store that refuses in the middle of a change, and manifests that somebody deletes: the right code, and
-nothing half done.
-"""
+"""An object store that refuses during a change, and deleted manifests: the right code, and no partial change."""
 
 from __future__ import annotations
 

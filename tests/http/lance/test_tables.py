@@ -1,4 +1,4 @@
-"""Tables over Lance REST: declare, register, describe, list, rename, drop, deregister, and what lies on disk."""
+"""Tables over Lance REST: declare, register, describe, list, rename, drop, deregister, and the files on disk."""
 
 from __future__ import annotations
 

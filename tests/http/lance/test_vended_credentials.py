@@ -1,4 +1,4 @@
-"""Vended credentials over Lance REST: options for storage, for whom the table is open, and until when."""
+"""Vended credentials over Lance REST: storage options, for users with access to the table, until their expiry."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def options_of(answer: DriverAnswer) -> dict[str, str] | None:
 
 
 def opens(store: ObjectStoreServer, options: dict[str, str] | None, location: object) -> dict[str, bool]:
-    """What options open at a location: manifests, rows, writing."""
+    """Return the operations that storage options allow at a location: reading manifests and rows, writing."""
     assert options is not None
     place = str(location).removeprefix("s3://lake/")
     owner = store.client()

@@ -1,4 +1,4 @@
-"""Versions over Lance REST: of tables whose history the store keeps, and of those whose files say what there is."""
+"""Versions over Lance REST, of server-managed and of storage-managed tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def listed(node: DriverNode, query: str = "") -> list[int]:
 
 
 def directory(made: Json) -> Path:
-    """Where a table's manifests lie."""
+    """Return the directory of a table's manifests."""
     return Path(str(made["location"]).removeprefix("file://"), "_versions")
 
 

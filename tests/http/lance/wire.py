@@ -1,4 +1,4 @@
-"""What the tests of Lance REST share: short requests, and the look of a table on disk."""
+"""Helpers of the Lance REST tests: short requests, and a table's files on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches of a run: where they begin, and that nothing but them is written."""
+"""Branches of a run: their starting snapshots, and that the run writes to no other branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two schemas compared: what fits, what can grow, what is lost, at any depth. Spark reads their DDL and runs
+"""Comparison of two schemas: compatible, widened and lost columns, at any depth. Spark parses their DDL and runs
 nothing.
 """
 

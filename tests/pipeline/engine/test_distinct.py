@@ -1,4 +1,4 @@
-"""Keys counted with few groups: exactly as many as a plain count of distinct keys finds, whatever their types."""
+"""Distinct keys counted with few groups: the number equals a plain count of distinct keys, for all types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories, one case after the other; stories by chance are in test_modes."""
+"""The write mode `history`, case by case; test_modes has random stories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An incremental step takes only what is new where that comes to the same, else the whole, and says why."""
+"""An incremental step reads only new rows if the result is the same; otherwise it reads all and gives the reason."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def declared(source: Parts, sql: str, how: WriteDeclaration = APPEND) -> StepDec
 def reading(
     spark: SparkSession, step: StepDeclaration, source: Parts, *, full: bool = False
 ) -> tuple[ReadChoice, DataFrame, dict]:
-    """What the step reads now and the frame it makes of it; the whole where the plan says so."""
+    """Return the step's next read and its DataFrame; all rows if the plan says so."""
     pins = pin_tables(spark, [source, (*source[:2], "names")])
     chosen = choose(spark, step, pins=pins, full=full)
     named = relations(spark, step.body.text)
@@ -69,7 +69,7 @@ def reading(
 
 
 def run(spark: SparkSession, admin: Client, step: StepDeclaration, source: Parts) -> ReadChoice:
-    """One run of the step, published."""
+    """Run the step once, and publish it."""
     chosen, frame, pins = reading(spark, step, source)
     prepare(spark, step, frame=frame, branch=BRANCH)
     branch = begin(spark, step, branch=BRANCH)

@@ -1,4 +1,4 @@
-"""Increments are right wherever one is given, and where none can be, the reason is told."""
+"""Increments are correct, and where none can be computed, the reason is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of rows that are merged: NULL ones and doubled ones are counted and shown."""
+"""Keys of merged rows: NULL keys and duplicate keys are counted and shown."""
 
 from __future__ import annotations
 

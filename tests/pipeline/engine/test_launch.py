@@ -1,4 +1,4 @@
-"""The beginning of a run: a server that is away is waited for as long as the run was told to, before Spark starts."""
+"""The start of a run: it waits for an unreachable server for the configured time, before Spark starts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Partition fields and sort orders: read from a declaration and from metadata, written as Spark takes them. No
-Spark runs here.
+"""Partition fields and sort orders: parsed from a declaration and from metadata, and rendered for Spark. No Spark runs
+here.
 """
 
 from __future__ import annotations

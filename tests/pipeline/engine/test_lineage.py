@@ -1,4 +1,4 @@
-"""Lineage of queries, against the known answer: by Spark's own analysed plans, and the event that is made of it."""
+"""Lineage of queries from Spark's own analysed plans, compared with known results, and the event made from it."""
 
 from __future__ import annotations
 

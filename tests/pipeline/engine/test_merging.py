@@ -1,4 +1,4 @@
-"""Merging by keys: refused where keys are not keys, the same rows each time Spark looks, one snapshot."""
+"""The write mode `merge`: refused with invalid keys, deterministic rows, one snapshot."""
 
 from __future__ import annotations
 

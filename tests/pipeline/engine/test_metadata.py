@@ -1,4 +1,4 @@
-"""A table's metadata as a value, and asked of a session's catalog."""
+"""A table's metadata as a value, and loaded from a session's catalog."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every mode against plain Python: stories of runs by chance, some published, some discarded, on the branch and on
-`main`.
+"""Every write mode compared with plain Python: random stories of runs, some published, some discarded, on the branch
+and on `main`.
 """
 
 from __future__ import annotations

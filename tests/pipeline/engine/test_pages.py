@@ -1,5 +1,5 @@
-"""docs/guides/expectations.md and docs/guides/pipeline-sources.md: their pipelines can be read, their example
-comes to what they say.
+"""docs/guides/expectations.md and docs/guides/pipeline-sources.md: their pipelines are valid, and their example gives
+the documented findings.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def test_pipelines_of_the_page_are_read(page: str, number: int, tmp_path: Path) 
 
 @pytest.mark.usefixtures("corner")
 class TestExample:
-    """What needs Spark."""
+    """Tests that need Spark."""
 
     pytestmark = SPARK
 

@@ -1,4 +1,6 @@
-"""A run reads every table as it was when the run began, through views too, and its own steps' branches."""
+"""A run reads every table at its state at the start of the run, also through views, and the branches of its own
+steps.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan tells of columns: Spark's analysis of the queries, with nothing run and nothing written."""
+"""The columns in a plan: Spark analyses the queries, and nothing is run or written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of tables in queries, found by Spark's own grammar, and other texts put in their place."""
+"""Table names in queries, found by Spark's own grammar and replaced."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Small dealings with a session: what is set for a while is put back, and a frame has a name as long as it is
-needed.
-"""
+"""Temporary changes of a session: settings are restored, and a DataFrame has a name only while it is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is raised, as a failure that a runner knows."""
+"""Exceptions of Spark as failures that the runner distinguishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A step's table is made as declared, grows with its query, and loses nothing that wasn't allowed by name."""
+"""A step's table is created as declared, gets new columns of its query, and loses only columns that the declaration
+names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows come into a step's branch in each mode, and nowhere else."""
+"""Each write mode writes rows to a step's branch, and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Two runs of one pipeline from two processes: the second is refused, or waits and goes on from what the first has
-published.
+"""Two runs of one pipeline from two processes: the second is refused, or waits and continues from the published result
+of the first.
 """
 
 from __future__ import annotations

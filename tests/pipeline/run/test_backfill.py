@@ -1,4 +1,4 @@
-"""Values between two ends, and the runs for them: in order, until one does not end as it was asked to."""
+"""`--backfill`: the values of a range, and their runs in order, until one fails."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A disk that is full while Spark writes: nothing is published, the message says what it was, and when there is
-room again the run goes on.
+"""A full disk while Spark writes: nothing is published, the message has the cause, and the run continues when there is
+space.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The thread of heartbeats: how often it sends one, what stops the run, and what does not."""
+"""The heartbeat thread: its interval, the answers that stop the run, and those that do not."""
 
 from __future__ import annotations
 

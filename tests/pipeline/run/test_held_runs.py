@@ -1,4 +1,4 @@
-"""What a run's record says is its user's word: who publishes or discards it does not lend it their rights."""
+"""A run's record is written by its user, so it gives no rights to a user who publishes or discards the run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def output(client: Client, table: Parts, **more: object) -> dict[str, object]:
 
 @pytest.fixture
 def table(client: Client, space: str) -> Parts:
-    """Somebody's table: `main` has two snapshots, the tag-like branch `old` stands at the first."""
+    """Create another user's table: `main` has two snapshots, the branch `old` stays at the first."""
     found = ("main", space, "theirs")
     make(client, found)
     first = commit(client, found, ref="main", parent=None)

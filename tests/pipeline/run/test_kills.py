@@ -1,4 +1,4 @@
-"""A driver that is killed, and a server: whatever the moment, a resume ends where an undisturbed run ends."""
+"""A driver or a server is killed at any moment: a resumed run ends with the same tables as an undisturbed one."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def file(admin: Client, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 def answer(spark: SparkSession, space: str) -> list[tuple[object, ...]]:
-    """What the pipeline's last table says, and how many rows the others have."""
+    """Return the rows of the pipeline's last table, and the number of rows of the others."""
     total = [tuple(row) for row in spark.sql(f"SELECT * FROM main.{space}.total").collect()]
     return [*total, *((spark.table(f"main.{space}.{name}").count(),) for name in ("raw", "odd"))]
 
 
 def expected(spark: SparkSession) -> list[tuple[object, ...]]:
-    """The same by plain Spark SQL."""
+    """Return the same, computed by plain Spark SQL."""
     odd = "SELECT sha2(cast(id AS string), 256) AS h FROM range(0, 400000) WHERE id % 2 = 1"
     total = [tuple(row) for row in spark.sql(f"SELECT count(*), sum(crc32(h)) FROM ({odd})").collect()]
     return [*total, (400000,), (200000,)]
@@ -118,8 +118,8 @@ def published_snapshots(client: Client, table: str) -> list[str]:
 
 @contextmanager
 def watched(server: LiveServer, space: str) -> Iterator[list[str]]:
-    """Somebody who looks all the time at which of the tables have rows: who has seen one must see every other one
-    he looks at next.
+    """Watch continuously which of the tables have rows: after one has, every table that is read later must have
+    some.
     """
     broken: list[str] = []
     over = threading.Event()
@@ -144,7 +144,7 @@ def watched(server: LiveServer, space: str) -> Iterator[list[str]]:
 
 
 def has_rows(client: Client, table: str) -> bool:
-    """Whether `main` of a table points at anything."""
+    """Return whether `main` of a table has a snapshot."""
     try:
         refs = client.tables.load(table).metadata["refs"]
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""What tables come from is told when they are published, whoever publishes them and whichever attempt made them."""
+"""Lineage of tables is reported when they are published, whoever publishes them and whichever attempt wrote them."""
 
 from __future__ import annotations
 

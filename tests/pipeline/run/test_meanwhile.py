@@ -1,4 +1,4 @@
-"""What others do while Spark runs a pipeline: rights taken away, outputs dropped, or written by a rival."""
+"""Changes by others while Spark runs a pipeline: revoked rights, dropped outputs, concurrent writers."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ steps:
 
 @dataclass
 class Meddler:
-    """Does something once, when the run tells an event: `when` is a step's name and `running`, or the run's own
-    state.
-    """
+    """Runs an action once, at an event of the run: `when` is a step's name and `running`, or a state of the run."""
 
     when: str
     do: Callable[[], object]

@@ -1,5 +1,5 @@
-"""A server that is killed while Spark runs a pipeline, and comes back: the run waits, and all is as if nothing had
-been.
+"""A server that is killed while Spark runs a pipeline and comes back: the run waits, and the result is as without the
+outage.
 """
 
 from __future__ import annotations

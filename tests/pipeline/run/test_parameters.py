@@ -1,4 +1,4 @@
-"""Values of parameters: typed, complete, and for Spark in Python's own types."""
+"""Values of parameters: checked types, no missing ones, and Python types for Spark."""
 
 from __future__ import annotations
 

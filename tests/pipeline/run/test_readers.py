@@ -1,4 +1,4 @@
-"""Readers beside runs: what two tables hold is always of one run, whoever asks and whenever.
+"""Readers beside runs: two tables always show the result of the same run, to every reader at any time.
 
 `LIMNOS_TEST_READS` says how many reads of both tables there are at least; `conformance/run proofs` asks for ten
 thousand.
@@ -56,7 +56,7 @@ class Readers:
             thread.join(timeout=60)
 
     def read(self) -> None:
-        """One table, the other, and the first again: the pair counts where that has not moved meanwhile."""
+        """Read one table, the other, and the first again: the pair counts if the first has not changed meanwhile."""
         try:
             with Client(self.server.uri, token=self.server.token) as client:
                 while not self.stop.is_set():

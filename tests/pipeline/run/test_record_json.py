@@ -1,4 +1,4 @@
-"""What the record keeps of a declaration, of pins and outcomes, and what comes back from it."""
+"""JSON of a run's record: the declaration, pins and outcomes, written and read again."""
 
 from __future__ import annotations
 

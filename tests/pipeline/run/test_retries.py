@@ -1,4 +1,4 @@
-"""A server that is away is waited for, and nothing else is tried again."""
+"""Requests to an unreachable server are retried, and no other failures."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Each kind of rule with each of its actions, in whole runs on data made to break it: what fails publishes nothing
-anywhere, what warns is told.
+"""Each kind of rule with each of its actions, in whole runs on data that violates it: `fail` publishes nothing, `warn`
+is reported.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Lake:
         return load(self.file).run(self.spark)
 
     def heads(self) -> dict[str, object]:
-        """Where `main` of every table in the namespace points."""
+        """Return the snapshot of `main` of every table in the namespace."""
         names = [path[-1] for path in self.client.tables.list(f"main.{self.space}")]
         return {name: self.client.tables.load(f"main.{self.space}.{name}").metadata["refs"]["main"] for name in names
                 if "main" in self.client.tables.load(f"main.{self.space}.{name}").metadata["refs"]}  # type: ignore[index,operator]  # fmt: skip

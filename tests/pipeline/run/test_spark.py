@@ -60,7 +60,7 @@ class Place:
         self.client.namespaces.create(f"main.{name}")
 
     def means(self) -> RunMeans:
-        """What runs are carried out with."""
+        """Return the engine and the session for runs."""
         return RunMeans(
             client=self.client, heart=self.heart, engine=self.engine, stop=StopSignal(), listener=self.events.append
         )
@@ -241,7 +241,7 @@ def test_a_file_that_was_mended_is_read_again_by_a_resume(place: Place, tmp_path
 
 
 def diff_of(place: Place, ended: RunResult) -> list[BranchDifference]:
-    """What publishing the run would change."""
+    """Return the changes that publishing the run would make."""
     return [difference(place.spark, branch) for branch in branches_of(place.client.runs.load(ended.run))]
 
 

@@ -1,4 +1,4 @@
-"""The audit: every change has its line, by whom and by which right; who may read which."""
+"""The audit: every change has a record with its user and right; and who may read which records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAKES = {"metalake": LAKE, "kind": Kind.METALAKE, "full_name": "lake", "owner_ki
 
 
 def lines(desk: ServiceDesk, user: str = "admin", **wanted: str) -> list[AuditRecord]:
-    """What somebody reads of the lake's audit, the oldest first."""
+    """Return the records that a user reads of the lake's audit, the oldest first."""
     filters = AuditFilter(after=0, **wanted)  # type: ignore[arg-type]
     return desk.run(audit_read(desk.ctx(user), LAKE, filters=filters, limit=1000)).lines
 

@@ -1,5 +1,5 @@
-"""The audit's lines as Parquet: days that are over, each line once, also when a task is done twice; kept no longer
-than told.
+"""Audit records as Parquet: completed days only, each record once, also if a task runs twice; deleted after the
+retention time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Positions as texts: what was given out comes back, anything else is refused."""
+"""Feed positions as texts: an issued position is read again, every other text is refused."""
 
 from __future__ import annotations
 

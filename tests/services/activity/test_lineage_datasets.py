@@ -1,4 +1,4 @@
-"""Datasets are found among objects that move about meanwhile."""
+"""Lineage datasets are resolved to objects that others move meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalogs: what is served, what a drop asks for, who may do what to one."""
+"""Catalogs: supported providers, the conditions of a drop, and the required rights."""
 
 from __future__ import annotations
 

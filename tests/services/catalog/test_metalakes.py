@@ -1,4 +1,4 @@
-"""Metalakes: who sees which, what a drop asks for, whose they are."""
+"""Metalakes: visibility, the conditions of a drop, and owners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Namespaces: parents made along, all or nothing; moves with the subtree; no cycles."""
+"""Namespaces: missing parents are created too, all or nothing; moves with the subtree; no cycles."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def move(desk: ServiceDesk, source: str, target: str, *, user: str = "admin") ->
 
 
 def count(desk: ServiceDesk) -> int:
-    """How many namespaces live."""
+    """Return the number of live namespaces."""
     found: int = desk.rows("SELECT count(*) FROM node WHERE kind = 3 AND deleted = 0")[0][0]
     return found
 

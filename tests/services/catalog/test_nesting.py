@@ -1,5 +1,5 @@
-"""Changing names that hold the separator: planned, changed in batches and undone, beside others, over a crowd of
-names.
+"""Changing names that contain the separator: planned, changed in batches and undone, with concurrent changes and with
+many names.
 """
 
 from __future__ import annotations

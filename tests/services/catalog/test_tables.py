@@ -1,4 +1,4 @@
-"""Tables of every format: moved, dropped, dropped with their files."""
+"""Tables of every format: moved, dropped, purged."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def drop(desk: ServiceDesk, *, purge: bool, user: str = "admin") -> None:
 
 
 def document(desk: ServiceDesk, namespace: str, name: str = "t") -> str:
-    """Where a table's metadata is."""
+    """Return the location of a table's metadata."""
     found = desk.run(desk.ctx().read(MAIN, lambda request_view: table_load(request_view, (namespace,), name)))
     return found.metadata_location
 

@@ -1,5 +1,5 @@
-"""A metalake exported and imported again: everything comes back, nothing shows before it is whole, and what is
-wrong is told with its record.
+"""Export and import of a metalake: everything is restored, nothing is visible before the end, and errors name their
+record.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def imported(
 
 
 def told(data: bytes, *, renumbered: bool) -> list[dict[str, Any]]:
-    """What an export says, apart from when and where it was made; ids by the order in which they first stand there."""
+    """Return an export without its time and place of origin, with ids replaced by their order of appearance."""
     found = []
     seen: dict[str, int] = {}
     for record in records_of(data)[1:]:
@@ -272,7 +272,7 @@ def _numbered(value: Any, seen: dict[str, int], key: str = "") -> Any:  # noqa: 
 
 
 def without(fields: list[dict[str, Any]], word: str, name: str) -> list[dict[str, Any]]:
-    """The same, with another name for the metalake."""
+    """Return the fields with another name of the metalake."""
     fields[0][word]["name"] = name
     return fields
 
@@ -609,7 +609,7 @@ def test_what_was_given_up_is_wiped(source: ServiceDesk, target: ServiceDesk) ->
 
 
 def counts(desk: ServiceDesk) -> dict[str, int]:
-    """How many rows each table has, but for those about tasks and changes."""
+    """Return the number of rows of each table, except those for tasks and changes."""
     tables = (
         "node", "owner", "principal", "role", "access_grant", "role_member", "group_member", "tag_object", "policy_object", "statistic", "document", "protection", "clock",
         "model_version", "model_alias", "metalake_import", "import_object", "dependency", "lance_version", "pipeline_version",

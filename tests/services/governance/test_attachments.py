@@ -1,6 +1,4 @@
-"""Tags as nodes of the metalake: owned, granted and explained like everything else, inherited below what they are
-on.
-"""
+"""Tags as nodes of the metalake: owned, granted and explained like other objects, inherited below the tagged object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of tags where they are attached: pairs that come and go, and what a tag allows."""
+"""Values of attached tags: adding and removing pairs, and the values that a tag allows."""
 
 from __future__ import annotations
 

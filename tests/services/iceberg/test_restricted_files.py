@@ -35,7 +35,7 @@ class Rows:
         return [OURS] * ENDED_AT_ONCE if len(self.homes) <= self.full_parts else []
 
     def known(self) -> set[str]:
-        """What is needed."""
+        """Return the names of the files that plans need."""
         return self.known_rows
 
 

@@ -1,4 +1,4 @@
-"""Plans under way on a node: how many there are of one user and of all, and that an ended one makes room."""
+"""Running plans on a node: limits per user and in total, and slots that ended plans free."""
 
 from __future__ import annotations
 

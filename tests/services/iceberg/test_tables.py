@@ -1,4 +1,4 @@
-"""Making Iceberg tables: the right is asked for again where time has passed, and a staged create needs it too."""
+"""Creating Iceberg tables: the right is checked again after a delay, also for a staged create."""
 
 from __future__ import annotations
 

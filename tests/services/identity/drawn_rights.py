@@ -1,4 +1,4 @@
-"""Drawn lakes for tests of rights: users, groups, roles, rules, denials and owners."""
+"""Random lakes for tests of rights: users, groups, roles, rules, denials and owners."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OBJECTS = ((Kind.METALAKE, LAKE), (Kind.CATALOG, "main"), (Kind.NAMESPACE, "main
 
 
 def fits_tables(privilege: Privilege) -> bool:
-    """Whether a privilege can be granted in a catalog of tables."""
+    """Return whether a privilege can be granted in a catalog of tables."""
     return not any(word in privilege.name for word in ("FILESET", "TOPIC", "MODEL"))
 
 
@@ -57,7 +57,7 @@ def draw_rights(desk: ServiceDesk, drawn: random.Random) -> None:
 
 
 def may_any(desk: ServiceDesk, user: str, actions: Sequence[Action], kind: Kind, path: tuple[str, ...]) -> bool:
-    """Whether a user may take one of some actions, by the decisions that the user's own requests would get."""
+    """Return whether a user may take one of some actions, by the decisions that the user's own requests would get."""
 
     def allowed(action: Action) -> bool:
         asked = access_explain(desk.ctx(), metalake=LAKE, user=user, action=action, kind=kind, path=path)

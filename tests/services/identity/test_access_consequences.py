@@ -1,4 +1,4 @@
-"""Consequences of changes of rights: the numbers are those that the change then has, and nothing is written."""
+"""Consequences of changes of rights: the preview's numbers equal the real effect, and nothing is written."""
 
 from __future__ import annotations
 

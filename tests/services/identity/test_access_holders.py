@@ -1,4 +1,6 @@
-"""Holders of access: exactly the users whose requests would be allowed, with reasons, page by page, to who may ask."""
+"""Holders of access: exactly the users whose requests would be allowed, with reasons, page by page, for callers who may
+ask.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Explain: the decision a request would get, for oneself freely, for others with the right to grant."""
+"""Explain: the decision that a request would get; about oneself without a right, about others with the right to
+grant.
+"""
 
 from __future__ import annotations
 

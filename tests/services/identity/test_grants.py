@@ -1,4 +1,4 @@
-"""Grants: who may not grant learns nothing of what a request names, and long requests cost few reads."""
+"""Grants: a caller who may not grant learns nothing about the named objects, and long requests need few reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members of groups: all or none, told to members and to whoever manages groups."""
+"""Members of groups: changed all or none, shown to members and group managers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def join(desk: ServiceDesk, *users: str, by: str = "admin") -> tuple[str, ...]:
 
 
 def members(desk: ServiceDesk, user: str = "admin") -> tuple[str, ...]:
-    """Who is in `crew`, as a user is told."""
+    """Return the members of `crew` that a user sees."""
     return desk.run(desk.ctx(user).read(RequestScope(LAKE), lambda request_view: members_list(request_view, "crew")))
 
 

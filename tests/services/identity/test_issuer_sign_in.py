@@ -1,5 +1,5 @@
-"""Signing in by a token of an outside issuer: users come to be, memberships follow the newest token, nobody gets
-more.
+"""Sign-in by a token of an outside issuer: users are created, memberships follow the newest token, and nobody gets
+additional rights.
 """
 
 from __future__ import annotations

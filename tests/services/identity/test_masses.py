@@ -1,4 +1,4 @@
-"""Many users, groups and roles: whatever their number, a fresh node answers lists of them from a few statements."""
+"""Many users, groups and roles: a new node answers lists of them with few statements, whatever their number."""
 
 from __future__ import annotations
 

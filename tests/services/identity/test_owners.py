@@ -1,4 +1,4 @@
-"""Owners: an object's owner is on the object's clock, so whoever looks at that clock learns of it."""
+"""Owners: a change of an object's owner moves the clock of the object's zone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles: made with their rules, told to those they concern, dropped with all that hung on them."""
+"""Roles: created with their rules, shown to the users concerned, dropped with their grants and holders."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def names(desk: ServiceDesk, user: str) -> list[str]:
 
 
 def objects(desk: ServiceDesk, name: str) -> list[tuple[Kind, tuple[str, ...]]]:
-    """What a role has rules on."""
+    """Return the objects of a role's rules."""
     found = desk.run(desk.ctx().read(RequestScope(LAKE), lambda request_view: role_load(request_view, name)))
     return [(each.kind, each.path) for each in desk.run(all_objects(desk, found))]
 
@@ -227,7 +227,7 @@ def shown(desk: ServiceDesk) -> list[str]:
 
 
 def may_create(desk: ServiceDesk) -> list[int]:
-    """Where ana may create tables."""
+    """Return the namespaces in which ana may create tables."""
     subject = desk.run(desk.ctx("ana").read(MAIN, lambda request_view: request_view.subject))
     allowed = subject.allow_ids.get(Privilege.CREATE_TABLE, frozenset())
     rows = desk.rows("SELECT id, name FROM node")

@@ -1,4 +1,6 @@
-"""Disabled users, catalogs and metalakes: refused at the next request, everywhere, and back again."""
+"""Disabled users, catalogs and metalakes: refused on every node from the next request on, and accepted again when
+enabled.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,14 @@ def furnished(desk: ServiceDesk) -> None:
 
 @pytest.fixture
 def open_desk(file_lab: StoreLab) -> Iterator[ServiceDesk]:
-    """The same lake by a node whose access control is off."""
+    """A desk on the same lake, at a node with access control off."""
     desk = ServiceDesk(file_lab, access=False)
     yield desk
     desk.node.services.files.close()
 
 
 def loads(desk: ServiceDesk, user: str) -> str:
-    """What a user is told who loads the namespace."""
+    """Return the outcome of a user's load of the namespace."""
     try:
         desk.run(desk.ctx(user).read(MAIN, lambda request_view: namespace_load(request_view, ("a",))))
     except LimnosError as error:

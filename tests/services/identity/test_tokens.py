@@ -1,4 +1,4 @@
-"""API tokens: one's own freely, others' for service admins; wrong, expired and revoked ones are refused."""
+"""API tokens: users manage their own, service admins those of others; wrong, expired and revoked ones are refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def credential(desk: ServiceDesk, header: bytes) -> Credential:
 
 
 def who(desk: ServiceDesk, header: bytes) -> str:
-    """Who a header speaks for."""
+    """Return the user of a header."""
     asks = credential(desk, header)
     return desk.run(desk.node.ctx(asks).read(RequestScope(), lambda request_view: request_view.user))
 

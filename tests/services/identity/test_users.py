@@ -1,4 +1,4 @@
-"""Users and groups of a metalake: added, seen, disabled, removed."""
+"""Users and groups of a metalake: added, listed, disabled, removed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ USER, GROUP = Kind.USER, Kind.GROUP
 
 
 def names(desk: ServiceDesk, kind: Kind, user: str = "admin") -> list[str]:
-    """Whom a user sees."""
+    """Return the names of the users that a user sees."""
     return [each.name for each in desk.run(desk.ctx(user).read(RequestScope(LAKE), lambda s: principals_list(s, kind)))]
 
 

@@ -1,4 +1,6 @@
-"""Debris of Lance tables: what no version knows goes when it is old, and every version still reads whole."""
+"""Orphan files of Lance tables: files that no version names are deleted when they are old, and every version stays
+readable.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def swept(path: Path, **more: frozenset[str]) -> set[str]:
 
 
 def rows(start: int, count: int = 20) -> pa.Table:
-    """Some rows."""
+    """Return some rows."""
     return pa.table(
         {"id": pa.array(range(start, start + count), pa.int64()), "text": [f"w{each % 5}" for each in range(count)]}
     )

@@ -1,4 +1,4 @@
-"""Descriptions that are kept: when a directory is trusted, and how many there are."""
+"""Cached descriptions of tables: when a directory counts as unchanged, and the size of the cache."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOUND = LanceDescription(1, msgspec.Raw(b"[]"), msgspec.Raw(b"[]"), {}, {}, {})
 
 
 class Disk:
-    """What is on a disk, as far as it is looked at."""
+    """A fake disk, as far as the cache reads it."""
 
     def __init__(self) -> None:
         self.marks: dict[str, FileIdentity] = {}

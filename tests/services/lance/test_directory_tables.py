@@ -1,5 +1,5 @@
-"""Rows of a directory that is served as it lies: what is asked of processes, what becomes of a name, and what
-callers are told.
+"""Rows of a directory that is served without a store: requests to worker processes, parsed names, and answers to
+callers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def folders(
 
 
 async def body(*pieces: bytes, cut: bool = False) -> AsyncGenerator[bytes, None]:
-    """What a request brings."""
+    """Yield the pieces of a request's body; with `cut` the client disconnects after them."""
     for piece in pieces:
         yield piece
     if cut:

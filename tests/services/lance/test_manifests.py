@@ -1,4 +1,4 @@
-"""The manifests of a managed table, where two nodes and somebody who writes past them meet at one name."""
+"""Manifests of a server-managed table: two nodes, and a writer that bypasses them, write the same name."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class Shelf:
 
 
 class Catalog:
-    """What the manifests ask of a catalog."""
+    """A fake catalog with the calls that manifests need."""
 
     properties: Mapping[str, str] = MappingProxyType({})
 
 
 class Here:
-    """What they ask of a place."""
+    """A fake location with the calls that manifests need."""
 
     catalog = Catalog
     roots = ("file:///t", "s3://lake/t")

@@ -1,4 +1,4 @@
-"""Names of new users, groups and roles: every door that makes one checks them."""
+"""Names of new users, groups and roles: every route that creates one checks them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_door_refuses_a_name_that_deceives(desk: ServiceDesk, door: str) -
 
 
 def tables(desk: ServiceDesk, name: str) -> list[int]:
-    """How many rows of a name there are, of users and groups, roles, tokens and passwords."""
+    """Return the number of rows of a name among users and groups, roles, tokens and passwords."""
     asked = [("principal", "name"), ("role", "name"), ("token", "user_name"), ("password", "user_name")]
     return [desk.rows(f"SELECT count(*) FROM {table} WHERE {column} = ?", name)[0][0] for table, column in asked]
 

@@ -1,4 +1,4 @@
-"""Securable objects by full name: names that hold dots, several readings, back-quotes."""
+"""Securable objects by full name: names with dots, several readings, back-quotes."""
 
 from __future__ import annotations
 

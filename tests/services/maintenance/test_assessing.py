@@ -1,4 +1,4 @@
-"""The assessment: it follows what changed, stores what differs, and knows no table that is not there."""
+"""The assessment: it follows changed tables, stores differences, and has no findings of dropped tables."""
 
 from __future__ import annotations
 

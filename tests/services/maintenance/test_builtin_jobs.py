@@ -1,4 +1,4 @@
-"""Built-in job templates: what they ask for, who may run, see and cancel their jobs, and what is refused."""
+"""Built-in job templates: their operations, who may run, see and cancel their jobs, and refused fields."""
 
 from __future__ import annotations
 

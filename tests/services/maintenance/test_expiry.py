@@ -1,4 +1,4 @@
-"""Expiry: what nothing keeps goes by one commit, and whatever comes in between is looked at anew."""
+"""Expiry: one commit removes the snapshots that no rule keeps, and is decided again after a concurrent commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Old metadata files: what left a live table's log goes after its age, and nothing else."""
+"""Old metadata files: those that left a live table's log are deleted after their age, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission: whose long bodies are read, asked of a scene before anything in them is known."""
+"""Admission of long bodies: whose bodies are read, decided by a request view before the body is known."""
 
 from __future__ import annotations
 

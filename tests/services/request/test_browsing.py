@@ -1,5 +1,5 @@
-"""Lists of containers name what lies above the objects that a caller may use, and nothing else: against a model,
-after any change.
+"""Lists of containers have exactly the names above objects that the caller may use: compared with a model, after any
+change.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def lake(desk: ServiceDesk) -> ServiceDesk:
 
 @pytest.fixture
 def deep(lake: ServiceDesk) -> ServiceDesk:
-    """The same with tables `main.Privilege.Q.t`, `main.Privilege.S.t` and `main.other.t`."""
+    """A desk with the tables `main.Privilege.Q.t`, `main.Privilege.S.t` and `main.other.t`."""
     for levels in (("P", "Q"), ("P", "S"), ("other",)):
         lake.namespace(*levels)
         lake.table(*levels, "t")

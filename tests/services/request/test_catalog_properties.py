@@ -1,4 +1,4 @@
-"""Which properties of a catalog leave the server: a list for readers, masks for owners."""
+"""Catalog properties in answers: an allow-list for readers, masked values for owners."""
 
 from __future__ import annotations
 

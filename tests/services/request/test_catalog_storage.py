@@ -1,4 +1,4 @@
-"""Where new tables lie: the quick way to a normal location says what the careful one says."""
+"""Locations of new tables: the fast computation of a normal location equals the careful one."""
 
 from __future__ import annotations
 

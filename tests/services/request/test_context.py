@@ -1,4 +1,4 @@
-"""The two loops: a write starts over when its permit went stale, a read when its answer moved; neither for ever."""
+"""The retry loops: a write restarts after a stale permit, a read after a changed answer; both stop after some tries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def interfere(desk: ServiceDesk, patch: pytest.MonkeyPatch, times: int, work: Ca
 
 
 def other_change(desk: ServiceDesk) -> Callable[[], Any]:
-    """Something of another node that moves access, and does not concern the writer."""
+    """Commit a change of another node that moves access and does not concern the writer."""
     other = ServiceDesk(desk.lab)
     other.node.store = other.node.services.store = desk.lab.open()
     other.node.gate.store = other.node.store

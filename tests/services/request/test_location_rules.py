@@ -1,5 +1,5 @@
-"""The rules of places, walked whole: every kind beside every kind, in every relation, for every pair of owners,
-against a table of its own.
+"""The rules of storage locations, checked completely: each kind beside each kind, in each relation, for each pair of
+owners, against a separate table.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ CELLS = [
 
 
 def expected(kind: LocationKind, other: LocationKind, relation: LocationRelation, whose: str) -> bool:
-    """What the tables above say."""
+    """Return the expected result by the tables above."""
     return whose == "own" or SIGNS[relation] in WHOSE[whose].get((kind.name, other.name), "")
 
 

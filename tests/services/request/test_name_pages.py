@@ -1,5 +1,5 @@
-"""Pages of listings: complete and in order whatever the block size, good while others change things, and bounded
-in what they read.
+"""Pages of listings: complete and in order for every block size, valid during changes, with a limited number of
+reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Edits: what is removed, set and left alone; comments that are cleared."""
+"""Property edits: removed, set and unchanged properties; cleared comments."""
 
 from __future__ import annotations
 

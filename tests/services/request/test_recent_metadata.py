@@ -1,4 +1,4 @@
-"""Metadata kept decoded: found by its very version, and no more of it than fits."""
+"""The cache of decoded metadata: entries are found by their exact version, and the size is limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scene: what a scope resolves to, and what whoever may not know is told of what is missing."""
+"""The request view: resolution of a scope, and answers about missing objects to callers without rights."""
 
 from __future__ import annotations
 

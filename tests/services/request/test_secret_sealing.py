@@ -1,4 +1,4 @@
-"""Secrets at rest: what is sealed, under which key, what opens it, and what a key that is gone means."""
+"""Encrypted secrets: which values are encrypted, under which key, decryption, and missing keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalogs of several formats: what each refuses, and one set of names below a parent of a Lance catalog."""
+"""Catalogs of several formats: refusals of each, and names shared by all kinds below a parent of a Lance catalog."""
 
 from __future__ import annotations
 

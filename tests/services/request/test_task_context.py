@@ -1,6 +1,4 @@
-"""Work in a thread of its own: its task is kept while it gets on, and it is stopped when nobody waits for it any
-more.
-"""
+"""Work in its own thread: its task is kept while it makes progress, and it stops when no caller waits for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions: words, filters and paths out of a text; what is no question is refused."""
+"""Parsing of queries: words, filters and paths; invalid queries are refused."""
 
 from __future__ import annotations
 

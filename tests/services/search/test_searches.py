@@ -1,4 +1,4 @@
-"""Searches and the index of words: whose turn it is while large documents are parsed."""
+"""Searches and the index of words: other requests run while large documents are parsed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.http.iceberg.wire import make_table
 
 
 def is_on_loop() -> bool:
-    """Whether this thread runs an event loop."""
+    """Return whether this thread runs an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,5 @@
-"""Random lakes with random grants: a user finds what the user may load, and is told no other name.
+"""Random lakes with random grants: a search finds exactly the objects that the user may load, and reveals no other
+name.
 
 2,000 lakes are the whole proof. What the user may load is asked of the routes that load objects.
 """

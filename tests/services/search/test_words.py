@@ -1,4 +1,4 @@
-"""Words of names and texts, and which of them a question's words meet."""
+"""Words of names and texts, and how words of a query match them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Homes of namespaces: given, inherited or computed, checked only when they change."""
+"""Locations of namespaces: given, inherited or computed, and checked only when they change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make(desk: ServiceDesk, *levels: str, location: str | None = None) -> None:
 
 
 def homes(desk: ServiceDesk, *levels: str) -> tuple[str | None, str, str]:
-    """What a namespace inherits, its base, and its home without its id."""
+    """Return a namespace's inherited location, its base, and its own location without its id."""
 
     def read(request_view: RequestView) -> tuple[str | None, str, str]:
         node, chain = request_view.find(levels, Kind.NAMESPACE)

@@ -1,5 +1,5 @@
-"""A scene as earlier operations leave it: names that are taken and freed, chains of what was moved, owners of what
-is made.
+"""The request view after earlier operations of a transaction: taken and freed names, ancestors of moved objects, owners
+of created ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dropping a schema with its content: each object goes as it goes alone, or the whole stays."""
+"""Dropping a schema with its content: each object is dropped as by its own request, or the whole schema stays."""
 
 from __future__ import annotations
 

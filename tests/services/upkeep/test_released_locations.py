@@ -1,4 +1,6 @@
-"""Released places: a place of a dropped object is taken while files are there, and free once a task has found none."""
+"""Released locations: the location of a dropped object is taken while files are there, and free once a task has found
+none.
+"""
 
 from __future__ import annotations
 
@@ -260,7 +262,7 @@ def test_places_of_external_filesets_and_dropped_catalogs(world: World) -> None:
 
 
 def left(world: World, location: str) -> int:
-    """How many places the register has at a location."""
+    """Return the number of registered locations at a location."""
     store = world.node.built.services.store
     count: Callable[..., int] = lambda tx: len(tx.places.upwards(location, but=0))  # noqa: E731
     return world.node.runner.run(store.submit(upkeep_permit("t"), count))

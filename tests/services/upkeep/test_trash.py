@@ -1,4 +1,6 @@
-"""The trash: what comes back, where, with which owner and grants, for whom; and what keeps its place meanwhile."""
+"""The trash: which objects can be restored, where, by whom, with which owner and grants; and their locations
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,12 @@ def drop_space(desk: ServiceDesk, *levels: str) -> None:
 
 
 def trash(desk: ServiceDesk, user: str = ADMIN, below: tuple[str, ...] = ()) -> list[TrashEntry]:
-    """What somebody may bring back, newest first."""
+    """Return the objects that a user may restore, newest first."""
     return list(desk.run(trash_list(desk.ctx(user), MAIN, below=below, before=NEWEST, limit=100)).entries)
 
 
 def paths(desk: ServiceDesk, user: str = ADMIN, below: tuple[str, ...] = ()) -> list[str]:
-    """The same, as paths."""
+    """Return the same objects as paths."""
     return [".".join(each.path) for each in trash(desk, user, below)]
 
 

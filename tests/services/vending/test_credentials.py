@@ -1,4 +1,6 @@
-"""Credentials that are kept: one question to STS for all who wait, renewed at half of their life, never past it."""
+"""Cached credentials: one request to STS for all waiting callers, renewed at half of their lifetime, never used after
+it.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def sts(time: Hours) -> Sts:
 
 
 def vendor_of(sts: Sts, *, timeout_s: float = 60.0) -> CredentialVendor:
-    """Whoever asks it."""
+    """Return a vendor of credentials over a fake STS."""
     return CredentialVendor(timeout_s=timeout_s, time=sts.time, ask=sts.ask)  # type: ignore[arg-type]  # the part of a clock that is used
 
 

@@ -1,4 +1,4 @@
-"""Conditions of Spark in Lance's SQL: what is taken finds the same rows, what could not is left."""
+"""Spark's conditions as Lance SQL: an accepted condition finds the same rows, others are left to Spark."""
 
 from __future__ import annotations
 

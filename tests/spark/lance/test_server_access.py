@@ -1,4 +1,4 @@
-"""What options of a read or write say."""
+"""Options of a read or a write."""
 
 from __future__ import annotations
 

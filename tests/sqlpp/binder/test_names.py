@@ -1,4 +1,4 @@
-"""What a name means: each rule of asterixdb.md, 3.4, with its example; and what is told where it means nothing."""
+"""Name resolution: each rule of asterixdb.md, 3.4, with its example; and the errors for unknown names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dataset is made of, as a source: its name is no dataset's, its arguments are kept apart."""
+"""The resources of a dataset as a source: its name cannot be a dataset's name, and arguments are kept separate."""
 
 from __future__ import annotations
 

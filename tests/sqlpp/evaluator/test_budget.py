@@ -1,4 +1,4 @@
-"""Budgets: with a meter each piece of work is charged before it is done."""
+"""Budgets: a meter is charged for each piece of work before it is done."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Joins by equality against nested loops: the same rows in the same order, in steps that grow with what is joined
-and not with its square.
-"""
+"""Equality joins compared with nested loops: the same rows in the same order, with a linear number of steps."""
 
 from __future__ import annotations
 

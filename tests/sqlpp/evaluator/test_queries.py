@@ -1,4 +1,4 @@
-"""Queries worked out, by hand-written vectors."""
+"""Evaluated queries, by hand-written vectors."""
 
 from __future__ import annotations
 

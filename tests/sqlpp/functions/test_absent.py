@@ -1,4 +1,4 @@
-"""The functions that AsterixDB's users may call, by their names, against those that are here."""
+"""The names of AsterixDB's functions, compared with the implemented ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregates: what type a sum has, and where it ends."""
+"""Aggregates: the type of a sum, and its overflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that choose by what is unknown, by hand-written vectors."""
+"""Functions that test for NULL and MISSING, by hand-written vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Costs of functions: each declares one, and none lets a value be made or walked that is larger than what is left."""
+"""Costs of functions: each declares one, and none creates or walks a value that is larger than the rest of the
+budget.
+"""
 
 from __future__ import annotations
 

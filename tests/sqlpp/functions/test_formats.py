@@ -1,4 +1,4 @@
-"""Times by a format."""
+"""Times in a format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How alike two values are."""
+"""Similarity of two values."""
 
 from __future__ import annotations
 

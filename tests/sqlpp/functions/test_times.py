@@ -1,4 +1,4 @@
-"""Values of time, by hand-written vectors."""
+"""Temporal values, by hand-written vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that ask for types and make values of them, by hand-written vectors."""
+"""Functions that test and construct types, by hand-written vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parser's tests share: reading a text, comparing trees, catching refusals."""
+"""Helpers of the parser's tests: parsing a text, comparing trees, catching errors."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def read(kind: type[S], text: str) -> S:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two statements have the same tree."""
+    """Return whether two statements have the same tree."""
     return outline(statement(one)) == outline(statement(other))
 
 
 def same_body(one: str, other: str) -> bool:
-    """Whether two expressions have the same tree."""
+    """Return whether two expressions have the same tree."""
     return outline(parse_body(one)) == outline(parse_body(other))
 
 

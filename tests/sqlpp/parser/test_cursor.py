@@ -1,4 +1,4 @@
-"""Depth: whatever nests, nests so far and no further, however deep the caller already is."""
+"""Nesting depth: every nested construct has the same limit, independent of the caller's stack."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ NESTED = {
 
 
 def nested(kind: str, depth: int) -> str:
-    """Something nested so often."""
+    """Return a construct that is nested so often."""
     before, inner, after = NESTED[kind]
     return before * depth + inner + after * depth
 
 
 def allowed(kind: str, depth: int) -> bool:
-    """Whether something may be nested so often; if not, it is refused for that."""
+    """Return whether a construct may be nested so often; other errors fail the test."""
     try:
         parse(nested(kind, depth))
     except SqlppError as error:

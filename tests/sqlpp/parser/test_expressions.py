@@ -1,4 +1,4 @@
-"""Expressions: how tightly operators bind, what may follow what, and where an error is."""
+"""Expressions: operator precedence, allowed sequences, and positions of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries: clause by clause, in both orders, and where an error is."""
+"""Queries: clause by clause, in both orders, and positions of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types: where they may stand."""
+"""Types: where they are allowed."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class Queries:
         return self._beyond(variables) if self._chance(0.2) else self._scalar(variables, 2)
 
     def _beyond(self, variables: list[Var]) -> str:
-        """What columns do not say."""
+        """Return an expression that typed columns cannot represent."""
         name, dataset = self._of(variables)
         text, number = self._expression("str", variables, 1), self._expression("int", variables, 1)
         more = [f"initcap({text})", f"({text} + {number})", f"[{number}, to_string({text})]"]

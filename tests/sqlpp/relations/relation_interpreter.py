@@ -1,5 +1,7 @@
-"""Relations worked out in plain Python, as Spark works them out: NULL in three-valued logic, joins by nested
-loops. What the rewriting is held with, without an engine.
+"""An interpreter of relations in plain Python with Spark's semantics: NULL in three-valued logic, joins by nested
+loops.
+
+Tests compare the rewriting with it, without an engine.
 """
 
 from __future__ import annotations
@@ -222,7 +224,7 @@ def _order(row: Row, places: tuple[OrderTerm, ...]) -> list[Held]:
 
 
 def _place(value: Held) -> Held:
-    """What a value is compared, grouped and ordered by: a NaN is greater than all, and itself."""
+    """Return the key by which a value is compared, grouped and ordered: NaN equals itself and is greater than all."""
     if value is None:
         return (0,)
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Two small datasets and questions about them: the evaluator's answer, and that of the rewriting."""
+"""Two small datasets and queries about them: the evaluator's result, and that of the rewriting."""
 
 from __future__ import annotations
 
@@ -78,17 +78,17 @@ def rewritten(text: str) -> RelationalQuery:
 
 
 def by_rewriting(text: str) -> list[str]:
-    """What a query's relation gives, as JSON."""
+    """Return the result of a query's relation, as JSON."""
     return [json_text(value) for value in worked_out(rewritten(text), lambda _, name: ROWS[name])]
 
 
 def by_evaluator(text: str) -> list[str]:
-    """What a query means, as JSON."""
+    """Return the evaluator's result of a query, as JSON."""
     return [json_text(value) for value in results(bound(text), lambda _, name: OBJECTS[name])]
 
 
 def same(found: Iterable[str], wanted: Iterable[str], *, ordered: bool) -> bool:
-    """Whether two lists of results are the same, sums of doubles added in any order."""
+    """Return whether two lists of results are equal, with sums of doubles in any order."""
     left, right = (list(map(_near, one)) for one in (found, wanted))
     return left == right if ordered else sorted(left) == sorted(right)
 

@@ -1,4 +1,4 @@
-"""Random queries as relations mean what the evaluator says. `LIMNOS_TEST_QUERIES` says how many; 2,000 and more
+"""Random queries as relations have the results of the evaluator. `LIMNOS_TEST_QUERIES` is their number; 2,000 and more
 are the whole proof.
 """
 

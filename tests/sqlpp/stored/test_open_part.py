@@ -31,7 +31,7 @@ def test_nested_values_come_back(seed: int) -> None:
 
 
 def _through_variant(text: str) -> str:
-    """What a VARIANT makes of a text: fields in their order, one type of number, no zero below zero."""
+    """Return a text after its conversion to VARIANT and back: ordered fields, one type of number, no negative zero."""
 
     def number(digits: str) -> float:
         return int(float(digits)) if float(digits).is_integer() and "e" not in digits.lower() else float(digits)

@@ -23,7 +23,7 @@ def read(lab: StoreLab, world: StoreWorld) -> list[Webhook]:
 
 
 def is_due(lab: StoreLab, ahead_ms: int = 0) -> bool:
-    """Whether one waits, now or later."""
+    """Return whether a delivery is due, now or later."""
     return lab.load(webhooks_due(lab.store.time.now_ms() + ahead_ms))
 
 

@@ -23,7 +23,7 @@ from tests.store.pair_stores import KINDS, Open, opener
 
 @pytest.fixture(params=KINDS)
 def opens(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """What opens the database, once more when it was closed."""
+    """A function that opens the database, and opens it again after a close."""
     return opener(request.param, tmp_path, request)
 
 

@@ -91,8 +91,8 @@ def test_sweep_takes_versions_of_what_is_gone(lab: StoreLab, world: StoreWorld) 
 
 
 def steps(rows: int, statement: Sql, **more: Value) -> int:
-    """How many steps SQLite's machine takes for a statement on a branch of so many versions, of which all but the
-    newest are settled.
+    """Return the number of steps of SQLite's virtual machine for a statement on a branch of so many versions, all of
+    them settled except the newest.
     """
     taken = [0]
 

@@ -1,4 +1,4 @@
-"""The change feed over the wire."""
+"""The change feed over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Exports and imports over the own API: streamed out, fed in parts, finished, given up; bad input."""
+"""Exports and imports over the own API: streamed exports, imports in parts, finished and abandoned imports, and bad
+input.
+"""
 
 from __future__ import annotations
 

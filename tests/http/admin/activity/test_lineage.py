@@ -1,4 +1,6 @@
-"""Lineage over HTTP: events in, graphs out; what the caller may not change or see is left out, or hidden."""
+"""Lineage over HTTP: events are received and graphs returned. Targets that the caller may not change are left out,
+hidden objects are hidden.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def dataset(name: str, *, namespace: str = "limnos://lake", **facets: object) ->
 
 
 def dataset_key(name: str) -> dict:
-    """What an answer calls a dataset."""
+    """Return the key of a dataset in an answer."""
     return {"namespace": "limnos://lake", "name": name}
 
 

@@ -1,5 +1,5 @@
-"""Reports of clients: taken from who may load the table, kept behind the request, bounded, and shown to who may
-change it.
+"""Reports of clients: accepted from users who may load the table, stored after the answer, limited in number, shown to
+users who may change it.
 """
 
 from __future__ import annotations

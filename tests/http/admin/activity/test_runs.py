@@ -1,4 +1,4 @@
-"""Pipelines and their runs over the wire: declared, started, told of, gone on with, ended, and looked at."""
+"""Pipelines and runs over HTTP: declare, start, report, resume, finish and show."""
 
 from __future__ import annotations
 

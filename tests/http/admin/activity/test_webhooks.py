@@ -1,4 +1,4 @@
-"""Webhooks over the wire: who makes them, where they may lead, and what is told of them."""
+"""Webhooks over HTTP: who may create them, their allowed addresses, and the fields that are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that hold the separator, over the own API: check, plan, show by pages, change, undo, confirm; bad input."""
+"""Names that contain the separator, over the own API: check, plan, show by pages, change, undo, confirm; bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Search by name, start, path, id, uuid, tag and owner: exact at once, in order, and only what one may load."""
+"""Search by name, prefix, path, id, UUID, tag and owner: current, in order, and limited to objects that the caller may
+load.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A check of a table's files names what is missing or has another length, in slices, on a disk and on an object
-store; and looks nowhere else.
+"""A check of a table's files reports missing files and wrong lengths, request by request, on a disk and in an object
+store; it reads no other files.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def table(tmp_path: Path) -> Iterator[Writer]:
 
 
 def checked(node: DriverNode, query: str = "", *, table: str = "a.t") -> dict[str, Any]:
-    """What a slice of the check answers."""
+    """Return the answer to one request of the check."""
     answer = node.get(f"{CHECK}?table={table}{query}")
     assert answer.status == 200, answer.body
     return answer.json()  # type: ignore[no-any-return]
 
 
 def findings(node: DriverNode, query: str = "", *, table: str = "a.t") -> list[Finding]:
-    """What the check finds: kinds, problems and names."""
+    """Return the findings of the check: kinds, problems and names."""
     found = checked(node, query, table=table)["findings"]
     assert all(each["told"] for each in found)
     return [(each["kind"], each["problem"], each["file"].rpartition("/")[2]) for each in found]

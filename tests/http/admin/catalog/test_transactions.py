@@ -1,4 +1,4 @@
-"""POST transactions: moves, drops, creates and commits of one catalog in one, decided one after the other."""
+"""POST transactions: moves, drops, creates and commits of one catalog in one request, decided in order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The trash over the wire: a drop without purge is undone, by its id; a page at a time; and what the requests may
-look like.
-"""
+"""The trash over HTTP: objects dropped without purge are restored by id; pages of the list; invalid requests."""
 
 from __future__ import annotations
 

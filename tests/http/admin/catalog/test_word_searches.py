@@ -1,4 +1,6 @@
-"""Search by words: parts of names, columns at every depth, comments and ancestors; exact before and after indexing."""
+"""Search by words: parts of names, columns at every depth, comments and names above; exact before and after
+indexing.
+"""
 
 from __future__ import annotations
 

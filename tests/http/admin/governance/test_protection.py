@@ -1,5 +1,5 @@
-"""Protection: over every protocol, for itself or everything below, with force or without, until more than the drop
-takes ends it.
+"""Protection of objects: over every protocol, for the object alone or everything below it, also against forced drops,
+until a user with more rights ends it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Local users: passwords, sessions, and what ends them."""
+"""Local users: passwords, sessions, and the events that end sessions."""
 
 from __future__ import annotations
 

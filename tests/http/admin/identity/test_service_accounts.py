@@ -1,4 +1,4 @@
-"""Service accounts: secrets that rotate, tokens that they open, and what ends with them."""
+"""Service accounts: rotation of secrets, their tokens, and tokens of ended secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maintenance over the own API: who sees what, in which shape, and what is refused."""
+"""Maintenance over the own API: visible findings and operations, response shapes, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalog's storage: secrets that no file holds, keys, storages of the settings, and what a check tells."""
+"""Storage of a catalog: encrypted secrets, keys, named storages of the settings, and the output of a check."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_a_storage_that_is_gone_is_named(store: ObjectStoreServer, storage: Stor
 
 
 def outcomes(node: DriverNode) -> dict[str, str]:
-    """What came of each step of a check."""
+    """Return the outcome of each step of a check."""
     answer = node.post(CHECK)
     assert answer.status == 200, answer.body
     return {step["name"]: step["outcome"] for step in answer.json()["steps"]}

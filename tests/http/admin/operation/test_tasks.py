@@ -1,4 +1,4 @@
-"""Tasks over the own API: a purge that cannot be done is tried, given up, seen, and tried again."""
+"""Tasks over the own API: a purge that fails is retried, given up, listed, and retried by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of rights in the console: the consequence first, then the change, and refusals of both alike."""
+"""Grants and revokes in the console: it shows the consequence before the change, and refuses both alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WRITE = {"change": "grant", "privileges": "modify_table", "condition": "allow"}
 
 
 def may_write(node: DriverNode, user: str) -> bool:
-    """Whether a user may commit to the table."""
+    """Return whether a user may commit to the table."""
     body = {"action": "table_commit", "path": ["main", "raw", "flights"], "user": user}
     told = node.done("POST", f"{OWN}/metalakes/lake/access/explain", body)
     return bool(told["decision"]["allowed"])

@@ -1,4 +1,6 @@
-"""The access page of an object: holders, rules, reasons and reach, to who may ask; to others their own."""
+"""The access page of an object: holders, rules, reasons and reach for users who may ask; their own access for
+others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists and pages of users, groups and roles: what one may see, in pages, with their roles and rules."""
+"""Lists and pages of users, groups and roles: the visible ones, in pages, with their roles and rules."""
 
 from __future__ import annotations
 

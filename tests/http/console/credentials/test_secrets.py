@@ -1,4 +1,4 @@
-"""Secrets of service accounts: service admins make and end them; nobody else sees that there are any."""
+"""Secrets of service accounts: service admins create and end them; they are invisible to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One's own API tokens: made and shown once, listed without their text, revoked by their user alone."""
+"""A user's own API tokens: created and shown once, listed without their text, revoked by that user only."""
 
 from __future__ import annotations
 

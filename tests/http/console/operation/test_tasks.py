@@ -1,4 +1,4 @@
-"""The page of operations: tasks by state with a button that retries one, webhooks, and who may see which."""
+"""The operations page: tasks by state with a button that retries one, webhooks, and who may see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of pipelines and runs: lists, time line, findings, and publishing, discarding and cancelling by a form."""
+"""Pages of pipelines and runs: lists, time line, findings, and forms that publish, discard and cancel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of two snapshots: columns by their ids, counts with differences."""
+"""The comparison of two snapshots: columns matched by id, counts with differences."""
 
 from __future__ import annotations
 

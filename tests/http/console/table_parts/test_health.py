@@ -1,4 +1,4 @@
-"""The tab about maintenance: what is due and why, a form that asks for operations, and who may see it."""
+"""The maintenance tab: due operations with reasons, a form that requests one, and who may see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tab with reports of engines: counts in words, and only for those who may change the table."""
+"""The tab with reports of engines: counts in words, only for users who may change the table."""
 
 from __future__ import annotations
 

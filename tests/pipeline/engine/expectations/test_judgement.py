@@ -1,4 +1,4 @@
-"""What a count means: shares, warnings, rows that were taken out, and the words for it."""
+"""Findings from counts: shares, warnings, removed rows, and their messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row rules over real writes: every action, rules that Spark refuses, odd names, empty and NULL rows, one pass."""
+"""Row rules with real writes: every action, rules that Spark refuses, unusual names, empty and NULL rows, one pass."""
 
 from __future__ import annotations
 

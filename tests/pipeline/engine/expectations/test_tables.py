@@ -1,4 +1,6 @@
-"""Table rules over a written branch: each kind met and broken, empty tables, NULLs, shares, one look for many."""
+"""Table rules on a written branch: each kind satisfied and violated, empty tables, NULLs, shares, one query for several
+rules.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ class Branches:
         frame.writeTo(f"{table}.`branch_work`").append()
 
     def reads(self, parts: Parts) -> str:
-        """What stands for a table in a query: its branch."""
+        """Return the text that replaces a table in a query: its branch."""
         return f"{quote_identifier(parts)}.`branch_work`"
 
     def ask(self, *rules: Expectation, rows_before: int | None = None) -> tuple[ExpectationFinding, ...]:

@@ -1,4 +1,4 @@
-"""Databases as sources, on a real PostgreSQL: tables and queries, parts, refusals, and a password that is seen
+"""Databases as sources, on a real PostgreSQL: tables and queries, partitions, refusals, and a password that appears
 nowhere.
 """
 

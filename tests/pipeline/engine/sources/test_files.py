@@ -1,4 +1,4 @@
-"""Files as sources: every format, patterns, odd names, schemas that are kept, malformed rows, what is new."""
+"""Files as sources: every format, patterns, unusual names, stored schemas, malformed rows, new files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files are new, told from a few bytes; never wrong, and the whole where it cannot be told."""
+"""Detection of new files from a few bytes; never wrong, and all files count as new if it is impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python functions as sources: batches from an executor, frames from the driver, held as they came."""
+"""Python functions as sources: batches from an executor, DataFrames from the driver, cached as returned."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def lacking() -> Iterator[pa.RecordBatch]:
 
 
 def words() -> Iterator[str]:
-    """What is no batch."""
+    """A function that returns no batches."""
     yield "words"
 
 
@@ -50,7 +50,7 @@ def frame(spark: SparkSession, least: int = 5) -> DataFrame:
 
 
 def no_frame(spark: SparkSession) -> list[int]:
-    """What is no frame."""
+    """A function that returns no DataFrame."""
     return [1]
 
 

@@ -1,6 +1,4 @@
-"""Streams as sources: each reading goes on where the last published one ended, and a discarded one has eaten
-nothing.
-"""
+"""Streams as sources: each read continues after the last published one, and a discarded run consumes nothing."""
 
 from __future__ import annotations
 

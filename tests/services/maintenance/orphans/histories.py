@@ -79,7 +79,7 @@ def clock_of(node: DriverNode, now_ms: int = NOW_MS) -> MovedClock:
 
 
 def checked(node: DriverNode, table: str = "a.t") -> dict[str, Any]:
-    """What the explanation of a table says about orphan files."""
+    """Return the explanation of a table's orphan files."""
     from tests.services.maintenance.histories import explained
 
     return explained(node, table)["orphans"]  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Random stories of orphan removal lose no live file by the model, and the model finds each bug that is planted."""
+"""Random stories of orphan removal lose no live file of the model, and the model finds each planted bug."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orphan files in an object store: found, deleted after their age, and kept where the listing comes late."""
+"""Orphan files in an object store: found, deleted after their age, and kept if a listing is late."""
 
 from __future__ import annotations
 

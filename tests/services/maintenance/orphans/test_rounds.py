@@ -1,4 +1,4 @@
-"""Removal of orphan files: what goes after which time, what stays, and who decides."""
+"""Removal of orphan files: which files are deleted after which time, which stay, and under whose rights."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_file_goes_after_its_age(table: HistoryTable) -> None:
 
 
 def explained_orphans(table: HistoryTable, *, user: str = "admin") -> dict[str, Any]:
-    """What the explanation says about orphan files."""
+    """Return the explanation of orphan files."""
     return explained(table.node, user=user)["orphans"]  # type: ignore[no-any-return]
 
 

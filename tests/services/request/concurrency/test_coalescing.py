@@ -1,4 +1,4 @@
-"""Questions that many ask at once: asked once, and never answered with what was known before somebody came."""
+"""Request coalescing: concurrent callers share one question, and no caller gets an answer from before its request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEY = (b"describe", b"t")
 
 
 class Source:
-    """Something that changes, and takes its time to answer."""
+    """A changing source whose answers take time."""
 
     def __init__(self) -> None:
         self.state = 0

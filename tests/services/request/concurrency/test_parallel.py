@@ -1,4 +1,4 @@
-"""The same for many things, a few at a time: order, errors, cancellation."""
+"""Bounded parallel execution: order, errors, cancellation."""
 
 from __future__ import annotations
 

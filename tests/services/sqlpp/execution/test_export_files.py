@@ -1,4 +1,4 @@
-"""Files of COPY TO: local files that a cancelled statement leaves, and two exports into one directory of a store."""
+"""Files of COPY TO: local files of a cancelled statement, and two exports into one directory of an object store."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Prepared statements: what rests on its text alone is bound once; what it reads, and what it may read, is looked
-at each time.
+"""Prepared statements: the parts that depend on the text alone are bound once; objects and rights are checked each
+time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 @pytest.fixture
 def kept(shared: DriverNode) -> PreparedStatements:
-    """What the node keeps; nothing at first."""
+    """The node's cache of prepared statements, empty at first."""
     found = PreparedStatements()
     PREPARED.put(shared.built.services, found)
     return found

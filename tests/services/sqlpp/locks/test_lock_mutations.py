@@ -1,4 +1,4 @@
-"""The mutations of locks, walked through every order in which a few statements can ask, upgrade and give back."""
+"""The mutations of locks, in every order in which a few statements can acquire, upgrade and release them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Table:
         self.next_id = count(1 + max((row.token for row in self.held), default=0)).__next__
 
     def live(self, holder: str, *, lease_ms: int) -> None:
-        """Nobody dies here."""
+        """Report every owner as alive."""
 
     def insert(self, token: int, *, holder: str, wishes: Sequence[LockRequest]) -> None:
         self.held |= {LockRow(token, wish.key, None, wish.mode) for wish in wishes}
@@ -81,7 +81,7 @@ def after(rows: Rows, mutation: Callable[..., object], *args: Any, **named: Any)
 
 
 def next_states(rows: Rows, requests: Sequence[Sequence[LockRequest]], *, most: int) -> Iterable[Rows]:
-    """Whatever can happen next: somebody asks, gives back or gives up, upgrades, or comes down from an upgrade."""
+    """Yield all possible next states: a statement requests, releases, gives up, upgrades or downgrades."""
     tokens = {row.token for row in rows}
     if len(tokens) < most:
         for wishes in requests:
@@ -107,8 +107,8 @@ def together(one: LockMode, other: LockMode) -> bool:
 
 
 def complaints(rows: Rows) -> list[str]:
-    """What must never be: two that exclude each other, one passed over, one that could go on and was not told, a
-    circle.
+    """Return violations: two locks that exclude each other, an overtaken request, a request that could run and was not
+    woken, a cycle.
     """
     found = []
     for one, other in product(rows, repeat=2):
@@ -124,7 +124,7 @@ def complaints(rows: Rows) -> list[str]:
 
 
 def blocked_by(rows: Rows, token: int) -> set[int]:
-    """Whom a request waits for: holders, those who upgrade, and older ones that wait."""
+    """Return the requests that a request waits for: holders, upgrading ones, and older waiting ones."""
     found = set()
     for mine, row in product([row for row in rows if row.token == token and row.waits], rows):
         if row.key != mine.key or row.token == token:

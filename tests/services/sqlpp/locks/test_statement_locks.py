@@ -1,5 +1,5 @@
-"""Statements of two nodes that hold locks over one store: waiting, giving back, being taken for dead, and crowds
-of them.
+"""Statements of two nodes that hold locks over one store: waiting, releasing, being considered dead, and many at
+once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ A, B = key("a"), key("b")
 
 
 def wish(of: LockKey, mode: LockMode) -> list[LockRequest]:
-    """One wish."""
+    """Return one lock request."""
     return [LockRequest(of, mode)]
 
 
@@ -49,7 +49,7 @@ def nodes(lab: StoreLab) -> tuple[StatementLocks, StatementLocks]:
 
 
 def rows(lab: StoreLab) -> int:
-    """How many rows of locks there are."""
+    """Return the number of rows of locks."""
     found: int = lab.database.sql("SELECT count(*) FROM sqlpp_lock")[0][0]
     return found
 
@@ -369,13 +369,15 @@ def test_limits(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Oracle:
-    """Who holds what, by what the statements themselves say."""
+    """The held locks, as the statements themselves report them."""
 
     held: dict[int, dict[LockKey, LockMode]] = field(default_factory=dict)
     waited: int = 0
 
     def enter(self, token: int, wishes: dict[LockKey, LockMode]) -> None:
-        """Somebody has locks: nobody may have others that exclude them, and no token comes twice."""
+        """Record that a statement has locks: no other one may hold locks that exclude them, and no token occurs
+        twice.
+        """
         assert token not in self.held
         for other in self.held.values():
             for of, mode in wishes.items():
@@ -383,12 +385,12 @@ class Oracle:
         self.held[token] = wishes
 
     def leave(self, token: int) -> None:
-        """Somebody gives its locks back, or lost them."""
+        """Record that a statement released or lost its locks."""
         del self.held[token]
 
 
 class Workload:
-    """Some statements on two nodes, by chance: they wait, upgrade, fail, give up, and one node may die."""
+    """Random statements on two nodes: they wait, upgrade, fail, give up, and one node may die."""
 
     def __init__(self, lab: StoreLab, pair: tuple[StatementLocks, StatementLocks], seed: int) -> None:
         self.lab = lab
@@ -408,7 +410,7 @@ class Workload:
         assert not self.oracle.held
 
     def wishes(self) -> dict[LockKey, LockMode]:
-        """What a statement wants."""
+        """Return the lock requests of a statement."""
         keys = self.chance.sample(self.keys, self.chance.randint(1, len(self.keys)))
         return {of: self.chance.choice([READ, READ, MODIFY, BUILD, EXCLUSIVE, EXCLUSIVE, WRITE]) for of in keys}
 

@@ -1,6 +1,4 @@
-"""Requests of the query service under way: those that take long are known to all nodes, those that nobody waits
-for are ended.
-"""
+"""Running requests of the query service: long ones are known to all nodes, and abandoned ones are ended."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ def begun(requests: RunningRequests, *, asker: Requester = ANA, ago_ms: int = 0,
 
 
 async def ends(request: RunningRequest) -> RequestEnded:
-    """How a request ends that has no results."""
+    """Return the outcome of a request without results."""
     with pytest.raises(RequestEnded) as told:
         async for _ in request.batches(never(), timeout_s=LONG_S):
             pass
@@ -75,7 +73,7 @@ def test_short_requests_write_nothing(lab: StoreLab) -> None:
 
 
 def rows(lab: StoreLab) -> int:
-    """How many requests the store knows."""
+    """Return the number of requests in the store."""
     found: int = lab.database.sql("SELECT count(*) FROM sqlpp_request")[0][0]
     return found
 

@@ -78,8 +78,8 @@ async def operation_start(request: Request, ctx: Context) -> Response:
     """Request an `operation` on a `table`, to be carried out soon on behalf of the caller. Returns its id.
 
     `expire` removes unneeded snapshots. `orphans` checks the table for orphan files and removes old ones. `compact`,
-    `deletes`, `manifests` and `statistics` wait for an executor. The server itself carries out `expire`, `compact` and
-    `indexes` of Lance tables. If an operation of the kind is open for the table, its id is returned.
+    `deletes`, `manifests`, `statistics` and `retention` wait for an executor. The server itself carries out `expire`,
+    `compact` and `indexes` of Lance tables. If an operation of the kind is open for the table, its id is returned.
     """
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body() or b"{}", OperationStart)
