@@ -35,6 +35,8 @@ PASSED, DIFFERS, REFUSED, OTHER_ERROR, NOT_ELIGIBLE = OUTCOMES = (
 _CODE: Final = re.compile(r"\b(ASX|HYR)\d{4}\b")
 _ORDER: Final = re.compile(r"\border\s+by\b", re.IGNORECASE)
 _PATTERN: Final = re.compile(r"R\{(.*?)\}", re.DOTALL)
+_STATUS: Final = re.compile(r"HTTP/1\.1 (\d{3})\b")
+"""An expected error that is the status of the response."""
 _POLL_S: Final = 0.5
 ACCEPTS: Final = {
     "Text": "application/x-adm", "Clean-JSON": "application/json", "Lossless-JSON": "application/json; lossless=true",
@@ -131,7 +133,8 @@ class _CaseRun:
             outcome = OTHER_ERROR if late or answer.status >= 500 else REFUSED
             raise _Failure(outcome, f"time limit: {found}" if late else found)
         expected = self.case.errors[self.errors - 1]
-        if not is_same_error(expected, found):
+        status = _STATUS.match(expected)
+        if not (is_same_error(expected, found) if status is None else int(status[1]) == answer.status):
             raise _Failure(OTHER_ERROR, f"another error: expected {expected!r:.200}, found {found!r:.300}")
 
     def _compare(self, request: StepRequest, answer: Answer) -> None:

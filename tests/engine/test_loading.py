@@ -1,4 +1,4 @@
-"""Objects from files of each format, and files that are not of theirs."""
+"""Objects loaded from files of each format, and refusals of other files."""
 
 from __future__ import annotations
 
@@ -121,6 +121,14 @@ def test_delimited_text_without_quotes(tmp_path: Path) -> None:
         {"id": "1", "name": '"a'},
         {"id": "2", "name": 'b"'},
     ]
+
+
+def test_tabs_have_no_quotes(tmp_path: Path) -> None:
+    """A quote in a file of tabs is part of its field; the option names another quote, or none."""
+    text = '1\t"x\n2\ty"z"\n'
+
+    assert loaded(written(tmp_path, text), "tsv") == [{"id": "1", "name": '"x'}, {"id": "2", "name": 'y"z"'}]
+    assert loaded(written(tmp_path, '1, "x\n'), "csv", quote="None") == [{"id": "1", "name": ' "x'}]
 
 
 def test_adm_numbers_and_constructors(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Random statements, as text: every production of the grammar, with odd spelling made common.
+"""Random statements as text: every production of the grammar, with frequent unusual spellings.
 
 `Statements(seed).statement()` is a statement that the parser must accept. The same seed gives the same statements.
 """
@@ -54,7 +54,7 @@ class Statements:
     # ------------------------------------------------------------------------------------------------ choices
 
     def pick(self, *choices: str | Callable[[], str]) -> str:
-        """One of the texts; what makes one is called when it is chosen, and only then."""
+        """Return one of the texts; a function among them is called only if it is chosen."""
         chosen = choices[int(self.random.random() * len(choices))]
         return chosen if isinstance(chosen, str) else chosen()
 
@@ -80,7 +80,7 @@ class Statements:
         return self.spaced(self.cased(text))
 
     def cased(self, text: str) -> str:
-        """Sometimes in capitals, outside quotes only: keywords have no case, names are what they become."""
+        """Return the text, sometimes in capitals if it has no quotes: keywords ignore case, names keep it."""
         if self.random.random() < 0.7 or any(mark in text for mark in "\"'`$\\"):
             return text
         return text.upper()
@@ -127,7 +127,7 @@ class Statements:
         return self.pick(self.ident, self.ident, strings, numbers, words, parameters)
 
     def atom(self) -> str:
-        """What needs no parentheses anywhere."""
+        """Return an expression that never needs parentheses."""
         leaf = self.leaf()
         return leaf if self.random.random() < 0.6 else f"({self.expression()})"
 
@@ -283,16 +283,16 @@ class Statements:
         return f"{head}{self.some(self.projection)}{exclude}"
 
     def projection(self) -> str:
-        """One of SELECT's."""
+        """Return one projection of SELECT."""
         named = f"{self.expression()} {self.as_()}{self.plain()}"
         return self.pick("*", f"{self.ident()}.*", named, f"{self.expression()} as {self.ident()}", self.parens())
 
     def term(self) -> str:
-        """One of FROM's."""
+        """Return one term of FROM."""
         return f"{self.source()}{self.maybe(lambda: self.some(self.link, most=2, between=''), 0.3)}"
 
     def source(self) -> str:
-        """What is iterated over."""
+        """Return a source that is iterated over."""
         at = self.maybe(f" at {self.ident()}", 0.2)
         if self.random.random() < 0.4:
             return f"{self.name()}{at}"
@@ -313,7 +313,7 @@ class Statements:
         return f"group by {self.some(self.grouping)}{variable} {self.maybe(self.lets, 0.2)}{having}"
 
     def grouping(self) -> str:
-        """One of GROUP BY's."""
+        """Return one grouping of GROUP BY."""
         sets = [self.key(), f"({self.some(self.key)})", "()", f"rollup ({self.some(self.key)})"]
         sets += [f"cube (({self.key()}), {self.key()})", f"grouping sets ((), ({self.key()}), rollup({self.key()}))"]
         return self.pick(*sets, self.key(), self.key())
@@ -359,7 +359,7 @@ class Statements:
         return f"({self.some(self.option, least=0)})"
 
     def option(self) -> str:
-        """One of them."""
+        """Return one option."""
         name, value = self.pick("`p`", *_STRINGS), self.pick("true", "'v'")
         return f"({name} = {value})"
 
@@ -441,7 +441,8 @@ class Statements:
         kinds = [f"{self.pick('insert', 'upsert')} into {self.name()} {alias}{source}{returning}"]
         kinds.append(f"delete from {self.name()}{self.maybe(f' {self.as_()}{self.ident()}')}{where}")
         kinds.append(f"load dataset {self.name()} using {self.ident()} {self.options()}{self.maybe(' pre-sorted')}")
-        kinds.append(f"update {self.name()} as v set v.{self.ident()} = {self.expression()}{where}{returning}")
+        steps = " ".join(self.update_step("v") for _ in range(self.random.randint(1, 2)))
+        kinds.append(f"update {self.name()} as v {steps}{where}{returning}")
         kinds.append(f"copy {self.maybe('into ')}{self.name()} using {self.ident()} {self.options()}")
         over = self.maybe(
             lambda: f" over (partition by {self.expression()} as {self.ident()}, a.b order by {self.expression()} desc)"
@@ -454,6 +455,17 @@ class Statements:
             f"copy {exported} to {self.ident()} path ('x', {self.expression()}){over}{named}{formats} with {{'format': 'csv', 'header': true}}"
         )
         return self.pick(*kinds, kinds[0])
+
+    def update_step(self, variable: str) -> str:
+        """An assignment, or the change of an array below a variable."""
+        path, where = f"{variable}.{self.ident()}", self.maybe(lambda: f" where {self.expression()}")
+        item, position = self.maybe(" as i", 0.5), self.maybe(" at p", 0.5)
+        return self.pick(
+            f"set {path} = {self.expression()}",
+            f"(insert into {path} {self.pick('', 'at 1 ', 'at -2 ')}({self.expression()}))",
+            f"(delete from {path}{item}{position}{where})",
+            f"(update {path} as i{position} set i.a = {self.expression()}{where})",
+        )
 
     def small(self) -> str:
         """USE, SET, EXPLAIN, an expression."""

@@ -43,7 +43,7 @@ def test_every_kind_of_node_is_generated() -> None:
 def test_every_kind_of_node_can_be_printed() -> None:
     """No kind of node lacks its pieces, names apart, which are text."""
     kinds = {kind for kind in vars(tree).values() if isinstance(kind, type) and issubclass(kind, SyntaxNode)}
-    bases = {tree.SyntaxNode, tree.Expression, tree.Statement, tree.TypeExpression, tree.DottedName}
+    bases = {tree.SyntaxNode, tree.Expression, tree.Statement, tree.TypeExpression, tree.DottedName, tree.UpdateStep}
 
     assert kinds - bases == printed_kinds()
 

@@ -43,6 +43,12 @@ def rows(text: str) -> list[Value]:
         ("with b as [{'x': 1}] select b.x from [1, 2] a left join b on a = b.x left join b c on c.x = b.x", [{"x": 1}, {"x": None}]),
         ("select value r from range(1, 3) r where {{r, r + 1}} in (select s, s + 1 from [2] s)", [2]),
         ("select a.x, b from [{'x': 1}] a left unnest a.none b", [{"x": 1, "b": None}]),
+        ("select b, p from [{'y': 1}, {'x': [7]}] a left unnest a.x b at p", [{"b": None, "p": None}, {"b": 7, "p": 0}]),
+        ("select a.x, b.y from [{'x': 1}] a right join [{'y': 1}, {'y': 2}] b on a.x = b.y", [{"x": 1, "y": 1}, {"x": None, "y": 2}]),
+        (
+            "select a.x, c.x as z, b.y from [{'x': 1}] a join [{'x': 1}] c on a.x = c.x right join [{'y': 2}] b on c.x = b.y",
+            [{"x": None, "z": None, "y": 2}],
+        ),
     ],
 )  # fmt: skip
 def test_results(text: str, expected: list[Value]) -> None:

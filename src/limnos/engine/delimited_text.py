@@ -19,7 +19,7 @@ from limnos.sqlpp.values.model import Value
 
 NO_DELIMITER, BAD_OPTION = 3050, 1079
 FIELD_CHARACTERS_MAX: Final = 16 << 20
-_NAMES: Final[Mapping[str, str]] = {"\\t": "\t", "tab": "\t"}
+_NAMES: Final[Mapping[str, str]] = {"\\t": "\t", "tab": "\t", "none": "\0"}
 
 
 class MalformedLine(ValueError):
@@ -78,7 +78,7 @@ def _object(cells: list[str], columns: list[_Column], *, null: str | None, quote
         if cell == null and column.is_optional:
             fields[column.name] = None
         elif cell or column.takes_empty:
-            if cell[:1].isspace() and cell.lstrip().startswith(quote):
+            if quote != "\0" and cell[:1].isspace() and cell.lstrip().startswith(quote):
                 raise MalformedLine(f"a quote of field {column.name} does not begin it")
             fields[column.name] = cell
     return fields

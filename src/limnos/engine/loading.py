@@ -231,7 +231,8 @@ def _read_delimited(file: Path, wish: _ReadOptions, *, delimiter: str = ",") -> 
 
 
 def _read_tabs(file: Path, wish: _ReadOptions) -> Iterator[Value]:
-    return _read_delimited(file, wish, delimiter="\t")
+    without_quotes = _ReadOptions(wish.form, {"quote": "none", **wish.options})
+    return _read_delimited(file, without_quotes, delimiter="\t")
 
 
 # Parquet.

@@ -21,9 +21,10 @@ from limnos.engine.writing import DatasetWriter, Object, check_objects
 from limnos.sqlpp.binder import BoundQuery
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.evaluator import Budget, results
+from limnos.sqlpp.field_types import with_field_types
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.types import json_text
-from limnos.sqlpp.jobs import form_of
+from limnos.sqlpp.jobs import form_of, type_of
 from limnos.sqlpp.lookups import SCANS_MAX, lookup_in
 from limnos.sqlpp.plan import Scan, Subquery
 from limnos.sqlpp.relations import UntranslatableExpression, translate_query
@@ -143,6 +144,8 @@ class _JobRun:
     def _evaluated(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None = None
     ) -> Iterator[Value]:
+        types = {(ref.dataverse, ref.name): type_of(ref.type) for ref in self._job.reads if ref.type}
+        expression = with_field_types(expression, types)
         result = self._near(expression, slots=slots, result_fields=result_fields) or self._whole(
             expression, result_fields
         )

@@ -38,6 +38,11 @@ def arity_of(function: tree.CreateFunction) -> int:
     return tree.VARIADIC if function.parameters is None else len(function.parameters)
 
 
+def signature(name: str, arity: int) -> str:
+    """Return a function's signature for messages."""
+    return f"{name}({'...' if arity == tree.VARIADIC else arity})"
+
+
 def index_name(statement: tree.CreateIndex | tree.CreatePrimaryIndex, dataset: str) -> str:
     """Return the name of an index; a primary one without a name gets the default name."""
     return statement.name or f"primary_idx_{dataset}"

@@ -82,14 +82,15 @@ class BudgetSpent(Exception):
 
 
 class DuplicateKey(SqlppError):
-    """An INSERT of a key that exists. Its code has the prefix `HYR`, of AsterixDB's storage layer."""
+    """An INSERT or LOAD of a key that exists. Its code has the prefix `HYR`, of AsterixDB's storage layer."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(33, f"Inserting duplicate keys into the primary storage: {key}")
+    def __init__(self, key: str, *, is_load: bool = False) -> None:
+        number, verb = (32, "Loading") if is_load else (33, "Inserting")
+        super().__init__(number, f"{verb} duplicate keys into the primary storage: {key}")
         self.key = key
 
-    def __reduce__(self) -> tuple[type[DuplicateKey], tuple[str]]:
-        return DuplicateKey, (self.key,)
+    def __reduce__(self) -> tuple[Callable[[str], DuplicateKey], tuple[str]]:
+        return partial(DuplicateKey, is_load=self.number == 32), (self.key,)
 
     @property
     def code(self) -> str:

@@ -229,36 +229,44 @@ def _with_fields(block: tree.Block) -> tree.Block:
 
 
 def _nulls_for_missing_rows(block: tree.Block) -> tree.Block:
-    """Return a block in which the variable of a left outer join or unnest is NULL where it has no row."""
+    """Return a block in which a variable of an outer join or unnest is NULL where it has no row."""
     lets: list[tree.Let] = []
     terms = []
     for term in block.terms:
         names: dict[str, str] = {}
         links: list[tree.Join | tree.Unnest] = []
-        for each in term.links:
+        rights = [at for at, link in enumerate(term.links) if isinstance(link, tree.Join) and link.kind == "right"]
+        left_of_right = rights[-1] if rights else -1
+        if rights:
+            lets.append(_outer_let(term.variable, names, at=term.at))
+        for at, each in enumerate(term.links):
             link = each
             if isinstance(link, tree.Unnest):  # the source of a join does not see the variables before it
                 link = msgspec.structs.replace(link, source=_renamed(link.source, names))
-            if isinstance(link, tree.Unnest) and link.outer:
-                position = link.position or f"$at {link.variable}"
-                lets.append(_outer_let(link, names, test=position))
+            is_outer = link.outer if isinstance(link, tree.Unnest) else link.kind == "left"
+            if is_outer or at < left_of_right:
+                position = link.position
+                if isinstance(link, tree.Unnest) and link.outer:
+                    position = f"$outer {position}" if position else f"$at {link.variable}"
+                    lets.append(_outer_let(link.variable, names, at=link.at, test=position))
+                    if link.position:
+                        lets.append(_outer_let(link.position, names, at=link.at))
+                else:
+                    lets.append(_outer_let(link.variable, names, at=link.at))
                 link = msgspec.structs.replace(link, variable=names[link.variable], position=position)
-            elif isinstance(link, tree.Join):
-                if link.kind == "left":
-                    lets.append(_outer_let(link, names, test=f"$outer {link.variable}"))
-                    link = msgspec.structs.replace(link, variable=names[link.variable])
-                if link.condition is not None:
-                    link = msgspec.structs.replace(link, condition=_renamed(link.condition, names))
+            if isinstance(link, tree.Join) and link.condition is not None:
+                link = msgspec.structs.replace(link, condition=_renamed(link.condition, names))
             links.append(link)
-        terms.append(msgspec.structs.replace(term, links=tuple(links)))
+        first = names.get(term.variable, term.variable)
+        terms.append(msgspec.structs.replace(term, variable=first, links=tuple(links)))
     return msgspec.structs.replace(block, terms=tuple(terms), lets=(*lets, *block.lets)) if lets else block
 
 
-def _outer_let(link: tree.Join | tree.Unnest, names: dict[str, str], *, test: str) -> tree.Let:
-    """Return LET of a variable that is NULL if `test` is MISSING, else its row. Adds the name of the row to `names`."""
-    names[link.variable] = f"$outer {link.variable}"
-    value = parse_body(f"case when `{test}` is missing then null else `{names[link.variable]}` end")
-    return tree.Let(link.at, link.variable, value)
+def _outer_let(variable: str, names: dict[str, str], *, at: TextPosition, test: str | None = None) -> tree.Let:
+    """Return LET of a variable that is NULL if `test`, or else its row, is MISSING. Adds the row's name to `names`."""
+    names[variable] = f"$outer {variable}"
+    row = names[variable]
+    return tree.Let(at, variable, parse_body(f"case when `{test or row}` is missing then null else `{row}` end"))
 
 
 def _renamed(node: N, names: dict[str, str]) -> N:

@@ -1,4 +1,4 @@
-"""`limnos sql` in scripts: from the command line, files and pipes; what is shown, and how it ends."""
+"""`limnos sql` in scripts: statements from the command line, files and pipes; output and exit codes."""
 
 from __future__ import annotations
 
@@ -226,6 +226,27 @@ def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: FakeQu
     assert done.code == 130
     assert service.cancelled == [service.asked[0]["client_context_id"]]
     assert done.err == "cancelling\nerror: ASX0041: The request was cancelled\n"
+
+
+def test_an_interrupt_while_the_statement_is_being_sent(
+    run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C that arrives before the command waits for the response cancels the statement as well."""
+    start = threading.Thread.start
+
+    def start_then_interrupt(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name == "limnos-sql":
+            while not service.waiting:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", start_then_interrupt)
+
+    done = sql(run, service, "--output", "table", "-c", "select forever();")
+
+    assert done.code == 130
+    assert service.cancelled == [service.asked[0]["client_context_id"]]
 
 
 def test_the_client_runs_statements(service: FakeQueryService) -> None:

@@ -1,5 +1,5 @@
-"""`limnos sql` in a terminal: several lines, completion, history, an underlined error, Ctrl-C and Ctrl-D, driven
-key by key.
+"""`limnos sql` on a terminal: multi-line input, completion, history, underlined errors, Ctrl-C and Ctrl-D, driven key
+by key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from tests.cli.query_service import FakeQueryService, serving
 
 pytestmark = pytest.mark.integration
-PATIENCE_S = 30
+PATIENCE_S = 300
 _PAINT = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x00\x07\r]")
 Shell = Callable[..., "pexpect.spawn[str]"]
 
@@ -56,7 +56,7 @@ def shell(service: FakeQueryService, tmp_path: Path) -> Iterator[Shell]:
 
 
 def shown(child: Any) -> str:  # noqa: ANN401 - pexpect has no types
-    """What came before the last thing that was waited for, without paint."""
+    """Return the output before the last expected text, without colours."""
     return _PAINT.sub("", child.before)
 
 

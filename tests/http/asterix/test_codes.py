@@ -1,5 +1,5 @@
-"""Every code of AsterixDB's that statements are refused with: one vector each, its words and its place exact, or
-where else it is shown.
+"""Each AsterixDB error code of refused statements has a test here of its message and position, or names the test that
+has one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ VECTORS = {
     "ASX0004": ("select value x from 1 x", "Unsupported type: scan-collection cannot process input type bigint (in line 1, at column 21)"),
     "ASX0008": ("-9223372036854775807 - 2", "Underflow in numeric-subtract"),
     "ASX0010": ("2 ^ -1", "Invalid value: function power expects its second input parameter to be a non-negative value, got -1"),
+    "ASX0037": (
+        "create index j on x.y.d(a: string?) enforced",
+        "Type mismatch: expected value of type bigint, but got the value of type string (in line 1, at column 25)",
+    ),
     "ASX0040": ("", "No statement provided"),
     "ASX0046": ("'a' like 'b\\\\q'", "Invalid pattern 'b\\q' for LIKE"),
     "ASX1001": ("select value 1;\n selec 1", 'Syntax error: In line 2 >> selec 1<< Encountered <INTEGER_LITERAL> "1" at column 8.'),
@@ -42,6 +46,22 @@ VECTORS = {
     "ASX1084": ("create index i on x.y.d(a)", "An index with this name i already exists (in line 1, at column 1)"),
     "ASX1085": ("create type x.y.t as {}", "A datatype with this name t already exists (in line 1, at column 13)"),
     "ASX1086": ("[1, $p]", "No value for parameter: $p (in line 1, at column 5)"),
+    "ASX1092": (
+        "create index j on x.y.d(b: date) cast (default null day 'DD')",
+        "Parameter day cannot be set (in line 1, at column 53)",
+    ),
+    "ASX1102": (
+        "select lower(x) over () from [1] x",
+        "Expected window or aggregate function, got: lower (in line 1, at column 8)",
+    ),
+    "ASX1103": (
+        "from [{'a': 1}] t let b = t.a group by t.a group as g (t as u) select sum(b)",
+        "Illegal use of identifier: b: GROUP AS leaves it out of its fields (in line 1, at column 53)",
+    ),
+    "ASX1104": (
+        "from [1] x select first_value(x) from last over (order by x)",
+        "Invalid modifier FROM FIRST/LAST for function first_value (in line 1, at column 44)",
+    ),
     "ASX1115": ("create dataverse x.` a`", "Invalid name for a database object: ' a' (in line 1, at column 18)"),
     "ASX1116": ("drop synonym x.y.none", "Cannot find synonym with name none in dataverse x.y (in line 1, at column 14)"),
     "ASX1117": ("drop function x.y.lib#f@1", "Cannot find library with name lib (in line 1, at column 15)"),
@@ -49,6 +69,10 @@ VECTORS = {
     "ASX1131": ("create synonym x.y.s for x.y.d", "A synonym with name s already exists in dataverse x.y (in line 1, at column 16)"),
     "ASX1147": ("drop dataverse x.y", "Cannot drop dataverse: x.y: table x.y.d being used by view other.w (in line 1, at column 16)"),
     "ASX1148": ("drop type x.y.t", "Cannot drop type x.y.t being used by dataset x.y.d (in line 1, at column 11)"),
+    "ASX1150": (
+        "declare function g(a) { a }; create function x.y.h(b) { g(b) }",
+        "Illegal use of function g(1): only the request that declares it can call it (in line 1, at column 57)",
+    ),
     "ASX1159": ("drop view x.y.none", "Cannot find view with name none in dataverse x.y (in line 1, at column 11)"),
     "ASX1160": ("create view x.y.v as select value 1", "A view with name v already exists in dataverse x.y (in line 1, at column 13)"),
 }  # fmt: skip
@@ -73,7 +97,28 @@ MORE = {
     ],
     "ASX1081": [("drop function x.y.f@3", "Cannot find function with name `f(3)` in dataverse x.y (in line 1, at column 15)")],
     "ASX1082": [("create dataset x.y.e(x.y.gone) primary key id", "Cannot find datatype with name x.y.gone (in line 1, at column 22)")],
-    "ASX1148": [("drop dataset x.y.d", "Cannot drop dataset x.y.d being used by view other.w (in line 1, at column 14)")],
+    "ASX1104": [
+        (
+            "from [1] x select rank() ignore nulls over (order by x)",
+            "Invalid modifier RESPECT/IGNORE NULLS for function rank (in line 1, at column 39)",
+        ),
+    ],
+    "ASX1115": [
+        ("drop index ` x`.d.i", "Invalid name for a database object: ' x' (in line 1, at column 12)"),
+    ],
+    "ASX1148": [
+        (
+            "create function x.y.g(r) { x.y.f(r) }; drop function x.y.f@1",
+            "Cannot drop function x.y.f(1) being used by function x.y.g(1) (in line 1, at column 54)",
+        ),
+        ("drop dataset x.y.d", "Cannot drop dataset x.y.d being used by view other.w (in line 1, at column 14)"),
+    ],
+    "ASX1160": [
+        (
+            "create dataset x.y.v(x.y.t) primary key id",
+            "A view with name v already exists in dataverse x.y (in line 1, at column 16)",
+        ),
+    ],
 }  # fmt: skip
 ELSEWHERE = {
     "ASX0041": "tests/http/asterix/test_result_handles.py::test_an_async_request_is_ended_by_its_clients_id",
@@ -89,6 +134,7 @@ ELSEWHERE = {
     "ASX1049": "tests/sqlpp/test_locks.py::test_wishes_that_do_not_go_together",
     "ASX3102": "tests/http/asterix/test_result_handles.py::test_what_a_dead_node_ran_has_failed",
     "ASX3109": "tests/http/asterix/test_refusals.py::test_cells",
+    "HYR0032": "tests/sqlpp/test_errors.py::test_a_duplicate_key_names_its_statement",
     "HYR0033": "tests/engine/test_writing.py::test_a_key_twice_is_refused",
 }
 """Codes that no statement by itself leads to, and the test that meets each."""

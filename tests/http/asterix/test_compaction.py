@@ -1,4 +1,4 @@
-"""Compaction: which statements ask for it, and what its task does with the engine, the lock and the writer's name."""
+"""Compaction: the statements that request it, and how its task uses the engine, the lock and the writer's name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INSERT = "insert into heaps ({'id': 1})"
 HEAPS = ("Default", "heaps")
 MANY = 64
 OTHER = "of-a-newer-release"
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0
 
 
 class Counting:

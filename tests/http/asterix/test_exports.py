@@ -1,4 +1,4 @@
-"""COPY TO over the query service: where files may go, that they appear as a whole, and what the audit tells of it."""
+"""COPY TO over the query service: allowed locations, files that appear all at once, and audit records."""
 
 from __future__ import annotations
 
@@ -99,12 +99,6 @@ def _copy(
     return f"copy {what} to {to} path ({path}) {more} with {{{settings}}}"
 
 
-async def _settled(node: DriverNode) -> None:
-    """Wait until what is deleted in the background is gone."""
-    while found := node.built.services.files._beside:
-        await asyncio.gather(*found)
-
-
 def _below(base: Path) -> dict[str, bytes]:
     return {str(path.relative_to(base)): path.read_bytes() for path in base.rglob("*") if path.is_file()}
 
@@ -199,7 +193,7 @@ def test_a_failed_export_leaves_nothing(node: DriverNode, exports: Path) -> None
     before = _below(exports)
 
     assert refusal(node, _copy(f"'{exports}/failed'"))[1].startswith("ASX1245")
-    node.runner.run(_settled(node))
+    node.settle()
     assert _below(exports) == before
     assert not (exports / "failed").exists()
     assert not list(exports.glob(".limnos-*"))
@@ -248,7 +242,7 @@ def test_no_objects_no_directory(node: DriverNode, exports: Path) -> None:
     """As in AsterixDB."""
     ENGINE.put(node.built.services, Heard())
     rows(node, _copy(f"'{exports}/empty'"))
-    node.runner.run(_settled(node))
+    node.settle()
 
     assert not (exports / "empty").exists()
     assert not list(exports.glob(".limnos-*"))

@@ -1,4 +1,4 @@
-"""Types, synonyms, functions and views over the query service, and what is told of them."""
+"""Types, synonyms, functions and views over the query service, and their records in the metadata."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_functions_are_overloaded_by_arity(node: DriverNode) -> None:
     rows(node, "create function a.g() { a.f(1) }; create or replace function a.f(x) { x + 1 }")
     assert rows(node, "a.g()") == [2]
     assert refusal(node, "drop function a.f@2")[1].startswith(
-        "ASX1148: Cannot drop function a.f being used by function a.g"
+        "ASX1148: Cannot drop function a.f(2) being used by function a.g(0)"
     )
     rows(node, "drop function a.g@0; drop function a.f@1; drop function a.f@2")
     assert rows(node, "a.f(1)") == [1]

@@ -1,4 +1,4 @@
-"""Statements in a row, those that change data, and the example slides of seed 4."""
+"""Sequences of statements, statements that change data, and the example slides of seed 4."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import pytest
 
 from limnos.sqlpp import SqlppError, parse, parse_body
+from limnos.sqlpp.printer import render
 from limnos.sqlpp.tree import (
     CopyFrom,
     CopyTo,
@@ -157,18 +158,29 @@ def test_update() -> None:
     made = read(Update, "update a.d as x set x.b.c = x.n + 1, e = 2 set f = missing where x.id = 1 returning x.b")
 
     assert (made.target.parts, made.variable, made.where is None) == (("a", "d"), "x", False)
-    assert [each.path for each in made.assignments] == [("x", "b", "c"), ("x", "e"), ("x", "f")]
+    assert [each.path for each in made.steps] == [("x", "b", "c"), ("x", "e"), ("x", "f")]
     assert made.returning is not None
     assert read(Update, "update d set a = 1").variable == "d"
     assert same("update d set d.a = 1", "update d as d set a = 1")
 
 
 @pytest.mark.parametrize(
-    "text", ["update d as x (delete from x.a at n where n = 1)", "update d set a = 1 (insert into d.a at 1 ([1]))"]
+    "text,printed",
+    [
+        ("update d as x (delete from a at n where n = 1)", "UPDATE d AS x (DELETE FROM x.a AT n WHERE n = 1)"),
+        (
+            "update d set a = b (insert into d.a at -1 ([1])) set e = 1",
+            "UPDATE d AS d SET d.a = b (INSERT INTO d.a AT -1 [1]) SET d.e = 1",
+        ),
+        (
+            "update d as x (update x.a as i at n set i.b = 1, c = 2 (delete from i.e as f) where n = -1) returning x",
+            "UPDATE d AS x (UPDATE x.a AS i AT n SET i.b = 1 SET i.c = 2 (DELETE FROM i.e AS f) WHERE n = -1) RETURNING x",
+        ),
+    ],
 )
-def test_changes_of_arrays_in_update_are_not_supported(text: str) -> None:
-    """They are refused by name."""
-    assert "of an array within UPDATE are not supported" in str(refusal(text))
+def test_steps_of_an_update_change_arrays(text: str, printed: str) -> None:
+    """The parenthesis of a step does not make a call of the value before it."""
+    assert render(read(Update, text)) == printed
 
 
 def test_small_ones() -> None:

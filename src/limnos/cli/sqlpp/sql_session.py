@@ -103,10 +103,11 @@ class SqlSession:
         waiting.
         """
         own_id = uuid4().hex
-        sent = self._send(text, own_id)
+        sent: Future[StatementResponse] = Future()
         interrupted = False
         try:
             try:
+                self._send(text, own_id, sent=sent)
                 answer = sent.result()
             except KeyboardInterrupt:
                 interrupted = True
@@ -124,9 +125,11 @@ class SqlSession:
         code, colon, _ = message.partition(":")
         return answer, StatementFailure(code if colon and code.startswith("ASX") else answer.status, message)
 
-    def _send(self, text: str, own_id: str) -> Future[StatementResponse]:
-        """Send on a separate thread, because a thread that waits for a socket cannot be interrupted."""
-        future: Future[StatementResponse] = Future()
+    def _send(self, text: str, own_id: str, *, sent: Future[StatementResponse]) -> None:
+        """Send on a separate thread, because a thread that waits for a socket cannot be interrupted.
+
+        `sent` gets the response. The caller creates it, because an interrupt may arrive before this method returns.
+        """
         client, options = self._client, self._options()
 
         def work() -> None:
@@ -135,12 +138,11 @@ class SqlSession:
                     text, dataverse=self.dataverse, client_context_id=own_id, timeout_s=self.timeout_s, options=options
                 )
             except BaseException as error:  # noqa: BLE001 - the waiting caller gets it
-                future.set_exception(error)
+                sent.set_exception(error)
             else:
-                future.set_result(answer)
+                sent.set_result(answer)
 
         threading.Thread(target=work, daemon=True, name="limnos-sql").start()
-        return future
 
     def _options(self) -> dict[str, str]:
         """Return the parameters that decide about the form of the response."""

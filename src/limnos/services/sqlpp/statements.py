@@ -41,7 +41,7 @@ from limnos.services.sqlpp.execution.queries import process_do, query_bind, quer
 from limnos.services.sqlpp.requests.errors import invalid_operation
 from limnos.services.sqlpp.requests.names import TEXT_SHORT
 from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
-from limnos.services.sqlpp.requests.options import check_option
+from limnos.services.sqlpp.requests.options import check_memory, check_option
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
 from limnos.services.sqlpp.requests.session import StatementDescription, StatementSession, UnsetParameters
 from limnos.sqlpp import ParsedStatement, SqlppError, parse, tree
@@ -245,6 +245,7 @@ def _rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[
 async def _query(
     session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression
 ) -> AsyncGenerator[bytes, None]:
+    check_memory(session.options, at=body.at)
     bound = await statement_bind(session, parsed, body=body)
     if session.description is not None:
         session.description.signature = flat_signature(bound.query.expression)

@@ -11,6 +11,7 @@ Window functions are evaluated before the LET, SELECT or ORDER BY that uses them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder.group_bindings import key_outline
@@ -22,7 +23,7 @@ from limnos.sqlpp.functions import normalize_name
 from limnos.sqlpp.plan.queries import SourceKind
 from limnos.sqlpp.tree_walk import children
 
-DUPLICATE_FIELD = 13
+DUPLICATE_FIELD, ILLEGAL_IDENTIFIER = 13, 1103
 NamedSlots = tuple[tuple[str, int], ...]
 StepsBeforeSelect = tuple[plan.Let | plan.WindowCall, ...]
 
@@ -210,7 +211,7 @@ class QueryBinder(WindowBinder):
             after[node.group.variable.name] = slot
         rows.grouped += after.items() if slot is None or slot in after.values() else [*after.items(), (None, slot)]
         number = self.slots.new()
-        self.group = GroupBinding(keys, rows.scope, sets=sets, number=number)
+        self.group = GroupBinding(keys, _group_scope(node.group.variable, rows), sets=sets, number=number)
         self.rows = list(after.items())
         seen = VariableScope(outer, after, fields_of=(), group=self.group)
         bound = tuple((key_slot, value) for (_, key_slot, _), value in zip(keys, self.key_values, strict=True))
@@ -379,6 +380,21 @@ def _named_values(node: tree.Select) -> Iterator[tuple[str, tree.Expression]]:
     for one in node.projections:
         if one.name and one.value is not None and not one.every:
             yield one.name, one.value
+
+
+def _group_scope(group: tree.GroupVariable | None, rows: BoundRows) -> VariableScope:
+    """Return the scope of an aggregate's argument: without the variables that GROUP AS leaves out of its fields."""
+    if group is None or group.fields is None:
+        return rows.scope
+    own_fields = {field.variable for field in group.fields}
+    left_out = {
+        name: partial(_refuse_identifier, name, group.at) for name, _ in rows.everything if name not in own_fields
+    }
+    return VariableScope(rows.scope, fields_of=rows.scope.fields_of, aliases=left_out)
+
+
+def _refuse_identifier(name: str, at: TextPosition) -> plan.Expression:
+    raise SqlppError(ILLEGAL_IDENTIFIER, f"Illegal use of identifier: {name}: GROUP AS leaves it out of its fields", at)
 
 
 def _is_implied(key: tree.GroupKey) -> bool:

@@ -15,6 +15,12 @@ from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.functions import FUNCTIONS, normalize_name
 from limnos.sqlpp.plan.queries import Frame, FrameBound
 
+NO_WINDOW_FUNCTION, WRONG_MODIFIER = 1102, 1104
+_FROM_END = frozenset({"nth_value"})
+"""The window functions that take FROM FIRST and FROM LAST."""
+_NULLS = frozenset({"first_value", "last_value", "nth_value", "lag", "lead"})
+"""The window functions that take RESPECT NULLS and IGNORE NULLS."""
+
 
 class WindowBinder(ExpressionBinder):
     """Binds the window functions of one statement."""
@@ -38,10 +44,14 @@ class WindowBinder(ExpressionBinder):
         entry = self.built_in(node.function)
         if entry is not None and window is not None and window.variable is not None and entry.takes(count):
             return self.over_variable(node, window, variable=window.variable, scope=scope)
-        if entry is None or window is None or entry.kind == "scalar" or not (node.star or entry.takes(count)):
+        if entry is not None and entry.kind == "scalar" and entry.takes(count):
+            words = f"Expected window or aggregate function, got: {node.function.last}"
+            raise SqlppError(NO_WINDOW_FUNCTION, words, node.at)
+        if entry is None or window is None or not (node.star or entry.takes(count)):
             raise self.no_function(node, count)
         if entry.kind == "window" and node.filter is not None:
             raise SqlppError(ILLEGAL_FILTER, "Illegal use of aggregate FILTER clause", node.at)
+        _check_modifiers(entry.name, window)
         if self.windows is None:
             raise compilation(
                 f"Function {node.function.last} with OVER is only allowed in SELECT, LET and ORDER BY", node.at
@@ -109,3 +119,13 @@ class WindowBinder(ExpressionBinder):
         if node.end is None:
             end = FrameBound(node.at, "current row", None)
         return Frame(node.at, node.mode, start, end, node.exclude or "no others")
+
+
+def _check_modifiers(function: str, window: tree.Window) -> None:
+    """Check that a function takes the modifiers before OVER. Raises SqlppError (ASX1104)."""
+    for modifier, takers, words in (
+        (window.from_end, _FROM_END, "FROM FIRST/LAST"),
+        (window.nulls, _NULLS, "RESPECT/IGNORE NULLS"),
+    ):
+        if modifier is not None and function not in takers:
+            raise SqlppError(WRONG_MODIFIER, f"Invalid modifier {words} for function {function}", window.at)

@@ -19,7 +19,7 @@ ABSENT: Final[Mapping[str, frozenset[str]]] = {
     ),
     "indexes of vectors": frozenset(["ann_distance", "vector_distance"]),
     "the size of stored values": frozenset(["serialized_size"]),
-    "objects by position": frozenset(["array_star_field", "get_object_fields"]),
+    "objects by position": frozenset(["array_star_field"]),
 }
 
 

@@ -6,11 +6,15 @@ value would be MISSING is omitted.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import msgspec
+
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import compare_cost, linear_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
-from limnos.sqlpp.values.model import MISSING, Value, object_of
+from limnos.sqlpp.values.model import MISSING, Value, object_of, type_name
 
 
 @scalar("object_names", "get_object_field_names", least=1, cost=linear_cost)
@@ -215,3 +219,44 @@ def nested_pairs(value: Value) -> Value:
         else:
             waiting.extend((name, item) for item in reversed(items(one) or ()))
     return tuple(named)
+
+
+@scalar("get_object_fields", least=1, cost=linear_cost)
+def fields(value: Value, declared: Value = None) -> Value:
+    """Return the name and type of each field, and whether it is undeclared; for objects and lists their parts, too.
+
+    `declared` describes the object's declared type (see `sqlpp.field_types`); the binder adds it, never the user.
+    """
+    if not isinstance(value, dict):
+        return None
+    return _fields(value, _declared(declared) if isinstance(declared, str) else None)
+
+
+@lru_cache(256)
+def _declared(text: str) -> object:
+    return msgspec.json.decode(text)
+
+
+def _fields(value: dict[str, Value], declared: object) -> tuple[Value, ...]:
+    is_typed = isinstance(declared, dict) and "fields" in declared
+    known = declared["fields"] if isinstance(declared, dict) and is_typed else {}
+    results: list[Value] = []
+    for name in dict.fromkeys((*known, *value)):
+        is_open = declared == "open" or (is_typed and name not in known)
+        type_ = "open" if is_open else known.get(name)
+        item = value.get(name)
+        parts = _typed(item, type_)
+        results.append({"field-name": name, "field-type": parts.pop("field-type"), "is-open": is_open, **parts})
+    return tuple(results)
+
+
+def _typed(value: Value, declared: object) -> dict[str, Value]:
+    """Return the type of a value; for an absent one that of its field. Objects and lists have their parts, too."""
+    word = declared["type"] if value is None and isinstance(declared, dict) else type_name(value)
+    typed: dict[str, Value] = {"field-type": word}
+    if isinstance(value, dict):
+        typed["nested"] = _fields(value, declared)
+    elif (elements := items(value)) is not None:
+        item = declared.get("item") if isinstance(declared, dict) else declared
+        typed["list"] = tuple(_typed(each, item) for each in elements)
+    return typed

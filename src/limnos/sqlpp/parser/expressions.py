@@ -40,6 +40,9 @@ _OPERATORS = {
     "<>": "!=",
 } | {sign: sign for sign in LEVELS if not sign[0].isalpha()}
 
+_ARRAY_STEPS = ("INSERT", "DELETE", "UPDATE")
+"""The words after a parenthesis that begins the next step of an UPDATE, and no arguments."""
+
 
 class _OpenOperator:
     """An operator that still lacks its right operand, with its left operands."""
@@ -245,7 +248,7 @@ class ExpressionParser(TokenCursor, ABC):
             at = self.advance().place
             names.append(self.advance().value)
             fields.append(tree.FieldStep(at, names[-1]))
-        if self.kind == "(":
+        if self.kind == "(" and self.peek().kind not in _ARRAY_STEPS:
             return self.call(names, None, at=first.place)
         if self.kind == "#":
             self.advance()

@@ -1,18 +1,17 @@
 """Parses statements: chooses the kind by the first word, and parses those that change data.
 
-May import `functions` and the tree. Must not know the effect of statements.
+May import `updates` and the tree. Must not know the effect of statements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from limnos.sqlpp.errors import TextPosition, compilation, syntax
-from limnos.sqlpp.parser.functions import FunctionParser
+from limnos.sqlpp.errors import TextPosition, syntax
+from limnos.sqlpp.parser.updates import UpdateParser
 from limnos.sqlpp.tokens import PRESORTED
 from limnos.sqlpp.tree import (
     Analyze,
-    Assignment,
     Boolean,
     CopyFrom,
     CopyTo,
@@ -34,7 +33,6 @@ from limnos.sqlpp.tree import (
     String,
     TypeExpression,
     UnaryOperation,
-    Update,
     Use,
 )
 from limnos.sqlpp.tree.statements import Kind
@@ -49,7 +47,7 @@ _DROPS: dict[str, Kind] = {
 }
 
 
-class StatementParser(FunctionParser):
+class StatementParser(UpdateParser):
     """Parses statements."""
 
     def statement(self) -> Statement:
@@ -132,33 +130,6 @@ class StatementParser(FunctionParser):
         adapter = self.identifier()
         options = self.options()
         return Load(at, target, adapter, options, self.accept(PRESORTED))
-
-    def update(self) -> Update:
-        """Parse `UPDATE dataset [AS variable] SET path = value … [WHERE condition] [RETURNING value]`."""
-        at = self.expect("UPDATE").place
-        target = self.name()
-        variable = self.identifier() if self.accept("AS") or self.named else target.last
-        if self.kind == "(":
-            raise compilation("INSERT, DELETE and UPDATE of an array within UPDATE are not supported", self.at)
-        assignments: list[Assignment] = []
-        while self.accept("SET"):
-            assignments += self.listed(lambda: self.assignment(variable))
-        if self.kind == "(" and assignments:
-            raise compilation("INSERT, DELETE and UPDATE of an array within UPDATE are not supported", self.at)
-        if not assignments:
-            raise self.error()
-        where = self.optional("WHERE")
-        returning = self.expression() if self.accept("RETURNING") else None
-        return Update(at, target, variable, tuple(assignments), where, returning)
-
-    def assignment(self, variable: str) -> Assignment:
-        """Parse `path = value`; the path may omit the object's variable."""
-        at = self.at
-        path = self.path()
-        if path[0] != variable or len(path) == 1:
-            path = (variable, *path)
-        self.expect("=")
-        return Assignment(at, path, self.expression())
 
     def copy(self) -> CopyFrom | CopyTo:
         """Parse COPY: `COPY [INTO] dataset FROM …`, `COPY dataset [variable] TO …` or `COPY (query) variable TO …`."""

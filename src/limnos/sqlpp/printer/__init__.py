@@ -3,7 +3,7 @@
 May import the tree, `tokens` and `names`. Must not know the parser.
 """
 
-from limnos.sqlpp.printer import expressions, queries, statements
+from limnos.sqlpp.printer import expressions, queries, statements, updates
 from limnos.sqlpp.printer.base import identifier, printed_kinds, render
 
-__all__ = ["expressions", "identifier", "printed_kinds", "queries", "render", "statements"]
+__all__ = ["expressions", "identifier", "printed_kinds", "queries", "render", "statements", "updates"]

@@ -322,26 +322,6 @@ def _delete(node: tree.Delete) -> Iterator[Piece]:
         yield from operand(node.where)
 
 
-@prints(tree.Assignment)
-def _assignment(node: tree.Assignment) -> Iterator[Piece]:
-    yield f"{'.'.join(map(identifier, node.path))} = "
-    yield from operand(node.value)
-
-
-@prints(tree.Update)
-def _update(node: tree.Update) -> Iterator[Piece]:
-    yield f"UPDATE {dotted_name(node.target)} AS {identifier(node.variable)}"
-    for each in node.assignments:
-        yield " SET "
-        yield each
-    if node.where is not None:
-        yield " WHERE "
-        yield from operand(node.where)
-    if node.returning is not None:
-        yield " RETURNING "
-        yield from operand(node.returning)
-
-
 @prints(tree.CopyFrom)
 def _copy_from(node: tree.CopyFrom) -> Iterator[Piece]:
     yield f"COPY INTO {dotted_name(node.target)}"

@@ -60,7 +60,6 @@ from limnos.sqlpp.tree.queries import (
 from limnos.sqlpp.tree.statements import (
     VARIADIC,
     Analyze,
-    Assignment,
     CopyFrom,
     CopyTo,
     CreateDataset,
@@ -89,8 +88,8 @@ from limnos.sqlpp.tree.statements import (
     SetOption,
     TypedParameter,
     UnnestField,
-    Update,
     Use,
     ViewSchema,
 )
 from limnos.sqlpp.tree.types import ArrayType, BagType, FieldType, NamedType, RecordType
+from limnos.sqlpp.tree.updates import ArrayDelete, ArrayInsert, ArrayUpdate, Assignment, Update, UpdateStep

@@ -272,23 +272,6 @@ class Delete(Statement, frozen=True):
     where: Expression | None
 
 
-class Assignment(SyntaxNode, frozen=True):
-    """The assignment `path = value` of an UPDATE; the path begins with the object's variable."""
-
-    path: tuple[str, ...]
-    value: Expression
-
-
-class Update(Statement, frozen=True):
-    """UPDATE. The default variable is the dataset's name."""
-
-    target: DottedName
-    variable: str
-    assignments: tuple[Assignment, ...]
-    where: Expression | None
-    returning: Expression | None
-
-
 class Load(Statement, frozen=True):
     """A LOAD DATASET statement."""
 

@@ -29,7 +29,6 @@ def index(text: str) -> CreateIndex:
         ("(a: int?) enforced cast (default null)", "CAST modifier cannot be"),
         ("(a: int) enforced", r"enforced index on '\[a\]' field with non-optional type"),
         ("(a: point) type rtree", "non-enforced typed index of this kind: RTREE"),
-        ("(a, b: int)", "Typed keys cannot be combined"),
         ("(a, unnest b: int) exclude unknown key", "Typed keys cannot be combined"),
     ],
 )

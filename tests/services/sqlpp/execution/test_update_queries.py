@@ -1,6 +1,8 @@
-"""UPDATE as a query: what each SET makes of an object."""
+"""UPDATE as a query: the effect of each SET on an object."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -11,9 +13,9 @@ from limnos.sqlpp.printer import render
 OBJECTS = "[{'id':1,'n':1,'t':'x','b':{'c':1}},{'id':2,'n':2}]"
 
 
-def changed(sets: str) -> list[object]:
-    """The objects that an UPDATE of two writes."""
-    text = render(update_query(statement(sets), ("x", "d"), keys=(("id",),))).replace("x.d", OBJECTS)
+def changed(sets: str, objects: str = OBJECTS) -> list[Any]:
+    """The objects that an UPDATE writes."""
+    text = render(update_query(statement(sets), ("x", "d"), keys=(("id",),))).replace("x.d", objects)
     return list(results(bind(parse_body(text), EmptyNameResolver()), lambda *_: ()))
 
 
@@ -40,6 +42,54 @@ def statement(sets: str) -> tree.Update:
 def test_each_set_sees_the_one_before_it(sets: str, found: list[object]) -> None:
     """MISSING removes a field; objects on the way to a nested field are made."""
     assert changed(sets) == found
+
+
+ARRAYS = "[{'id':1,'a':['x','y'],'b':[{'n':1},{'n':2},{'n':3}]}]"
+
+
+@pytest.mark.parametrize(
+    "step,name,found",
+    [
+        ("(insert into u.a ['z'])", "a", ["x", "y", "z"]),
+        ("(insert into u.a at 0 ('z'))", "a", ["z", "x", "y"]),
+        ("(insert into a at -2 (['z','w']))", "a", ["x", "z", "w", "y"]),
+        ("(insert into u.a at -1 (['z']))", "a", ["x", "y", "z"]),
+        ("(insert into u.a at 2 (['z']))", "a", ["x", "y", "z"]),
+        ("(insert into u.a at 3 (['z']))", "a", ["x", "y"]),
+        ("(insert into u.a at -4 (['z']))", "a", ["x", "y"]),
+        ("(insert into u.c (['z']))", "c", ["z"]),
+        ("(insert into u.b.c (['z']))", "b", {"c": ["z"]}),
+        ("(delete from u.a at n where n = 0)", "a", ["y"]),
+        ("(delete from u.a at n where n in [0, -1])", "a", []),
+        ("(delete from u.a at n where n < 1)", "a", ["y"]),
+        ("(delete from u.a as i where i = 'x' or i = u.id)", "a", ["y"]),
+        ("(delete from u.b as i where i.m = 1)", "b", [{"n": 1}, {"n": 2}, {"n": 3}]),
+        ("(delete from u.a)", "a", None),
+        ("(update u.a as i set i = i || '!')", "a", ["x!", "y!"]),
+        ("(update u.a as i at n set i = {'p': n} where n = -1)", "a", ["x", {"p": 1}]),
+        ("(update u.a as i set i.k = 3 where i = 'y')", "a", ["x", {"k": 3}]),
+        ("(update b as i set n = i.n + 1 set m = n where n > 2)", "b", [{"n": 1}, {"n": 2}, {"n": 4, "m": 4}]),
+        ("(update u.b as i (insert into i.l [u.id]) where n = 1)", "b", [{"n": 1, "l": [1]}, {"n": 2}, {"n": 3}]),
+        ("set u.a = missing (insert into u.a [1]) (update a as i set i = i + 1)", "a", [2]),
+    ],
+)
+def test_steps_change_arrays(step: str, name: str, found: object) -> None:
+    """Positions begin at 0 and may count from the end; one outside of the array changes nothing."""
+    (one,) = changed(step, ARRAYS)
+
+    assert one[name] == (() if found is None else _frozen(found))
+
+
+def _frozen(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _frozen(item) for name, item in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def test_whole_object_is_replaced_if_its_key_stays() -> None:
+    """With another key it becomes NULL, which no dataset takes."""
+    assert changed("set u = {'id': u.id, 'n': u.n + 1} where u.id = 1") == [{"id": 1, "n": 2}]
+    assert changed("set u = {'id': 7} where u.id = 1") == [None]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Refusals over the tree in AsterixDB's numbers and words, names in display form."""
+"""Refusals of the tree with AsterixDB's codes and messages, with names in display form."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_what_there_is_already(kind: str, told: str) -> None:
 
 def test_what_is_in_use() -> None:
     """With what needs it."""
-    assert str(sqlpp_errors.in_use("dataset", PATH, by="view v", at=None)) == (
-        "ASX1148: Cannot drop dataset sales.`e.ast`.orders being used by view v"
+    assert str(sqlpp_errors.in_use("dataset", "sales.orders", by="view v", at=None)) == (
+        "ASX1148: Cannot drop dataset sales.orders being used by view v"
     )
     told = sqlpp_errors.dataverse_in_use(PATH[:2], what="type t", by="dataset d", at=None)
     assert str(told) == "ASX1147: Cannot drop dataverse: sales.`e.ast`: type t being used by dataset d"

@@ -1,10 +1,10 @@
-"""Options of SET: which are refused, and what `~=` means by them."""
+"""Options of SET: which are refused, and their effect on `~=`."""
 
 from __future__ import annotations
 
 import pytest
 
-from limnos.services.sqlpp.requests.options import check_option, similarity_of
+from limnos.services.sqlpp.requests.options import check_memory, check_option, similarity_of
 from limnos.sqlpp import SqlppError, parse, tree
 
 
@@ -12,6 +12,7 @@ def _check(name: str, value: str) -> None:
     (parsed,) = parse(f'SET `{name}` "{value}"')
     assert isinstance(parsed.statement, tree.SetOption)
     check_option(parsed.statement)
+    check_memory({name: value}, at=parsed.statement.at)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,16 @@ def test_refused(name: str, value: str, told: str) -> None:
 def test_accepted(name: str, value: str) -> None:
     """Sizes that AsterixDB's operators could work with."""
     _check(name, value)
+
+
+def test_memory_is_checked_before_a_query() -> None:
+    """Not by SET, and the sort's first, whichever was set first."""
+    (parsed,) = parse('SET `compiler.groupmemory` "-1"')
+    assert isinstance(parsed.statement, tree.SetOption)
+    check_option(parsed.statement)
+
+    with pytest.raises(SqlppError, match=r"compiler\.sortmemory"):
+        check_memory({"compiler.groupmemory": "-1", "compiler.sortmemory": "-1"}, at=parsed.statement.at)
 
 
 def test_the_meaning_of_similar() -> None:

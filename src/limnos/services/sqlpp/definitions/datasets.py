@@ -102,9 +102,9 @@ async def dataset_create(session: StatementSession, statement: tree.CreateDatase
         await _make(ctx, path, statement=statement)
     except NotFound as error:
         raise statement_missing_error(error, path[:-1], at=at) from None
-    except AlreadyExists:
+    except AlreadyExists as error:
         if not statement.if_not_exists:
-            raise object_exists("dataset", path, at=at) from None
+            raise object_exists("view" if error.kind == Kind.VIEW.word else "dataset", path, at=at) from None
 
 
 def _refuse_unserved(statement: tree.CreateDataset) -> None:
@@ -312,6 +312,7 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
 async def index_drop(session: StatementSession, statement: tree.DropIndex) -> None:
     """Drop an index. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
+    check_object(statement.dataset)
     path = session.whole(statement.dataset)
 
     def decide(request_view: RequestView) -> Permit[DatasetAlter]:

@@ -36,7 +36,8 @@ from limnos.services.sqlpp.requests.names import dataverse_find, is_builtin, sco
 from limnos.services.storage.location_claims import locations_mark_deleting, locations_release
 from limnos.services.storage.purges import purge_later
 from limnos.sqlpp import SqlppError, tree
-from limnos.sqlpp.declarations import record_of
+from limnos.sqlpp.declarations import declarations_of, record_of
+from limnos.sqlpp.definitions import arity_of, signature
 from limnos.sqlpp.errors import TextPosition
 from limnos.sqlpp.metadata import METADATA
 from limnos.store.objects.dependencies import ObjectDependency
@@ -190,7 +191,7 @@ async def object_drop(
             raise failure from None
         return [failure] if failure.number == NO_DATAVERSE else []
     except ObjectInUse as error:
-        raise in_use(word, path, by=await describe_user(ctx, error), at=name.at) from None
+        raise in_use(word, display_name(path), by=await describe_user(ctx, error), at=name.at) from None
     ctx.services.wake_worker()
     return []
 
@@ -235,12 +236,24 @@ async def describe_user(ctx: Context, error: ObjectInUse) -> str:
     """Return the displayed name of a dependent object, if the caller may see it."""
     kind, path = error.use.user
 
-    def sees(request_view: RequestView) -> bool:
+    def name_seen(request_view: RequestView) -> str | None:
         node, chain = request_view.find(path, kind)
-        return node is not None and request_view.decide(Action(f"{kind.word}_load"), chain).allowed
+        if node is None or not request_view.decide(Action(f"{kind.word}_load"), chain).allowed:
+            return None
+        name = display_name(path)
+        return signature(name, _user_arity(node, error)) if kind is Kind.FUNCTION else name
 
-    seen = await ctx.read(scope_of(ctx), sees)
-    return f"{WORDS[kind]} {display_name(path)}" if seen else f"a {WORDS[kind]} that you may not see"
+    name = await ctx.read(scope_of(ctx), name_seen)
+    return f"a {WORDS[kind]} that you may not see" if name is None else f"{WORDS[kind]} {name}"
+
+
+def _user_arity(node: Node, error: ObjectInUse) -> int:
+    """Return the number of arguments of the function that needs an object."""
+    texts = cast("SqlppObjectRecord", node.record).dependencies
+    declared = declarations_of(node, tree.CreateFunction)
+    needed = msgspec.json.encode(error.use.used[1]).decode()
+    at = next((at for at, text in enumerate(texts) if needed in text), 0)
+    return arity_of(declared[at])
 
 
 def refuse_used(tx: Tx, node: Node) -> None:

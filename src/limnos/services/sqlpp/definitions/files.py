@@ -17,7 +17,7 @@ from limnos.sqlpp.errors import TextPosition, compilation
 from limnos.sqlpp.jobs import ExternalSource
 
 ADAPTERS: Final = ("localfs",)
-FORMATS: Final = ("adm", "json", "csv", "delimited-text", "parquet")
+FORMATS: Final = ("adm", "json", "csv", "tsv", "delimited-text", "parquet")
 _HOSTS: Final = ("", "localhost", "127.0.0.1", "asterix_nc1", "nc1")
 
 
@@ -28,13 +28,20 @@ def check_file_source(
     if adapter.lower() not in ADAPTERS:
         raise invalid_operation(f"Unknown adapter: {adapter}; there is {', '.join(ADAPTERS)}", at)
     arguments = {each.name.lower(): each.value for each in options}
-    if "path" not in arguments or "format" not in arguments:
-        absent = "path" if "path" not in arguments else "format"
-        raise compilation(f"Unspecified parameter: {absent}", at)
+    if "path" not in arguments:
+        raise compilation("Unspecified parameter: path", at)
+    texts = [each.strip() for each in arguments["path"].split(",")]
+    for text in texts:
+        if "://" not in text and not text.startswith("/"):
+            raise invalid_operation(
+                f"Invalid path: {text[:200]} is neither host:///directory/file nor /directory/file", at
+            )
+    if "format" not in arguments:
+        raise compilation("Unspecified parameter: format", at)
     kind = arguments["format"].lower()
     if kind not in FORMATS:
         raise invalid_operation(f"Unknown format: {arguments['format']}; there are {', '.join(FORMATS)}", at)
-    paths = ",".join(_readable_location(ctx, each.strip(), at=at) for each in arguments["path"].split(","))
+    paths = ",".join(_readable_location(ctx, text, at=at) for text in texts)
     rest = tuple((name, value) for name, value in arguments.items() if name not in ("path", "format"))
     roots = ctx.services.defaults.file_roots
     return ExternalSource(adapter.lower(), (("path", paths), ("format", kind), *rest), roots, closed_directories(ctx))

@@ -6,6 +6,7 @@ or dropping one of several alters the object; its owner stays.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
@@ -41,8 +42,12 @@ from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, NameResolver, UserFunction
 from limnos.sqlpp.declarations import FunctionDeclaration, function_declarations_of, record_of
-from limnos.sqlpp.definitions import arity_of
+from limnos.sqlpp.definitions import arity_of, signature
+from limnos.sqlpp.functions.table import UNKNOWN_FUNCTION
+from limnos.sqlpp.tree_walk import children
 from limnos.store.tx import Tx
+
+ILLEGAL_FUNCTION = 1150
 
 
 class FunctionChange(msgspec.Struct, frozen=True):
@@ -84,7 +89,8 @@ class _WithFunction:
         ):
             return own
         function = self._names.function(dataverse, name, arity=arity)
-        if function is None and (dataverse, name) == (own.dataverse, own.name) and own.parameters is None:
+        is_variadic = function is None or function.parameters is None
+        if is_variadic and (dataverse, name) == (own.dataverse, own.name) and own.parameters is None:
             return own
         return function
 
@@ -120,7 +126,31 @@ async def _needs(session: StatementSession, statement: tree.CreateFunction, *, p
         at=statement.at, function=tree.DottedName(statement.at, path), library=None,
         arguments=tuple(nothing for _ in statement.parameters or ()), star=False, distinct=False, filter=None, window=None,
     )  # fmt: skip
-    return await needs_of(session, call, dataverse=path[:-1], within=lambda names: _WithFunction(names, own), own=own)
+    try:
+        return await needs_of(
+            session, call, dataverse=path[:-1], within=lambda names: _WithFunction(names, own), own=own
+        )
+    except SqlppError as error:
+        raise _declared_call_error(session, statement, error=error) from None
+
+
+def _declared_call_error(session: StatementSession, statement: tree.CreateFunction, *, error: SqlppError) -> SqlppError:
+    """Return another error for an unknown function that the request declares: a stored body cannot call it."""
+    for function in session.declared if error.number == UNKNOWN_FUNCTION else ():
+        if any(call.at == error.place and call.function.last == function.name for call in _calls(statement.body)):
+            arity = tree.VARIADIC if function.parameters is None else len(function.parameters)
+            text = f"Illegal use of function {signature(function.name, arity)}"
+            return SqlppError(ILLEGAL_FUNCTION, f"{text}: only the request that declares it can call it", error.place)
+    return error
+
+
+def _calls(body: tree.SyntaxNode) -> Iterator[tree.Call]:
+    waiting = [body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, tree.Call):
+            yield node
+        waiting.extend(children(node))
 
 
 def functions_without(node: Node, *, arity: int) -> tuple[FunctionDeclaration, ...]:
@@ -132,11 +162,6 @@ def functions_record(functions: tuple[FunctionDeclaration, ...]) -> SqlppObjectR
     """Return the record of a name's functions."""
     record = record_of(*(statement for statement, _ in functions))
     return replace(record, dependencies=tuple(text for _, text in functions))
-
-
-def signature(name: str, arity: int) -> str:
-    """Return a function's signature for messages."""
-    return f"{name}({'...' if arity == tree.VARIADIC else arity})"
 
 
 def _create_of(
@@ -178,7 +203,8 @@ async def function_drop(session: StatementSession, statement: tree.DropFunction)
         if failure.number == NO_DATAVERSE:
             session.warnings.append(failure)
     except ObjectInUse as error:
-        raise in_use("function", path, by=await describe_user(ctx, error), at=at) from None
+        name = signature(display_name(path), statement.arity)
+        raise in_use("function", name, by=await describe_user(ctx, error), at=at) from None
 
 
 def _drop_of(request_view: RequestView, path: Levels, *, arity: int) -> Permit[FunctionChange]:

@@ -1,4 +1,4 @@
-"""Fields of an index beside the type of its dataset: whether they exist, and whether arrays are arrays.
+"""Fields of an index beside the type of its dataset: whether they exist and have its types, and arrays are arrays.
 
 May import `sqlpp` and `names`. Must not know statements beyond the fields of an index.
 """
@@ -8,17 +8,41 @@ from __future__ import annotations
 from limnos.names.path import Levels
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.stored import BUILT_IN
 
-NO_SUCH_FIELD, NO_ARRAY = 1014, 37
+NO_SUCH_FIELD, WRONG_TYPE = 1014, 37
 
 
 def check_fields(type_: tree.RecordType, statement: tree.CreateIndex) -> None:
     """Check the fields of an index. Raises SqlppError."""
+    typed = set()
     for field in statement.fields:
-        if isinstance(field, tree.IndexField):
-            _field(type_, field.path[:1], at=field)
-        else:
+        if isinstance(field, tree.UnnestField):
             _check_array(type_, field)
+            continue
+        declared_type = _field(type_, field.path[:1], at=field) if len(field.path) == 1 else _nested(type_, field)
+        typed.add(field.type is not None or declared_type is not None)
+        known = [_scalar(each) for each in (declared_type, field.type)]
+        if statement.cast is None and None not in known and known[0] != known[1]:
+            text = f"Type mismatch: expected value of type {known[0]}, but got the value of type {known[1]}"
+            raise SqlppError(WRONG_TYPE, text, field.at)
+    if len(typed) > 1:
+        raise compilation("Typed keys cannot be combined with untyped keys in the index definition.", statement.at)
+
+
+def _nested(type_: tree.RecordType, field: tree.IndexField) -> tree.TypeExpression | None:
+    """Return the declared type of a nested field. Raises SqlppError if its first name is not in a closed type."""
+    _field(type_, field.path[:1], at=field)
+    within: tree.TypeExpression | None = type_
+    for name in field.path:
+        fields = within.fields if isinstance(within, tree.RecordType) else ()
+        within = next((each.type for each in fields if each.name == name), None)
+    return within
+
+
+def _scalar(type_: tree.TypeExpression | None) -> str | None:
+    """Return the name of a built-in type, without aliases; None for another type."""
+    return BUILT_IN.get(type_.name.last.lower()) if isinstance(type_, tree.NamedType) else None
 
 
 def _check_array(type_: tree.RecordType, field: tree.UnnestField) -> None:
@@ -30,7 +54,7 @@ def _check_array(type_: tree.RecordType, field: tree.UnnestField) -> None:
             raise compilation(f"cannot find type of elements of field '{'.'.join(path)}'", field.at)
         if declared_type is not None and not isinstance(declared_type, (tree.ArrayType, tree.BagType)):
             text = f"Type mismatch: expected value of type array or multiset, but got the value of type {_word(declared_type)}"
-            raise SqlppError(NO_ARRAY, text, field.at)
+            raise SqlppError(WRONG_TYPE, text, field.at)
         within = None if declared_type is None else declared_type.item
     for each in field.fields:
         if not each.path or not isinstance(within, tree.RecordType):

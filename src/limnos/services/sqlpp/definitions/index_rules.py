@@ -12,7 +12,8 @@ from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.stored import BUILT_IN
 
 INCOMPATIBLE_INDEX = 1155
-UNENFORCED_INDEX, ENFORCED_INDEX, REPEATED_FIELD = 1042, 1043, 1052
+UNENFORCED_INDEX, ENFORCED_INDEX, REPEATED_FIELD, UNKNOWN_PARAMETER = 1042, 1043, 1052, 1092
+FORMATTED = ("date", "time", "datetime")
 
 
 def check_index(statement: tree.CreateIndex) -> None:
@@ -44,8 +45,11 @@ def check_index(statement: tree.CreateIndex) -> None:
         if statement.enforced and isinstance(field, tree.IndexField) and field.type is not None and not field.optional:
             text = f"Cannot create enforced index on '[{', '.join(field.path)}]' field with non-optional type"
             raise SqlppError(ENFORCED_INDEX, text, statement.at)
-    if any(typed) and not all(typed):
+    if arrays and any(typed) and not all(typed):
         raise compilation("Typed keys cannot be combined with untyped keys in the index definition.", statement.at)
+    for option in statement.cast or ():
+        if option.name not in FORMATTED:
+            raise SqlppError(UNKNOWN_PARAMETER, f"Parameter {option.name} cannot be set", option.at)
 
 
 def _check_arrays(statement: tree.CreateIndex, arrays: list[tree.UnnestField]) -> None:

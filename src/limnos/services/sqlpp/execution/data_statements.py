@@ -38,7 +38,7 @@ from limnos.services.sqlpp.requests.names import scope_of
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import BoundQuery, ParsedStatement, SqlppError, identifier, parse_body, tree
-from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, TextPosition, compilation
+from limnos.sqlpp.errors import DuplicateKey, EngineFailed, EngineUnavailable, OutcomeUnknown, TextPosition, compilation
 from limnos.sqlpp.explain import explain_plan
 from limnos.sqlpp.exports import ExportFormat
 from limnos.sqlpp.jobs import DatasetRef, EngineJob, ExternalSource, JobKind, form_of
@@ -123,7 +123,10 @@ async def change_rows(session: StatementSession, parsed: ParsedStatement) -> Asy
                     if work.returning is not None:
                         yield row
         except SqlppError as error:
-            await _settle(session.ctx, change, error=error, returns=work.returning is not None)
+            failure = error
+            if isinstance(error, DuplicateKey) and isinstance(statement, tree.Load):
+                failure = DuplicateKey(error.key, is_load=True)
+            await _settle(session.ctx, change, error=failure, returns=work.returning is not None)
         except asyncio.CancelledError:
             raise StatementEnded(_LEFT[await _outcome(session.ctx, change)]) from None
     if target.ref.key:
@@ -240,7 +243,9 @@ def _deletion_query(statement: tree.Delete, target: WriteTarget) -> tree.QueryEx
 async def _returning(session: StatementSession, body: tree.Expression, *, variable: str) -> BoundQuery:
     query = (await query_bind(session, body, variables=(variable,))).query
     if query.reads:
-        raise compilation("RETURNING can't read a dataset: it only reads the written objects", body.at)
+        raise compilation(
+            "A returning expression cannot contain dataset access: it only reads the written objects", body.at
+        )
     return query
 
 

@@ -1,14 +1,14 @@
-"""UPDATE as a query: the objects that a statement changes, with their new fields.
+"""UPDATE as a query: the objects that a statement changes, after its steps.
 
-May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each SET sees the result of the
-previous one.
+May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each step sees the result of the
+previous one. Positions of arrays begin at 0; negative ones count from the end.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -17,7 +17,10 @@ from limnos.sqlpp import identifier, parse_body, tree
 from limnos.sqlpp.errors import compilation
 
 STEPS_MAX: Final = 100
-"""The maximum total number of fields in the paths of one UPDATE: each SET nests the query once more."""
+"""The maximum total number of fields in the paths of one UPDATE: each step nests the query once more."""
+_KEPT: Final = "$old"
+_POSITION: Final = "$position"
+_ITEM: Final = "$item"
 
 
 def update_query(statement: tree.Update, dataset: Levels, *, keys: Iterable[tuple[str, ...]]) -> tree.QueryExpression:
@@ -26,22 +29,28 @@ def update_query(statement: tree.Update, dataset: Levels, *, keys: Iterable[tupl
     Raises SqlppError for a change of a key, for paths of more than `STEPS_MAX` fields, and for one that is nested too
     deep.
     """
-    if sum(len(assignment.path) - 1 for assignment in statement.assignments) > STEPS_MAX:
-        raise compilation(f"The paths of UPDATE have more than {STEPS_MAX} fields", statement.assignments[0].at)
+    if _fields_in(statement.steps) > STEPS_MAX:
+        raise compilation(f"The paths of UPDATE have more than {STEPS_MAX} fields", statement.steps[0].at)
+    keys = tuple(keys)
+    for step in statement.steps:
+        path = step.path[1:]
+        for key in keys if path else ():
+            if key[: len(path)] == path or path[: len(key)] == key:
+                raise compilation(f"UPDATE can't change {'.'.join(key)}, which is part of the key", step.at)
     variable = identifier(statement.variable)
     query = _query(f"from {'.'.join(map(identifier, dataset))} as {variable} select value {variable}")
     query = msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, where=statement.where))
-    for assignment in statement.assignments:
-        path = assignment.path[1:]
-        for key in keys:
-            if key[: len(path)] == path or path[: len(key)] == key:
-                raise compilation(f"UPDATE can't change {'.'.join(key)}, which is part of the key", assignment.at)
-        changed = _changed(variable, path, value=assignment.value)
-        outer = _query(f"from [] as {variable} select value {variable}")
-        term = msgspec.structs.replace(outer.block.terms[0], source=query)
-        select = msgspec.structs.replace(outer.block.select, value=changed)
-        query = msgspec.structs.replace(outer, block=msgspec.structs.replace(outer.block, terms=(term,), select=select))
+    for step in statement.steps:
+        changed = _changed(variable, step)
+        if len(step.path) == 1:
+            changed = _same_key(variable, changed, keys=keys)
+        query = _select(f"from [] as {variable} select value 0", source=query, value=changed)
     return query
+
+
+def _fields_in(steps: tuple[tree.UpdateStep, ...]) -> int:
+    inner = sum(_fields_in(step.steps) for step in steps if isinstance(step, tree.ArrayUpdate))
+    return inner + sum(max(len(step.path) - 1, 1) for step in steps)
 
 
 def _query(text: str) -> tree.QueryExpression:
@@ -51,7 +60,47 @@ def _query(text: str) -> tree.QueryExpression:
     return query
 
 
-def _changed(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Expression:
+def _select(text: str, *, source: tree.Expression, value: tree.Expression) -> tree.QueryExpression:
+    """Return the query of a text with another source in FROM and another value."""
+    query = _query(text)
+    term = msgspec.structs.replace(query.block.terms[0], source=source)
+    select = msgspec.structs.replace(query.block.select, value=value)
+    return msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, terms=(term,), select=select))
+
+
+def _case(condition: tree.Expression, value: tree.Expression, *, otherwise: tree.Expression) -> tree.Case:
+    case = cast("tree.Case", parse_body("case when true then 1 else 2 end"))
+    branch = msgspec.structs.replace(case.branches[0], condition=condition, result=value)
+    return msgspec.structs.replace(case, branches=(branch,), otherwise=otherwise)
+
+
+def _same_key(variable: str, changed: tree.Expression, *, keys: tuple[tuple[str, ...], ...]) -> tree.Expression:
+    """Return a value that replaces a whole object: NULL, which is no object, if its key is another one."""
+    paths = [".".join(map(identifier, key)) for key in keys]
+    condition = " and ".join(f"`{_KEPT}`.{path} = {variable}.{path}" for path in paths) or "true"
+    item = cast(
+        "tree.PathExpression", parse_body(f"(from [] as `{_KEPT}` where {condition} select value `{_KEPT}`)[0]")
+    )
+    query = cast("tree.QueryExpression", item.base)
+    term = msgspec.structs.replace(query.block.terms[0], source=tree.Array(changed.at, (changed,)))
+    query = msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, terms=(term,)))
+    call = cast("tree.Call", parse_body("if_missing(0, null)"))
+    first = msgspec.structs.replace(item, base=query)
+    return msgspec.structs.replace(call, arguments=(first, call.arguments[1]))
+
+
+def _changed(variable: str, step: tree.UpdateStep, *, base: str = "") -> tree.Expression:
+    """Return an object or item after a step. `base` is the text of the object that gets the new field."""
+    path = step.path[1:]
+    if isinstance(step, tree.Assignment):
+        value = step.value
+    else:
+        array = ".".join((variable, *map(identifier, path)))
+        value = _ARRAY_STEPS[type(step)](step, array)
+    return _put(base or variable, path, value=value) if path else value
+
+
+def _put(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Expression:
     """Return an object with a new value at a path: MISSING removes the field. A value that is no object becomes an
     object.
 
@@ -60,8 +109,87 @@ def _changed(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tre
     first, *rest = path
     if rest:
         inside = f"if_missing_or_null(to_object({base}.{identifier(first)}), {{}})"
-        value = _changed(inside, tuple(rest), value=value)
+        value = _put(inside, tuple(rest), value=value)
     call = parse_body(f"object_put({base}, {json.dumps(first)}, 0)")
     if not isinstance(call, tree.Call):
         raise TypeError("a call is a call")
     return msgspec.structs.replace(call, arguments=(*call.arguments[:2], value))
+
+
+def _inserted(step: tree.ArrayInsert, array: str) -> tree.Expression:
+    """Return an array with more items; unchanged if the position is outside of it."""
+    at = -1 if step.position is None else step.position
+    old_items = f"if_missing_or_null({array}, [])"
+    length = f"array_length({old_items})"
+    place = str(at) if at >= 0 else f"{length} + 1 - {-at}"
+    item = f"`{_ITEM}`"
+    before, after = (
+        f"(from {old_items} as {item} at `{_POSITION}` where `{_POSITION}` {test} {place} select value {item})"
+        for test in ("<=", ">")
+    )
+    call = cast("tree.Call", parse_body(f"array_concat({before}, 0, {after})"))
+    items = cast("tree.Call", parse_body("to_array(0)"))
+    items = msgspec.structs.replace(items, arguments=(step.items,))
+    whole = msgspec.structs.replace(call, arguments=(call.arguments[0], items, call.arguments[2]))
+    return _case(parse_body(f"{place} between 0 and {length}"), whole, otherwise=parse_body(array))
+
+
+def _deleted(step: tree.ArrayDelete, array: str) -> tree.Expression:
+    item = identifier(step.variable or _ITEM)
+    query = _query(f"from {array} as {item} at `{_POSITION}` {_let(step.position)} where false select value {item}")
+    where = step.where and _from_end(step.where, step.position, array=array)
+    if where is not None:
+        test = cast("tree.UnaryOperation", parse_body("not if_missing_or_null(0, false)"))
+        known = msgspec.structs.replace(
+            cast("tree.Call", test.operand), arguments=(where, tree.Boolean(step.at, False))
+        )
+        query = msgspec.structs.replace(
+            query, block=msgspec.structs.replace(query.block, where=msgspec.structs.replace(test, operand=known))
+        )
+    return _case(parse_body(f"is_array({array})"), query, otherwise=parse_body(array))
+
+
+def _updated(step: tree.ArrayUpdate, array: str) -> tree.Expression:
+    item = identifier(step.variable)
+    value: tree.Expression = parse_body(item)
+    for inner in step.steps:
+        changed = _changed(item, inner, base=f"if_missing_or_null(to_object({item}), {{}})")
+        chained = _select(f"from [] as {item} select value 0", source=tree.Array(step.at, (value,)), value=changed)
+        value = msgspec.structs.replace(cast("tree.PathExpression", parse_body("a[0]")), base=chained)
+    if step.where is not None:
+        value = _case(_from_end(step.where, step.position, array=array), value, otherwise=parse_body(item))
+    query = _query(f"from {array} as {item} at `{_POSITION}` {_let(step.position)} select value 0")
+    select = msgspec.structs.replace(query.block.select, value=value)
+    query = msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, select=select))
+    return _case(parse_body(f"is_array({array})"), query, otherwise=parse_body(array))
+
+
+def _let(position: str | None) -> str:
+    """Return the LET of the variable of AT: a first term counts from 1."""
+    return "" if position is None else f"let {identifier(position)} = `{_POSITION}` - 1"
+
+
+def _from_end(where: tree.Expression, position: str | None, *, array: str) -> tree.Expression:
+    """Return a condition in which negative numbers that are compared with the position count from the array's end."""
+
+    def counted(node: tree.Expression) -> tree.Expression:
+        if isinstance(node, tree.UnaryOperation) and node.operator == "-" and isinstance(node.operand, tree.Integer):
+            return parse_body(f"array_length({array}) - {node.operand.value}")
+        if isinstance(node, tree.Array):
+            return msgspec.structs.replace(node, items=tuple(map(counted, node.items)))
+        return node
+
+    if not isinstance(where, tree.OperationChain) or position is None:
+        return where
+    operands = where.operands
+    if any(isinstance(each, tree.Variable) and each.name == position for each in operands):
+        return msgspec.structs.replace(where, operands=tuple(map(counted, operands)))
+    inner = tuple(_from_end(each, position, array=array) for each in operands)
+    return msgspec.structs.replace(where, operands=inner)
+
+
+_ARRAY_STEPS: Final[Mapping[type[tree.UpdateStep], Callable[[Any, str], tree.Expression]]] = {
+    tree.ArrayInsert: _inserted,
+    tree.ArrayDelete: _deleted,
+    tree.ArrayUpdate: _updated,
+}

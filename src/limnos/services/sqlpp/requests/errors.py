@@ -72,9 +72,9 @@ def object_exists(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppE
     return SqlppError(_EXISTS[kind], text, at)
 
 
-def in_use(kind: str, path: Levels, *, by: str, at: TextPosition | None) -> SqlppError:
-    """Return the error for an object that another object needs."""
-    return SqlppError(1148, f"Cannot drop {kind} {display_name(path)} being used by {by}", at)
+def in_use(kind: str, name: str, *, by: str, at: TextPosition | None) -> SqlppError:
+    """Return the error for an object that another object needs. `name` is displayed as it is."""
+    return SqlppError(1148, f"Cannot drop {kind} {name} being used by {by}", at)
 
 
 def dataverse_in_use(dataverse: Levels, *, what: str, by: str, at: TextPosition | None) -> SqlppError:

@@ -12,7 +12,7 @@ from typing import Final
 
 from limnos.sqlpp import tree
 from limnos.sqlpp.binder.similarity import SIMILAR, Similarity
-from limnos.sqlpp.errors import SqlppError, compilation
+from limnos.sqlpp.errors import SqlppError, TextPosition, compilation
 
 HINTS: Final = frozenset({
     "compiler.aggregate.distinct.hash", "compiler.aggregate.distinct.hash.memory", "compiler.arrayindex", "compiler.batch.lookup",
@@ -28,8 +28,10 @@ HINTS: Final = frozenset({
 })  # fmt: skip
 """Names of AsterixDB's options that only affect its query plans, or operators that do not exist here."""
 _SIZE: Final = re.compile(r"(-?\d{1,15}(?:\.\d{1,9})?)\s*(?:(K|M|G|T|P)?i?B?)", re.ASCII | re.IGNORECASE)
-_FRAMES_MIN: Final = {"compiler.groupmemory": 4, "compiler.sortmemory": 3, "compiler.joinmemory": 5}
-"""How many frames AsterixDB's operators need at least."""
+_FRAMES_MIN: Final = {
+    "compiler.sortmemory": 3, "compiler.groupmemory": 4, "compiler.joinmemory": 5, "compiler.windowmemory": 5,
+}  # fmt: skip
+"""How many frames AsterixDB's operators need at least, in the order in which it checks them."""
 _FRAME_BYTES: Final = 32768
 _SIMILARITIES: Final = {"jaccard": ("similarity_jaccard", ">="), "edit-distance": ("edit_distance", "<=")}
 BAD_VALUE: Final = 1051
@@ -40,7 +42,7 @@ def check_option(statement: tree.SetOption) -> None:
     """Check the name of an option. Raises SqlppError (ASX1079) for one that is not supported."""
     name = statement.name.lower()
     if name in _FRAMES_MIN:
-        _check_memory(name, statement)
+        _memory_bytes(statement.value, at=statement.at)
     if name == "simfunction" and statement.value.lower() not in _SIMILARITIES:
         raise compilation(
             f"Unknown similarity function {statement.value}: there are jaccard, edit-distance", statement.at
@@ -51,17 +53,22 @@ def check_option(statement: tree.SetOption) -> None:
     raise compilation(f"Query parameter {statement.name} is not supported{reason}", statement.at)
 
 
-def _check_memory(name: str, statement: tree.SetOption) -> None:
-    """Check a size of memory as AsterixDB does, although it has no effect here. Raises SqlppError."""
-    size = _SIZE.fullmatch(statement.value.strip())
+def check_memory(options: Mapping[str, str], *, at: TextPosition) -> None:
+    """Check sizes of memory before a query, as AsterixDB does, although they have no effect here. Raises SqlppError."""
+    for name in [each for each in _FRAMES_MIN if each in options]:
+        frames = _FRAMES_MIN[name]
+        least = frames * _FRAME_BYTES
+        count = _memory_bytes(options[name], at=at)
+        if count < least:
+            text = f'Invalid `{name}` "{count}" for frame size={_FRAME_BYTES}. value should be >= {frames} * frame size'
+            raise SqlppError(BAD_VALUE, f'{text}: `{name}` "{least}" in bytes', at)
+
+
+def _memory_bytes(text: str, *, at: TextPosition) -> int:
+    size = _SIZE.fullmatch(text.strip())
     if size is None:
-        text = f"The given string: {statement.value} is not a byte unit string (e.g., 320KiB or 1024)."
-        raise SqlppError(BAD_VALUE, text, statement.at)
-    power = " KMGTP".index((size[2] or " ").upper())
-    count, least = int(float(size[1]) * 1024**power), _FRAMES_MIN[name] * _FRAME_BYTES
-    if count < least:
-        text = f'Invalid `{name}` "{count}" for frame size={_FRAME_BYTES}. value should be >= {_FRAMES_MIN[name]} * frame size'
-        raise SqlppError(BAD_VALUE, f'{text}: `{name}` "{least}" in bytes', statement.at)
+        raise SqlppError(BAD_VALUE, f"The given string: {text} is not a byte unit string (e.g., 320KiB or 1024).", at)
+    return int(float(size[1]) * 1024 ** " KMGTP".index((size[2] or " ").upper()))
 
 
 def similarity_of(options: Mapping[str, str]) -> Similarity:

@@ -1,0 +1,102 @@
+"""Declared types of expressions, for `get_object_fields`: they follow from the types of datasets.
+
+May import plans, the tree and the types of jobs. Must not know rows. A call of the function gets a second argument, the
+description of its argument's declared type. An expression without a known type has none: its fields count as declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+import msgspec
+
+from limnos.sqlpp import plan, tree
+from limnos.sqlpp.scans import walk
+from limnos.sqlpp.stored import BUILT_IN
+
+FUNCTION: Final = "get_object_fields"
+OPEN: Final = "open"
+"""The description of a field that is not declared, and of all fields below it."""
+Types = Mapping[tuple[tuple[str, ...], str], tree.RecordType]
+_Type = tree.TypeExpression | str | None
+
+
+def with_field_types(expression: plan.Expression, types: Types) -> plan.Expression:
+    """Return a plan in which each call of `get_object_fields` has the declared type of its argument.
+
+    Args:
+        expression: The plan.
+        types: The types of the datasets that it reads.
+    """
+    nodes = walk(expression)
+    if not any(_is_call(node) for node in nodes):
+        return expression
+    return cast("plan.Expression", _TypeAnnotation(nodes, types).rewrite(expression))
+
+
+def _is_call(node: object) -> bool:
+    return isinstance(node, plan.FunctionCall) and node.function.name == FUNCTION
+
+
+class _TypeAnnotation:
+    def __init__(self, nodes: list[plan.PlanNode], types: Types) -> None:
+        self._types = types
+        self._items = {node.slot: node.source for node in nodes if isinstance(node, plan.ForEach)}
+        self._values = {node.slot: node.value for node in nodes if isinstance(node, plan.Let)}
+        for node in nodes:
+            if isinstance(node, plan.LetIn):
+                self._values.update(node.lets)
+
+    def rewrite(self, part: object) -> object:
+        """Return a part of a plan with the types of calls."""
+        if isinstance(part, tuple):
+            return tuple(map(self.rewrite, part))
+        if not isinstance(part, plan.PlanNode):
+            return part
+        names = part.__struct_fields__[1:]
+        if isinstance(part, plan.FunctionCall) and _is_call(part):
+            text = msgspec.json.encode(_description(self._type_of(part.arguments[0]))).decode()
+            argument = self.rewrite(part.arguments[0])
+            return msgspec.structs.replace(part, arguments=(argument, plan.Constant(part.at, text)))
+        return msgspec.structs.replace(part, **{name: self.rewrite(getattr(part, name)) for name in names})
+
+    def _type_of(self, expression: plan.Expression) -> _Type:
+        match expression:
+            case plan.Scan(dataverse=dataverse, name=name) if (dataverse, name) in self._types:
+                return tree.ArrayType(expression.at, self._types[dataverse, name])
+            case plan.Local(slot=slot) if slot in self._items:
+                return _item(self._type_of(self._items[slot]))
+            case plan.Local(slot=slot) if slot in self._values:
+                return self._type_of(self._values[slot])
+            case plan.ElementOf(base=base):
+                return _item(self._type_of(base))
+            case plan.FieldOf(base=base, name=name):
+                return _field(self._type_of(base), name)
+            case _:
+                return None
+
+
+def _item(type_: _Type) -> _Type:
+    return type_.item if isinstance(type_, (tree.ArrayType, tree.BagType)) else OPEN if type_ == OPEN else None
+
+
+def _field(type_: _Type, name: str) -> _Type:
+    if not isinstance(type_, tree.RecordType):
+        return OPEN if type_ == OPEN else None
+    return next((field.type for field in type_.fields if field.name == name), OPEN)
+
+
+def _description(type_: _Type) -> object:
+    """Return a type as JSON: `open`, the name of a built-in type, or the fields or the item of another one."""
+    match type_:
+        case tree.RecordType(fields=fields):
+            return {"type": "object", "fields": {field.name: _description(field.type) for field in fields}}
+        case tree.ArrayType(item=item):
+            return {"type": "array", "item": _description(item)}
+        case tree.BagType(item=item):
+            return {"type": "multiset", "item": _description(item)}
+        case tree.NamedType(name=name):
+            return {"type": BUILT_IN.get(name.last.lower(), name.last.lower())}
+        case _:
+            return type_

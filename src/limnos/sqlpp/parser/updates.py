@@ -1,0 +1,76 @@
+"""Parses UPDATE and its steps.
+
+May import `functions` and the tree. Must not know the effect of statements.
+"""
+
+from __future__ import annotations
+
+from limnos.sqlpp.parser.functions import FunctionParser
+from limnos.sqlpp.tree import ArrayDelete, ArrayInsert, ArrayUpdate, Assignment, Update, UpdateStep
+
+
+class UpdateParser(FunctionParser):
+    """Parses UPDATE."""
+
+    def update(self) -> Update:
+        """Parse `UPDATE dataset [AS variable] steps [WHERE condition] [RETURNING value]`."""
+        at = self.expect("UPDATE").place
+        target = self.name()
+        variable = self._alias() or target.last
+        steps = self._steps(variable)
+        where = self.optional("WHERE")
+        returning = self.expression() if self.accept("RETURNING") else None
+        return Update(at, target, variable, steps, where, returning)
+
+    def _alias(self) -> str | None:
+        return self.identifier() if self.accept("AS") or self.named else None
+
+    def _steps(self, variable: str) -> tuple[UpdateStep, ...]:
+        """Parse one or more of `SET path = value, …` and changes of arrays in parentheses."""
+        steps: list[UpdateStep] = []
+        self.enter()
+        while self.kind in ("SET", "("):
+            if self.accept("SET"):
+                steps += self.listed(lambda: self._assignment(variable))
+            else:
+                self.expect("(")
+                steps.append(self._array_step(variable))
+                self.expect(")")
+        self.leave()
+        if not steps:
+            raise self.error()
+        return tuple(steps)
+
+    def _path(self, variable: str) -> tuple[str, ...]:
+        """Parse a path, which may omit the variable."""
+        path = self.path()
+        return path if path[0] == variable else (variable, *path)
+
+    def _assignment(self, variable: str) -> Assignment:
+        at, path = self.at, self._path(variable)
+        self.expect("=")
+        return Assignment(at, path, self.expression())
+
+    def _array_step(self, variable: str) -> UpdateStep:
+        """Parse INSERT, DELETE or UPDATE of an array."""
+        at = self.at
+        if self.accept("INSERT"):
+            self.expect("INTO")
+            path = self._path(variable)
+            position = self._signed() if self.accept("AT") else None
+            return ArrayInsert(at, path, position, self.expression())
+        if self.accept("DELETE"):
+            self.expect("FROM")
+            path, item = self._path(variable), self._alias()
+            number = self.identifier() if self.accept("AT") else None
+            return ArrayDelete(at, path, item, number, self.optional("WHERE"))
+        self.expect("UPDATE")
+        path = self._path(variable)
+        item = self._alias() or path[-1]
+        number = self.identifier() if self.accept("AT") else None
+        return ArrayUpdate(at, path, item, number, self._steps(item), self.optional("WHERE"))
+
+    def _signed(self) -> int:
+        """Parse a whole number with an optional sign."""
+        sign = -1 if self.accept("-") else 1
+        return sign * self.integer()

@@ -1,0 +1,54 @@
+"""UPDATE: its steps, which are assignments and changes of arrays.
+
+May import the other modules of the tree. Must not know the effect of statements.
+"""
+
+from __future__ import annotations
+
+from limnos.sqlpp.tree.base import DottedName, Expression, Statement, SyntaxNode
+
+
+class UpdateStep(SyntaxNode, frozen=True):
+    """One step of an UPDATE. Its path begins with the variable of the object or item that it changes."""
+
+    path: tuple[str, ...]
+
+
+class Assignment(UpdateStep, frozen=True):
+    """The assignment `path = value`. A path of the variable alone replaces the object or item."""
+
+    value: Expression
+
+
+class ArrayInsert(UpdateStep, frozen=True):
+    """The step `(INSERT INTO path [AT position] items)`: -1 is the end, as is no position."""
+
+    position: int | None
+    items: Expression
+
+
+class ArrayDelete(UpdateStep, frozen=True):
+    """The step `(DELETE FROM path [AS variable] [AT position] [WHERE condition])`."""
+
+    variable: str | None
+    position: str | None
+    where: Expression | None
+
+
+class ArrayUpdate(UpdateStep, frozen=True):
+    """The step `(UPDATE path [AS variable] [AT position] steps [WHERE condition])`."""
+
+    variable: str
+    position: str | None
+    steps: tuple[UpdateStep, ...]
+    where: Expression | None
+
+
+class Update(Statement, frozen=True):
+    """UPDATE. The default variable is the dataset's name."""
+
+    target: DottedName
+    variable: str
+    steps: tuple[UpdateStep, ...]
+    where: Expression | None
+    returning: Expression | None

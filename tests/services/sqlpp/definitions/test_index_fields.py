@@ -1,0 +1,44 @@
+"""Fields of an index beside the type of its dataset."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.services.sqlpp.definitions.index_fields import check_fields
+from limnos.sqlpp import SqlppError, parse, tree
+from limnos.sqlpp.jobs import type_of
+
+OPEN = type_of("OPEN { id: int, a: int, o: OPEN { b: string } }")
+
+
+def _check(fields: str) -> None:
+    (parsed,) = parse(f"create index i on d {fields}")
+    assert isinstance(parsed.statement, tree.CreateIndex)
+    check_fields(OPEN, parsed.statement)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "(a)", "(c)", "(c, e)", "(a, o.b)", "(a, c: int)", "(a: int64)", "(o.c: string, a)", "(o.b: string)",
+        "(a: string) cast (default null)",
+    ],
+)  # fmt: skip
+def test_fields_that_fit(fields: str) -> None:
+    """A declared field has its type; another one may have a type in the index."""
+    _check(fields)
+
+
+@pytest.mark.parametrize(
+    "fields, told",
+    [
+        ("(a: string?) enforced", "expected value of type bigint, but got the value of type string"),
+        ("(o.b: int)", "expected value of type string, but got the value of type bigint"),
+        ("(a, c)", "Typed keys cannot be combined with untyped keys"),
+        ("(c, e: int)", "Typed keys cannot be combined with untyped keys"),
+    ],
+)
+def test_fields_that_do_not(fields: str, told: str) -> None:
+    """Another type than the declared one, and a key without a type beside one that has a type."""
+    with pytest.raises(SqlppError, match=told):
+        _check(fields)

@@ -1,0 +1,18 @@
+"""Errors that cross processes."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from limnos.sqlpp.errors import DuplicateKey
+
+
+@pytest.mark.parametrize("is_load, code, verb", [(False, "HYR0033", "Inserting"), (True, "HYR0032", "Loading")])
+def test_a_duplicate_key_names_its_statement(is_load: bool, code: str, verb: str) -> None:
+    """LOAD has another code than INSERT, also after the error was pickled."""
+    error = pickle.loads(pickle.dumps(DuplicateKey('{"id": 1}', is_load=is_load)))
+
+    assert (error.code, error.key) == (code, '{"id": 1}')
+    assert error.text == f'{code}: {verb} duplicate keys into the primary storage: {{"id": 1}}'
