@@ -1,8 +1,10 @@
-"""The poller of work: it ends when it is cancelled, whatever else happens at that moment."""
+"""The work poller ends when it is cancelled, at whatever moment."""
 
 from __future__ import annotations
 
 import asyncio
+
+import pytest
 
 from limnos.app.work_poller import WorkPoller
 
@@ -26,8 +28,55 @@ def test_a_cancellation_counts_though_the_poller_was_just_woken() -> None:
             await asyncio.sleep(0)
         poller.wake()
         task.cancel()
-        done, _ = await asyncio.wait((task,), timeout=10)
+        done, _ = await asyncio.wait((task,), timeout=300)
         task.cancel()
         return bool(done)
 
     assert asyncio.run(has_ended())
+
+
+class LeasePoller(WorkPoller):
+    """A poller that leases one piece of work. The lease takes some turns of the event loop."""
+
+    works = "one piece"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leased: list[str] = []
+        self.released: list[str] = []
+
+    async def _take(self) -> None:
+        """Lease the piece once."""
+        if not self.leased:
+            await self._begin_leased(self._lease(), self._work)
+
+    async def _lease(self) -> list[str]:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.leased.append("piece")
+        return self.leased
+
+    async def _work(self, piece: str) -> None:
+        try:
+            await asyncio.sleep(300)
+        except asyncio.CancelledError:
+            self.released.append(piece)
+            raise
+
+
+@pytest.mark.parametrize("turns", range(2, 16))
+def test_leased_work_is_released_at_whatever_moment_the_poller_is_cancelled(turns: int) -> None:
+    """Also while the lease is being taken, and before the first step of the work."""
+
+    async def poller_after() -> LeasePoller:
+        poller = LeasePoller()
+        task = asyncio.create_task(poller.run())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return poller
+
+    poller = asyncio.run(poller_after())
+
+    assert poller.leased == poller.released == ["piece"]

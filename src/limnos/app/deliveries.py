@@ -80,11 +80,8 @@ class WebhookDeliveries(WorkPoller):
         now_ms = store.time.now_ms()
         if room <= 0 or not await self.services.gate.look_up(lambda: webhooks_due(now_ms)):
             return
-        leased = await store.submit(
-            self._permit, lambda tx: tx.webhooks.lease(self.holder, limit=room, lease_ms=LEASE_MS)
-        )
-        for webhook in leased:
-            self._begin(self._hold(webhook))
+        lease = store.submit(self._permit, lambda tx: tx.webhooks.lease(self.holder, limit=room, lease_ms=LEASE_MS))
+        await self._begin_leased(lease, self._hold)
 
     async def _hold(self, webhook: Webhook) -> None:
         """Send changes to one webhook until an error occurs or the lease is lost; record the error."""

@@ -11,6 +11,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Final, NamedTuple
 from uuid import uuid4
@@ -86,11 +87,16 @@ class JobExecutor(WorkPoller):
             await self._told(job, JobEnd(job.display_state(now_ms + job.lease_ms), _LOST))
         if room <= 0:
             return
-        used_names = await services.store.submit(
+        claim = services.store.submit(
             self._permit, lambda tx: tx.template_jobs.claim(self.holder, limit=room, lease_ms=LEASE_MS)
         )
-        for job, text in used_names:
-            self._begin(self._carry(job, text)).add_done_callback(lambda _: WorkPoller.wake(self))
+        await self._begin_leased(claim, lambda claimed: self._carry(*claimed))
+
+    def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Start a piece of work. Its end wakes the poller, because a waiting job can take the place."""
+        task = super()._begin(work)
+        task.add_done_callback(lambda _: WorkPoller.wake(self))
+        return task
 
     async def _carry(self, job: TemplateJob, text: str) -> None:
         """Run a job and record its result."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 from limnos.model.errors import LimnosError
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.taking")
 POLL_S: Final = 2.0
+T = TypeVar("T")
 
 
 class WorkPoller(ABC):
@@ -49,6 +50,7 @@ class WorkPoller(ABC):
                         await self._woken.wait()
                 self._woken.clear()
         finally:
+            await asyncio.sleep(0)  # a task that is cancelled before its first step would not release its lease
             for task in tuple(self._held):
                 task.cancel()
             await asyncio.gather(*self._held, return_exceptions=True)
@@ -56,6 +58,19 @@ class WorkPoller(ABC):
     @abstractmethod
     async def _take(self) -> None:
         """Take due work, and start it with `_begin`."""
+
+    async def _begin_leased(
+        self, leasing: Coroutine[None, None, list[T]], work: Callable[[T], Coroutine[None, None, None]]
+    ) -> None:
+        """Lease work, and start each piece. A cancellation takes effect after the lease is known, so that each leased
+        piece has a task that releases it.
+        """
+        leased = asyncio.ensure_future(leasing)
+        try:
+            await asyncio.shield(leased)
+        finally:
+            for piece in await leased:
+                self._begin(work(piece))
 
     def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Start a piece of work and track it until it ends."""
