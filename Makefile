@@ -4,7 +4,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup console-shots demo test test-full test-orphans test-fast test-integration test-spark lint fix docs bench conformance jars
+.PHONY: help setup console-shots demo test test-full test-orphans test-maintenance test-fast test-searches test-integration test-spark lint fix docs bench conformance jars
 
 BIN := .venv/bin
 STAMP := .venv/.limnos-setup
@@ -47,8 +47,15 @@ test: setup jars ## all suites at once; of large families a seventh, another one
 test-orphans: setup ## 10,000 random steps of orphan removal on each store: no live file is lost
 	@LIMNOS_TEST_ORPHANS=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance/orphans/test_model.py
 
+test-maintenance: setup ## 10,000 random steps of all maintenance with 200 kills on each store, and the planted bugs
+	@LIMNOS_TEST_MAINTENANCE=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance/test_whole.py
+	@$(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance -k planted_bugs
+
 test-full: setup jars ## all suites, every test
 	$(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) || $(NONE_IS_FINE)
+
+test-searches: setup ## 2,000 random lakes, in each of which searches find what a plain model has and name no hidden object
+	LIMNOS_TEST_SEARCHES=2000 $(PYTEST) -q -n $(WORKERS) --dist worksteal tests/services/search/test_search_model.py tests/services/search/test_visible_nodes.py $(ARGS)
 
 test-fast: setup ## tests that start nothing
 	$(PYTEST) -q -n $(WORKERS) --dist worksteal -m "not integration and not spark" $(ARGS) || $(NONE_IS_FINE)

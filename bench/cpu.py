@@ -23,14 +23,16 @@ class TreeCpu:
     should look periodically.
     """
 
-    def __init__(self, roots: Sequence[int]) -> None:
+    def __init__(self, roots: Sequence[int], *, below: bool = True) -> None:
+        """Watch some processes, and those below them if `below` is true."""
         self.roots = tuple(roots)
+        self.below = below
         self._seen: dict[tuple[int, int], int] = {}
         self._ended_ns = 0
 
     def look(self) -> int:
         """Read the clocks of all threads. Returns a growing number of CPU nanoseconds."""
-        for pid in descendants(self.roots):
+        for pid in descendants(self.roots) if self.below else self.roots:
             for tid in _threads(pid):
                 now = _run_ns(pid, tid)
                 if now is None:

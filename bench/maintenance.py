@@ -140,7 +140,7 @@ def _measure_manifests() -> list[Figure]:
 
 
 ELSEWHERE: Final = """measured by tests, each of which fails if the figure is missed:
-  live files lost in 10,000 random steps: 0      LIMNOS_TEST_MAINTENANCE=10000 pytest tests/services/maintenance
+  live files lost in 10,000 random steps: 0      make test-maintenance
   orphans of killed writers left: 0              tests/services/maintenance/orphans, tests/faults/test_orphans.py
   pinned, planned, marked snapshots expired: 0   tests/services/maintenance/test_model.py, test_expiry.py
   a worker killed, no token shown                tests/integration/test_maintenance_executors.py

@@ -11,11 +11,11 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from bench.cpu import TreeCpu, descendants
@@ -23,7 +23,9 @@ from bench.load import Generator, Load
 from bench.maintenance_figures import Figure
 from bench.maintenance_node import add_policies, task_context
 from bench.workers import LIMNOS, served
-from limnos.services.maintenance.rewriting.planning import plan_run
+from limnos.services.maintenance.rewriting import planning
+from limnos.store import sql
+from limnos.store.sql import Row, Sql
 from tests.http.iceberg import wire
 from tests.services.maintenance.histories import assess
 
@@ -35,6 +37,15 @@ if TYPE_CHECKING:
     from tests.http.driver import DriverNode
 
 SMALL_FILES: Final = 15
+TRIGGER: Final = 6
+"""The number of small files from which on a table needs compaction."""
+INTERVAL_MS: Final = 60_000
+"""The time between two compactions of a table beside writers; the product waits an hour."""
+QUERIES: Final = 3
+QUERIED_TABLES: Final = 2
+"""How many tables of each kind of writer are queried."""
+ENDED_WITHIN_S: Final = 1_200
+_STATES: Final = Sql("SELECT state, count(*) FROM maintenance_operation WHERE kind = 'compact' GROUP BY state")
 _FLAGS: Final = ("--idle", "1", "--output", "json")
 _MAINTENANCE: Final = "/api/limnos/v1/metalakes/lake/catalogs/main/maintenance"
 
@@ -103,7 +114,7 @@ def work(uri: str, token: str, *flags: str) -> tuple[dict[str, int], TreeFigures
 def plan(node: DriverNode) -> int:
     """Assess what changed and plan rewrites. Returns how many operations wait because of this round."""
     assess(node)
-    return node.runner.run(plan_run(task_context(node), node.built.services, after={}))[1]
+    return node.runner.run(planning.plan_run(task_context(node), node.built.services, after={}))[1]
 
 
 def measure_many(folder: Path, *, tables: int, master: str) -> list[Figure]:
@@ -163,9 +174,12 @@ def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure
     """
     from limnos.spark import session
 
+    planning.INTERVAL_MS = INTERVAL_MS  # type: ignore[misc]
+
     kinds = list(_WRITES)
     names = {f"w{each}": kinds[each % len(kinds)] for each in range(tables)}
     counts = {kind: [0, 0] for kind in kinds}
+    most = dict.fromkeys(kinds, 0)
     with served(folder, 1) as (_, uri, _), wire.node_over(folder) as node:
         token = (folder / "admin.token").read_text().strip()
         add_policies(node)
@@ -185,30 +199,61 @@ def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure
                     for name, kind in names.items():
                         number += 1
                         counts[kind][_write(spark, f"main.a.{name}", kind=kind, number=number)] += 1
-                done = _done(node)
+                        most[kind] = max(most[kind], _file_count(node, name))
             finally:
                 executor.terminate()
-        print(f"writers beside maintenance for {seconds:g} s: {done} operations done, statements: {counts}", flush=True)
-        before = _reading(spark, names)
-        for name in names:
-            rewrite = {"table": f"a.{name}", "operation": "compact"}
-            node.done("POST", f"{_MAINTENANCE}/operations", rewrite)
-        work(uri, token)
-        after = _reading(spark, names)
+        print(f"writers beside maintenance for {seconds:g} s: statements {counts}", flush=True)
+        print(f"  compactions: {_states(node)}; most files of a table: {most}", flush=True)
+        before = _reading(spark, node, names)
+        _compact_all(node, uri, token, names=names)
+        after = _reading(spark, node, names)
         spark.stop()
-    print(f"files of a table at the end, and a query: {before}; after a compaction of all: {after}")
-    return [
+    for kind in kinds:
+        print(f"  {kind}: files of a table and CPU of a query {before[kind]}; after a compaction of all {after[kind]}")
+    failed = [
         Figure(f"writers beside: failed {kind} statements", 100 * failed / max(1, done_ + failed), "%", aim)
         for (kind, (done_, failed)), aim in zip(counts.items(), (0, 1, 1), strict=True)
     ]
+    return [*failed, Figure("  most files of a table with appends", most["append"], "", 3 * TRIGGER)]
+
+
+def _file_count(node: DriverNode, name: str) -> int:
+    """The number of data and delete files of a table, as its last snapshot states it."""
+    metadata: Any = wire.metadata_of(node, "a", name)
+    summary = metadata["snapshots"][-1]["summary"]
+    return int(summary["total-data-files"]) + int(summary["total-delete-files"])
+
+
+def _compact_all(node: DriverNode, uri: str, token: str, *, names: Iterable[str]) -> None:
+    """Compact all tables. Operations that the ended executor had leased wait until their leases expire."""
+    for name in names:
+        node.done("POST", f"{_MAINTENANCE}/operations", {"table": f"a.{name}", "operation": "compact"})
+    until = time.monotonic() + ENDED_WITHIN_S
+    while _open(node):
+        assert time.monotonic() < until, f"operations do not end: {_states(node)}"
+        work(uri, token)
+
+
+def _open(node: DriverNode) -> int:
+    states = _states(node)
+    return states.get("waiting", 0) + states.get("running", 0)
+
+
+def _states(node: DriverNode) -> dict[str, int]:
+    """The number of compactions in each state."""
+    rows = node.runner.run(node.built.services.gate.look_up(_states_read))
+    return {str(state): int(count) for state, count in rows}  # type: ignore[call-overload]
+
+
+def _states_read() -> sql.Load[list[Row]]:
+    return (yield _STATES, {})
 
 
 def _writers_table(spark: SparkSession, name: str, *, kind: str) -> None:
     mode = "merge-on-read" if kind == "merge-on-read" else "copy-on-write"
     properties = f"'format-version'='2', 'write.update.mode'='{mode}'"
     spark.sql(f"CREATE TABLE {name} (id BIGINT, word STRING) USING iceberg TBLPROPERTIES ({properties})")
-    for number in range(6):
-        spark.sql(f"INSERT INTO {name} VALUES ({number}, 'a')")
+    spark.range(TRIGGER).repartition(TRIGGER).selectExpr("id", "'a' AS word").writeTo(name).append()
 
 
 def _write(spark: SparkSession, name: str, *, kind: str, number: int) -> int:
@@ -221,24 +266,30 @@ def _write(spark: SparkSession, name: str, *, kind: str, number: int) -> int:
     return 0
 
 
-def _reading(spark: SparkSession, names: dict[str, str]) -> dict[str, str]:
-    """The most files of a table and the longest of two queries of it, by kind of writer."""
+def _reading(spark: SparkSession, node: DriverNode, names: dict[str, str]) -> dict[str, str]:
+    """The most files of a table, and the most CPU of a query of it, by kind of writer. The best of some queries counts.
+
+    The CPU is that of this process and of its Java process, which has nothing else to do.
+    """
+    clock = TreeCpu([os.getpid(), *_java(os.getpid())], below=False)
     figures: dict[str, tuple[int, float]] = {}
-    for name, kind in names.items():
+    for name, kind in list(names.items())[: QUERIED_TABLES * len(_WRITES)]:
+        query = f"SELECT count(*), sum(id) FROM main.a.{name}"
         spark.sql(f"REFRESH TABLE main.a.{name}")
-        files = spark.sql(f"SELECT count(*) FROM main.a.{name}.files").collect()[0][0]
-        spark.sql(f"SELECT count(*), sum(id) FROM main.a.{name}").collect()
-        began = time.monotonic()
-        spark.sql(f"SELECT count(*), sum(id) FROM main.a.{name}").collect()
-        spent = time.monotonic() - began
+        spark.sql(query).collect()
+        used = []
+        for _ in range(QUERIES):
+            began = clock.look()
+            spark.sql(query).collect()
+            used.append((clock.look() - began) / 1e6)
         known = figures.get(kind, (0, 0.0))
-        figures[kind] = max(known[0], files), max(known[1], spent)
-    return {kind: f"{files} files, {spent * 1000:.0f} ms" for kind, (files, spent) in figures.items()}
+        figures[kind] = max(known[0], _file_count(node, name)), max(known[1], min(used))
+    return {kind: f"{files} files, {spent:.0f} ms" for kind, (files, spent) in figures.items()}
 
 
-def _done(node: DriverNode) -> int:
-    rows = node.get(f"{_MAINTENANCE}/operations").json()["operations"]
-    return sum(each["state"] == "done" for each in rows)
+def _java(pid: int) -> list[int]:
+    """The Java processes that a process has started, and not the programs beside it."""
+    return [each for each in descendants([pid]) if _program(each) == "java"]
 
 
 def measure_heads(folder: Path, *, copied: int) -> list[Figure]:

@@ -1,4 +1,4 @@
-"""Deliveries to webhooks, on real sockets: everything arrives, in order, signed, whatever the receiver does
+"""Webhook deliveries over real sockets: all changes arrive, in order and signed, even if the receiver fails
 meanwhile.
 """
 
@@ -43,7 +43,7 @@ from tests.backends import StoreLab, sqlite_copy
 from tests.inprocess import LAKE, MAIN, fill
 from tests.services.conftest import ServiceDesk
 
-WITHIN_S = 20
+WITHIN_S = 300
 ONE, TWO = b"1" * 32, b"2" * 32
 
 
@@ -60,7 +60,7 @@ def desk(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """Somebody who listens."""
+    """A running webhook receiver."""
     with receiving() as found:
         yield found
 

@@ -1,4 +1,6 @@
-"""What an engine needs on disk: prepared once for all that wait, beside the loop, and again after a failure."""
+"""Files that the engine needs: prepared once for all waiting statements, off the event loop, and again after a
+failure.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ Progress = Callable[[int, int], None]
 
 
 class Preparing:
-    """Gives files when it is let go on; what `fails` holds is raised first, one after the other."""
+    """A fake preparation: it returns files when the test releases it, and first raises the exceptions in `fails`, one
+    per call.
+    """
 
     def __init__(self, directory: Path, *fails: Exception) -> None:
         (directory / "bin").mkdir(exist_ok=True)
@@ -41,7 +45,7 @@ class Preparing:
         self.count += 1
         self.threads.add(threading.current_thread().name)
         progress(12_000_000, 48_000_000)
-        assert self.goes_on.wait(60)
+        assert self.goes_on.wait(300)
         if self.fails:
             raise self.fails.pop(0)
         return self.files

@@ -1,5 +1,5 @@
-"""The processes that read Lance tables: started when asked, ended when they take too much, told apart from the
-server's own failures.
+"""Worker processes for Lance tables: started on demand, ended over their limits, and their failures kept apart from the
+server's.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def inserting(location: str, *, settled: Callable[[], Awaitable[None]] | None = 
 
 
 def versions(location: str) -> int:
-    """How many versions a table has."""
+    """Return the number of versions of a table."""
     return len(lance.dataset(location).versions())
 
 
@@ -282,7 +282,7 @@ def test_a_process_leaves_with_its_server(location: str) -> None:
         await described(processes, location)
         (worker,) = processes._idle
         worker._wire.close()
-        await asyncio.wait_for(asyncio.to_thread(os.waitpid, worker.pid, 0), 10)
+        await asyncio.wait_for(asyncio.to_thread(os.waitpid, worker.pid, 0), 300)
         worker._ended = True
 
     run(story)

@@ -1,4 +1,4 @@
-"""What a node is built of: what its settings allow to catalogs."""
+"""Construction of a node: which storage its settings allow to catalogs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from limnos.app.node_builder import allowed_of, build, warehouse_of
 from limnos.config.server import ServerSection
 from limnos.config.settings import Settings
 from limnos.config.storage import StorageSection
+from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
+from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 
 
 @pytest.mark.parametrize("warehouse", [None, "/elsewhere", "s3://b/k", "{data}/tables", "{data}"])
@@ -59,3 +62,17 @@ def test_nothing_that_can_be_closed_is_forgotten(tmp_path: Path) -> None:
         return set(held) - closed
 
     assert asyncio.run(story()) == set()
+
+
+def test_each_pool_of_processes_is_closed(tmp_path: Path) -> None:
+    """The processes of previews end with the node, also if scans have others."""
+
+    async def story() -> list[mock.Mock]:
+        built = build(Settings(server=ServerSection(data=str(tmp_path))))
+        pools = [mock.Mock(), mock.Mock(), mock.Mock()]
+        for key, pool in zip((SQLPP_OFFLOADER, SCAN_OFFLOADER, PREVIEW_OFFLOADER), pools, strict=True):
+            key.put(built.services, pool)
+        await built.close()
+        return pools
+
+    assert all(pool.close.called for pool in asyncio.run(story()))

@@ -1,4 +1,4 @@
-"""The mutations that are killed halfway: how each is prepared, sent, and seen to be there or not."""
+"""The mutations of the kill tests: how each is prepared and sent, and how to see whether it was committed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.nodes.wire import (
     table_path,
 )
 
-PURGED_WITHIN_S = 30
+PURGED_WITHIN_S = 300
 LANCE = "/lance/v1/table"
 SQLPP = "/query/service"
 PIPELINES, RUNS = f"{OWN}/metalakes/lake/pipelines", f"{OWN}/metalakes/lake/runs"
@@ -117,7 +117,7 @@ def tables_commit(rig: Rig) -> Case:
 
 
 def set_body(tag: str, body: dict[str, object], location: str) -> dict[str, object]:
-    """The same change of two tables, and the making of a third."""
+    """Return a body that changes two tables in one commit and creates a third."""
     old = [{"identifier": {"namespace": [tag], "name": name}, **body} for name in ("t", "u")]
     made = {"requirements": [{"type": "assert-create"}], "updates": creation(location)}
     return {"table-changes": [*old, {"identifier": {"namespace": [tag], "name": "made"}, **made}]}

@@ -1,4 +1,4 @@
-"""Kill -9 the database under a node: the node recovers by itself, and every answer it gave was true."""
+"""Kill -9 of the database under a node: the node recovers by itself, and all of its answers were true."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.nodes.wire import (
 )
 
 RUNNING_S = 0.5
-RECOVERS_WITHIN_S = 30
+RECOVERS_WITHIN_S = 300
 
 
 @pytest.fixture(scope="module")

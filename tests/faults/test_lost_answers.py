@@ -1,4 +1,6 @@
-"""The caller goes away in the middle of a mutation: the store is whole, the node serves on, and nothing is doubled."""
+"""The caller disconnects during a mutation: the store is consistent, the node keeps serving, and nothing is done
+twice.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tests.faults.rig import Rig
 from tests.faults.store_integrity import complaints
 from tests.nodes.wire import Wire
 
-DONE_WITHIN_S = 20
+DONE_WITHIN_S = 300
 REVISIONS = "SELECT sum(revision) FROM clock"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +60,8 @@ class DriverNode:
     data: Path
     runner: asyncio.Runner
     sent: list[str] = field(default_factory=list)
+    database: str | None = None
+    """The address of its store; None for the file in `data`."""
 
     def ask(
         self, method: str, target: str, body: object = None, *, user: str | None = "admin", **headers: str
@@ -93,6 +95,11 @@ class DriverNode:
         answer = self.ask(method, target, body, user=user)
         assert answer.status == 200, f"{method} {target}: {answer.status} {answer.body.decode()}"
         return answer.json()
+
+    def settle(self) -> None:
+        """Wait until the work with files that requests left in the background has ended."""
+        while left := self.built.services.files._beside:
+            self.runner.run(_all_of(left))
 
     async def answer(
         self, method: str, target: str, body: object = None, *, user: str | None = "admin",
@@ -146,6 +153,10 @@ PROGRAM = {"jobType": "shell", "executable": "/bin/true", "comment": None}
 def let_jobs(node: DriverNode) -> None:
     """Allow requests for jobs; no executor runs them."""
     JOB_RULES.put(node.built.services, JobRules(enabled=True, allowed=("/bin",)))
+
+
+async def _all_of(tasks: Collection[asyncio.Task[None]]) -> None:
+    await asyncio.gather(*tasks)
 
 
 @contextmanager

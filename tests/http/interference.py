@@ -1,8 +1,7 @@
-"""A hook between a request's decision and its transaction: what others do in that moment, whatever the request.
+"""A hook between a request's decision and its transaction, in which a test carries out another request.
 
-`interfere` stops the next request at one of its steps, lets another request be carried out whole, and goes on. A
-request that was allowed before must be decided again: its outcome is the one that it would have after the other
-request.
+`interfere` stops the next request at one of its steps, carries out another request completely, and continues. A request
+that was allowed before must be decided again: its outcome is the one that it would have after the other request.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ Rows = dict[str, list[tuple[object, ...]]]
 
 
 class InterferencePoint(enum.Enum):
-    """Where a request is stopped: after its first read has decided, or before its first mutation is handed to the
-    store.
+    """The step at which a request is stopped: after its first read has decided, or before its first mutation is
+    submitted to the store.
     """
 
     READ = "read"
@@ -32,7 +31,7 @@ class InterferencePoint(enum.Enum):
 
 @dataclass
 class Interference:
-    """What happened: whether the request came by the step, and the store's rows right after the other request."""
+    """Whether the request reached the step, and the store's rows right after the other request."""
 
     is_done: bool = False
     rows: Rows = field(default_factory=dict)
@@ -43,6 +42,7 @@ def interfere(
     node: DriverNode, patch: pytest.MonkeyPatch, *, step: InterferencePoint, act: Callable[[], Awaitable[None]]
 ) -> Iterator[Interference]:
     """Stop the next request of a node at a step and run `act`, once. The patches are undone at the end."""
+    node.settle()  # what an earlier request left in the background would count as this one's
     found = Interference()
 
     async def stop() -> None:

@@ -1,4 +1,4 @@
-"""Real sockets against a node that serves on a thread of its own, as `limnos server start` configures it."""
+"""Real sockets to a node that serves on its own thread, configured as by `limnos server start`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, Settings
 from tests.http.iceberg.wire import basic
 
-WAIT_S = 30
+WAIT_S = 300
 
 
 @dataclass
 class SocketAnswer:
-    """One answer off the wire."""
+    """One answer, parsed from the socket."""
 
     status: int
     headers: dict[str, str]
@@ -31,7 +31,7 @@ class SocketAnswer:
 
 
 class SocketWire:
-    """One connection: bytes out, answers in."""
+    """One connection that sends bytes and parses answers."""
 
     def __init__(self, port: int, *, receive_bytes: int | None = None) -> None:
         self.socket = socket.socket()

@@ -1,4 +1,4 @@
-"""Long bodies: nobody's is read who could do nothing with it; short ones are decided on as ever."""
+"""Long bodies: a route reads them only from callers who could use them; short bodies are read as before."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def send(
     work = node.built.application.respond(
         method, path.encode(), b"", headers, sender.receive, request_id="r"  # type: ignore[arg-type]
     )  # fmt: skip
-    status, _, body = node.runner.run(asyncio.wait_for(work, 30))
+    status, _, body = node.runner.run(asyncio.wait_for(work, 300))
     return status, sender.taken, json.loads(body) if body.startswith(b"{") else {}
 
 

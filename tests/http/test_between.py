@@ -1,7 +1,8 @@
-"""Rights that go, and names that move, between a request's decision and its transaction: on every route that writes.
+"""Rights that are revoked, and names that change, between a request's decision and its transaction: on every route that
+writes.
 
-Every write of `test_cut` is stopped behind its decision, another request is carried out, and the write goes on: it
-is refused, and the store has nothing but what the other request wrote.
+Every write of `test_cut` is stopped after its decision. Another request is carried out, then the write continues. It is
+refused, and the store has only the changes of the other request.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def test_a_credential_that_goes(
 
 
 class Away(NamedTuple):
-    """Takes what writes are about away, and brings it, or another one of its name, back."""
+    """A request that renames, moves or drops the object of a write, and the requests that restore it or its name."""
 
     go: Write
     back: tuple[Write, ...]
@@ -218,7 +219,7 @@ AWAY: dict[str, tuple[Away, ...]] = {
     **dict.fromkeys(
         (
             "commit-table", "drop-table", "unregister-table", "commit-transaction", "alter-schema-table", "drop-schema-table", "update-statistics",
-            "start-maintenance-operation", "drop-statistics", "update-partition-statistics", "drop-partition-statistics", "set-restriction",
+            "start-maintenance-operation", "submit-update-stats-jobs", "append-table-statistics", "drop-statistics", "update-partition-statistics", "drop-partition-statistics", "set-restriction",
         ), (TABLE, SPACE),
     ),
     **dict.fromkeys(("rename-table", "move"), (TABLE, EMPTY)),

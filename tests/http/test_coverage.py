@@ -1,12 +1,13 @@
-"""Endpoint coverage: every operation of openapi/ is asked by people who may do nothing.
+"""Endpoint coverage: callers without rights send every operation of openapi/.
 
-None may get through or break something, but for what coverage_allowed.txt lists with a reason. That file may only
+None may succeed or cause an error, except those listed in coverage_allowed.txt with a reason. That file may only
 shrink.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +36,7 @@ NAMES = {
     "prefix": "lake.main", "namespace": "a", "table": "t", "view": "v", "m": "lake", "c": "main", "s": "a", "v": "v", "u": "ana", "g": "crew", "r": "hands",
     "type": "SCHEMA", "fullName": "main.a", "id": "1", "p": "nyc", "step": "s", "namespace_id": "lance$a", "table_id": "lance$a$t", "index_name": "i", "transaction_id": "lance$a$t$x",
     "template": "nyc", "job": "1", "model": "churn", "alias": "new", "version": "0", "fileset": "f", "topic": "o", "function": "f", "policy": "keep", "handle": "none", "plan": "none",
+    "t": "t", "tag": "red", "o": "1", "name": "n",
 }  # fmt: skip
 BUILT_IN = "builtin-iceberg-"
 """The beginning of the names of job templates that every metalake has."""
@@ -111,6 +113,12 @@ BODIES: dict[str, object] = {
     "update-statistics": {"updates": {"custom-n": 1}}, "drop-statistics": {"names": ["custom-n"]},
     "update-partition-statistics": {"updates": [{"partitionName": "p", "statistics": {"custom-n": 1}}]},
     "drop-partition-statistics": {"drops": [{"partitionName": "p", "statisticNames": ["custom-n"]}]},
+    "submit-strategy-jobs": {"identifiers": ["main.a.t"], "strategyName": "n"}, "submit-update-stats-jobs": {"identifiers": ["main.a.t"]},
+    "monitor-table-metrics": {"identifiers": ["main.a.t"], "actionTime": 1},
+    **{
+        f"append-table-{what}": {"calculatorName": "n", "statisticsPayload": '{"stats-type": "table", "identifier": "main.a.t", "custom-n": 1}'}
+        for what in ("statistics", "metrics")
+    },
     "add-users": {"users": [{"name": "n"}]}, "remove-users": {"names": ["n"]},
     "register-model": {"name": "n"}, "alter-model": {"updates": []}, "link-model-version": {"uri": "s3://x"},
     "alter-model-version": {"updates": []}, "alter-model-alias": {"updates": []},
@@ -122,6 +130,8 @@ BODIES: dict[str, object] = {
 QUERIES = {
     "feed-import": "?after=0",
     "search": "?q=t",
+    "list-table-metrics": "?identifiers=main.a.t",
+    "list-job-metrics": "?identifiers=maintenance-1",
     "list-access-reach": "?user=ana",
     "query-service-read": "?statement=select+value+1",
     "sqlpp-cancel": "?client_context_id=x",
@@ -162,7 +172,7 @@ Asked = tuple[str, str]
 
 
 def allowed() -> dict[Asked, str]:
-    """What may get through: (caller, operation as `METHOD /path`) with the reason."""
+    """Return the allowed successes: (caller, operation as `METHOD /path`) with the reason."""
     found: dict[Asked, str] = {}
     for line in ALLOWED.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -173,7 +183,9 @@ def allowed() -> dict[Asked, str]:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Asked, DriverAnswer]]:
-    """What every caller got for every operation. Who is refused must leave no trace in the store or the warehouse."""
+    """Return the answer of every operation to every caller. Refused callers must leave no trace in the store or the
+    warehouse.
+    """
     found: dict[Asked, DriverAnswer] = {}
     listed = allowed()
     with wire.node_over(tmp_path_factory.mktemp("coverage")) as node:
@@ -209,8 +221,15 @@ def ask(node: DriverNode, operation: Operation, headers: dict[str, str | None]) 
     return node.ask(operation.method, operation.target, BODIES.get(operation.name), **headers)  # type: ignore[arg-type]
 
 
+def test_every_parameter_has_a_name() -> None:
+    """`NAMES` has a name for each parameter of a path."""
+    parameters = {name for each in OPERATIONS for name in re.findall(r"\{(\w+)\}", each.path)}
+
+    assert parameters - set(NAMES) == set()
+
+
 def test_every_body_is_known() -> None:
-    """Whatever takes a body is asked with one."""
+    """`BODIES` has a body for each operation that takes one."""
     assert {each.name for each in OPERATIONS if each.takes_body} - set(BODIES) == set()
 
 

@@ -1,6 +1,6 @@
-"""The database goes away in the moment after a COMMIT: whoever wrote is answered all the same, on every route.
+"""The database is lost in the moment after a COMMIT: the write is still answered as a success, on every route.
 
-A 503 says that nothing was committed. An answer that needed another read could not keep that promise.
+A 503 says that nothing was committed. An answer that needs another read could not keep that promise.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.http.iceberg.wire import (
     view_version,
 )
 from tests.http.lance.wire import arrow, lay, lay_rows, stage
-from tests.http.test_coverage import FUNCTION, LINEAGE, POLICY
+from tests.http.test_coverage import BODIES, FUNCTION, LINEAGE, POLICY
 
 LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
 HOOKS = f"{OWN}/metalakes/lake/webhooks"
@@ -59,6 +59,7 @@ READ_ONLY = {
     "lance-alter-table-add-columns", "lance-alter-table-alter-columns", "lance-alter-table-drop-columns", "lance-get-table-stats", "lance-create-table-index",
     "lance-create-table-scalar-index", "lance-list-table-indices", "lance-describe-table-index-stats", "lance-drop-table-index", "lance-describe-transaction", "lance-alter-transaction",
     "sqlpp-cancel", "query-service-options", "add-partitions", "drop-partition",
+    "append-table-metrics", "monitor-table-metrics", "submit-strategy-jobs",  # no table here needs a job
 }  # fmt: skip
 """Operations with a body that write nothing to the store."""
 
@@ -231,6 +232,8 @@ WRITES: dict[str, Write] = {
     "create-secret": Write("POST", f"{OWN}/users/robot/secrets", {}),
     "end-secret": Write("DELETE", f"{OWN}/users/robot/secrets/SECRET"),
     "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
+    "submit-update-stats-jobs": Write("POST", "/api/maintenance/table/ops/update-stats-jobs", {"identifiers": ["main.a.t"]}),
+    "append-table-statistics": Write("POST", "/api/maintenance/table/ops/statistics", BODIES["append-table-statistics"]),
     "start-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations", {"table": "a.t"}),
     "lease-maintenance-operations": Write("POST", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x"}),
     "renew-maintenance-leases": Write("PUT", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x", "operations": [1]}),

@@ -1,4 +1,4 @@
-"""Real server processes for tests: started by the command a user types, stopped whatever happens."""
+"""Real server processes for tests: started by the user's command, always stopped."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ def serving(data: Path, *flags: str) -> Iterator[LiveServer]:
         finally:
             process.terminate()
             try:
-                process.wait(timeout=20)
+                process.wait(timeout=300)
             except subprocess.TimeoutExpired:
                 process.kill()

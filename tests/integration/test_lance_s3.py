@@ -1,5 +1,5 @@
-"""Tables in an object store, end to end: clients that have no keys but those they are given, and rows that the
-server writes itself.
+"""Lance tables in an object store, end to end: clients with vended credentials only, and rows that the server
+writes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROWS = pa.table(
         "vector": pa.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], pa.list_(pa.float32(), 2)),
     }
 )
-WAIT_S = 60.0
+WAIT_S = 300.0
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`limnos lance serve` under Lance's own clients: a directory in each layout, and somebody's implementation."""
+"""`limnos lance serve` with Lance's own clients: a directory in each layout, and another implementation."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def adapter(*words: str) -> Iterator[str]:
             yield line[6:].strip()
         finally:
             process.terminate()
-            code = process.wait(timeout=20)
+            code = process.wait(timeout=300)
     assert code == 0
 
 

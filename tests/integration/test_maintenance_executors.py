@@ -1,4 +1,6 @@
-"""Executors of maintenance on a standalone cluster, over Spark Connect, on a machine that dies, and of the server."""
+"""Executors of maintenance: on a standalone cluster, over Spark Connect, on a machine that dies, and started by the
+server.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from pyspark.sql import SparkSession
 from limnos.app.node_builder import DATABASE_FILE
 from limnos.client import Client
 from tests.integration.live import LiveServer, serving
-from tests.integration.maintenance_executors import TokenWatch, operation_of, wait_for, working
+from tests.integration.maintenance_executors import WITHIN_S, TokenWatch, operation_of, wait_for, working
 from tests.integration.test_maintenance_spark import ended, files, make_files, sum_of
 from tests.pipeline.cluster import cluster, command_line, connect_server, free_port
 
@@ -47,7 +49,7 @@ def make_large(spark: SparkSession, name: str) -> None:
 
 
 def of_application(pages: str, what: str) -> Any:  # noqa: ANN401 - JSON
-    """What the application's page tells as JSON; None before it answers."""
+    """Return the JSON of the application's page; None before it answers."""
     try:
         with urlopen(f"{pages}/api/v1/applications", timeout=5) as answer:
             application = json.load(answer)[0]["id"]
@@ -73,6 +75,7 @@ def test_a_worker_killed_during_a_rewrite(
         "spark.eventLog.compress": "false", "spark.eventLog.dir": events.as_uri(), "spark.log.level": "INFO",
     }  # fmt: skip
     flags = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    flags += ["--executor-wait", str(WITHIN_S)]
     place = tmp_path / "cluster"
     place.mkdir()
     with cluster(place) as spark_cluster:
@@ -137,7 +140,7 @@ def test_spark_connect(server: LiveServer, spark: SparkSession, admin: Client, t
         own = [f"{connect.pages}/{each}/" for each in ("environment", "connect", "SQL", "SQL/execution/?id=1")]
         with TokenWatch(own) as watch:
             operations = [admin.maintenance.run(name, operation=kind) for name, kind in kinds]
-            with working(server, "--master", connect.address) as executor:
+            with working(server, "--master", connect.address, "--executor-wait", str(WITHIN_S)) as executor:
                 done = executor.ended()
                 watch.read(executor.errors, "the executor's log")
         watch.read_files(events)

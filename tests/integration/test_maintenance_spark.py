@@ -1,4 +1,6 @@
-"""Maintenance on real Spark: an executor leases operations from a server, and rewrites tables of any kind of writer."""
+"""Maintenance with real Spark: an executor leases operations from a server and rewrites tables of every kind of
+writer.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def work(server: LiveServer, *flags: str) -> dict[str, int]:
     """Run an executor until it is idle. Returns what it did."""
     command = [*LIMNOS, "maintenance", "work", "--uri", server.uri, "--idle", "1", "--output", "json", *flags]
     environment = {**os.environ, "LIMNOS_TOKEN": server.token}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     assert not [each for each in SECRETS if each in done.stdout + done.stderr]
     return json.loads(done.stdout)  # type: ignore[no-any-return]
@@ -102,3 +104,35 @@ def test_delete_files(server: LiveServer, spark: SparkSession, admin: Client, ve
 def test_no_work_starts_no_spark(server: LiveServer) -> None:
     """An executor without work starts no Spark, whatever its master is."""
     assert work(server, "--master", "spark://127.0.0.1:1") == {}
+
+
+@pytest.mark.parametrize("column, mode", [("at", "copy-on-write"), ("day", "merge-on-read"), ("wall", "copy-on-write")])
+def test_old_rows(server: LiveServer, spark: SparkSession, admin: Client, column: str, mode: str) -> None:
+    """Rows older than a policy allows are deleted by their date or time, once; rows without one stay."""
+    name = f"main.care.old_{column}"
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS main.care")
+    layout = "PARTITIONED BY (days(at))" if column == "at" else ""
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, at TIMESTAMP, day DATE, wall TIMESTAMP_NTZ) USING iceberg {layout}"
+        f" TBLPROPERTIES ('write.delete.mode'='{mode}')"
+    )
+    spark.sql(
+        f"INSERT INTO {name} SELECT id, at, cast(at AS DATE), cast(at AS TIMESTAMP_NTZ) FROM"
+        " (SELECT id, current_timestamp() - make_interval(0, 0, 0, cast(id * 3 AS INT)) AS at FROM range(0, 10))"
+    )
+    spark.sql(f"INSERT INTO {name} VALUES (100, NULL, NULL, NULL)")
+    content = {"column": column, "olderThanDays": 10}
+    admin.policies.create(f"keep_{column}", policy_type="limnos-row-retention", content=content)
+    admin.policies.change(name, kind="table", adds=[f"keep_{column}"])
+    first = admin.maintenance.run(name, operation="retention")
+    work(server)
+    snapshots = spark.sql(f"SELECT * FROM {name}.snapshots").count()
+    second = admin.maintenance.run(name, operation="retention")
+    work(server)
+
+    results = [text for _, text in ended(admin, [first, second])]
+    assert [state for state, _ in ended(admin, [first, second])] == ["done", "done"], results
+    assert str(results[0]).startswith("deleted 6 rows with ")
+    assert str(results[1]).startswith("no rows have ")
+    assert [row[0] for row in spark.sql(f"SELECT id FROM {name} ORDER BY id").collect()] == [0, 1, 2, 3, 100]
+    assert spark.sql(f"SELECT * FROM {name}.snapshots").count() == snapshots

@@ -34,7 +34,7 @@ from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, Stri
 from tests.integration.live import LiveServer
 
 ODD_NAMES = ["dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "Ünïcödé", "数据", "plus+sign", "q?u#ery"]
-PURGE_WAIT_S = 60
+PURGE_WAIT_S = 300
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),
@@ -90,7 +90,7 @@ def local_path(location: str) -> Path:
 
 
 def wait_until(holds: Callable[[], bool]) -> bool:
-    """Whether it holds at last: the purge worker runs beside the request that asked for it."""
+    """Return whether a condition becomes true: the purge worker runs beside the request that started it."""
     deadline = time.monotonic() + PURGE_WAIT_S
     while not holds():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""The log of a real server: every answer's id is found in it, with who, what and why."""
+"""The log of a real server has each answer's request id, with user, operation and reason."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ SPACES = "/iceberg/v1/lake.main/namespaces"
 
 
 def lines_with(data: Path, request_id: str) -> list[dict]:
-    """What `grep` finds of the request's own line, as soon as it is there; a warning of it may stand before."""
-    until = time.monotonic() + 20
+    """Return the lines that `grep` finds for a request id, as soon as the request's own line is there; a warning may
+    precede it.
+    """
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         texts = [file.read_text() for file in data.parent.glob("*.log")]
         lines = [json.loads(line) for text in texts for line in text.splitlines() if request_id in line]

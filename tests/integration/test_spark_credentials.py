@@ -1,5 +1,5 @@
-"""Spark signs in by its own `credential` setting and a service account's secret, and its tokens are exchanged for
-the next ones while it runs.
+"""Spark signs in by its own `credential` setting and a service account's secret, and exchanges its tokens while it
+runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = [
 
 LIFE_S = 15
 """Iceberg's client asks for the next token a tenth of that before the end: seconds, also where everything is slow."""
-PATIENCE_S = 120
+PATIENCE_S = 600
 GIVEN = 'limnos_requests_total{operation="issue-token",protocol="iceberg",status="200"}'
 
 
@@ -41,7 +41,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def given(lake: LiveServer) -> float:
-    """How many tokens the server has given out."""
+    """Return the number of tokens that the server has issued."""
     lines = httpx2.get(f"{lake.uri}/metrics", trust_env=False).text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(GIVEN))
 

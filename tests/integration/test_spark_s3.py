@@ -1,8 +1,8 @@
-"""Spark on an object store with authorization on, by credentials of one table and by signed requests; never a key of
+"""Spark on an object store with authorization on, by credentials of one table and by signed requests, without keys of
 its own.
 
-Spark takes in what reaches S3 at its start alone, so this one runs in a process of its own: a line asks, a line
-answers.
+Spark reads settings for S3 only at its start. So it runs in a separate process, which reads requests and writes answers
+as lines.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def shell(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
         try:
             yield Shell(process, log)
             process.stdin.close()  # type: ignore[union-attr]  # a pipe
-            assert process.wait(timeout=60) == 0
+            assert process.wait(timeout=300) == 0
         finally:
             process.kill()
 
@@ -185,7 +185,7 @@ RENEWED = 'limnos_requests_total{operation="load-credentials",protocol="iceberg"
 
 
 def renewed(server: LiveServer) -> float:
-    """How often credentials were asked for by the route that renews them."""
+    """Return the number of requests for renewed credentials."""
     lines = httpx2.get(f"{server.uri}/metrics", trust_env=False).text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(RENEWED))
 

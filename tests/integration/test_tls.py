@@ -1,4 +1,4 @@
-"""TLS on the server's own address, by real clients: who believes the authority is answered, also while the
+"""TLS on the server's own address with real clients: clients that trust the authority are answered, also while the
 certificate is replaced.
 """
 
@@ -26,7 +26,7 @@ from tests.integration.live import LiveServer, serving
 CALLERS = 64
 REPLACED = 4
 """How often the certificate is replaced under load."""
-PATIENCE_S = 30
+PATIENCE_S = 300
 LONG = 200_000
 IN_A_ROW = 20
 """Connections that are shown the same certificate: both workers have taken some of so many."""
@@ -45,7 +45,7 @@ class Lake:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return the port of the server."""
         return urlsplit(self.server.uri).port or 0
 
     def shown(self) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.integration.live import LIMNOS
 
-GONE_WITHIN_S = 30
+GONE_WITHIN_S = 300
 
 
 class Process:

@@ -1,5 +1,5 @@
-"""Events across two nodes: a webhook's node is killed, its receiver dies and returns; who waits for changes is let
-go.
+"""Events across two nodes: a webhook's node is killed, its receiver dies and returns; a stopping node answers callers
+who wait for changes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tests.nodes.process import Process
 from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import OWN, PREFIX, Wire, namespace_body
 
-WITHIN_S = 90
+WITHIN_S = 300
 LAKE = f"{OWN}/metalakes/lake"
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """Somebody who listens."""
+    """A running webhook receiver."""
     with receiving() as found:
         yield found
 
@@ -51,7 +51,7 @@ Ask = Callable[[Process], Wire]
 
 @pytest.fixture
 def admin() -> Iterator[Ask]:
-    """Gives the admin at a node; closed at the end."""
+    """Return clients of the admin at a node; they are closed at the end."""
     made: list[Wire] = []
 
     def ask(node: Process) -> Wire:

@@ -24,7 +24,7 @@ from limnos.spark.java import find_java
 from limnos.spark.session import EXTENSIONS
 
 HOME = Path(pyspark.__file__).parent
-_READY_WITHIN_S = 180
+_READY_WITHIN_S = 600
 _SMALL = {"SPARK_DAEMON_MEMORY": "256m"}
 
 
@@ -72,7 +72,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         _kill(each)
     if process.poll() is None:
         process.kill()
-    process.wait(timeout=20)
+    process.wait(timeout=300)
 
 
 def _kill(process: psutil.Process) -> None:

@@ -1,6 +1,4 @@
-"""Rows as a process takes them: looked at before they are decoded, and never whole before somebody said that they
-were.
-"""
+"""Rows in a worker process: checked before they are decoded, and incomplete until the end is confirmed."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ class Told:
 
 @pytest.fixture
 def location(tmp_path: Path) -> str:
-    """Where the table lies."""
+    """The location of the table."""
     return f"file://{tmp_path}/t"
 
 
@@ -98,7 +96,7 @@ def test_decimals_are_written_whatever_their_alignment(location: str, wide: pa.D
 
 
 def boundaries(data: bytes) -> list[int]:
-    """Where the batches of a stream end, its own end included."""
+    """Return the ends of a stream's batches, and the end of the stream."""
     reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(data))
     found, at = [], 0
     for message in reader:
@@ -176,7 +174,7 @@ class SlowWire:
     def receive(self) -> list[bytes]:
         """Wait for the next message."""
         self.waits.put(None)
-        return self.messages.get(timeout=30)
+        return self.messages.get(timeout=300)
 
 
 def test_who_discards_a_body_and_who_reads_it_wait_for_one_message() -> None:
@@ -185,15 +183,15 @@ def test_who_discards_a_body_and_who_reads_it_wait_for_one_message() -> None:
     body = BodyPieces(wire)  # type: ignore[arg-type]
     with ThreadPoolExecutor(2) as threads:
         reading = threads.submit(body.piece)
-        wire.waits.get(timeout=30)
+        wire.waits.get(timeout=300)
         discarding = threads.submit(body.drain)
         with suppress(Empty):
             wire.waits.get(timeout=0.2)  # nobody else may wait for the wire
         wire.messages.put([CUT])
         wire.messages.put([b"Describe", b"{}"])
-        discarding.result(timeout=30)
+        discarding.result(timeout=300)
         with pytest.raises(BodyCutShort):
-            reading.result(timeout=30)
+            reading.result(timeout=300)
 
     assert wire.messages.get_nowait() == [b"Describe", b"{}"]
 

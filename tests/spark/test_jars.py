@@ -26,7 +26,7 @@ ARTIFACT = jars.Artifact(
 
 @dataclass
 class Repository:
-    """What the server answers, and what it was asked: `answers` are (status, body), the last one repeats."""
+    """A fake repository: its scripted `answers` are (status, body), the last one repeats; it records requests."""
 
     url: str = ""
     answers: list[tuple[int, bytes]] = field(default_factory=lambda: [(200, BODY)])
@@ -100,7 +100,7 @@ def test_processes_that_need_an_archive_at_once_fetch_it_once(
 
     def progress(_got: int, _size: int) -> None:
         under_way.set()
-        assert waits.wait(60)
+        assert waits.wait(300)
 
     def fetch(told: jars.Progress | None) -> None:
         found.append(jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path, progress=told))
@@ -108,7 +108,7 @@ def test_processes_that_need_an_archive_at_once_fetch_it_once(
     first = threading.Thread(target=fetch, args=(progress,))
     second = threading.Thread(target=fetch, args=(None,))
     first.start()
-    assert under_way.wait(60)
+    assert under_way.wait(300)
     second.start()
     first.join(60)
     second.join(60)

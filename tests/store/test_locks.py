@@ -16,7 +16,7 @@ from tests.store.test_clock import move_access, touch
 from tests.store.world import StoreWorld, make_world
 
 pytestmark = pytest.mark.integration
-WAIT_S = 10.0
+WAIT_S = 300.0
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import ipaddress
 import json
 import time
 from pathlib import Path
@@ -19,6 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpx2
 import structlog
 
+from limnos.app.fair_queue import FairQueue
 from limnos.config.access import OidcSection
 from limnos.model.errors import AuthenticationFailed, ServiceUnavailable
 from limnos.services.identity.issuer import AuthorizationRequest
@@ -26,9 +28,15 @@ from limnos.services.identity.issuer import AuthorizationRequest
 DOCUMENT_BYTES_MAX: Final = 1 << 20
 DISCOVERY: Final = "/.well-known/openid-configuration"
 EXCHANGES_MAX: Final = 16
-"""The maximum number of concurrent requests to the issuer, which protects it from floods of requests through this
+"""The maximum number of concurrent exchanges of codes, which protects the issuer from floods of requests through this
 server.
 """
+PEER_EXCHANGES_MAX: Final = 4
+"""The maximum number of concurrent exchanges of browsers at one address, so that one of them leaves places to others.
+As many more wait.
+"""
+_NETWORK_BITS: Final = 64
+"""The length of the prefix that counts as one address in IPv6: one machine has as many addresses as it likes."""
 RETRY_S: Final = 5
 _STANDING: Final = "The console's sign-in at the issuer is misconfigured: {}. Tell the operator of this server"
 
@@ -48,7 +56,8 @@ class CodeSignIn:
         self._refresh_s = float(settings.refresh_s)
         self._endpoints: tuple[str, str] | None = None
         self._read_at = float("-inf")
-        self._turns = asyncio.Semaphore(EXCHANGES_MAX)
+        self._discovery: asyncio.Task[None] | None = None
+        self._turns = FairQueue(EXCHANGES_MAX, limits={"peer": PEER_EXCHANGES_MAX}, waits={"peer": PEER_EXCHANGES_MAX})
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
         """Return the address where a person signs in. Raises AuthenticationFailed, ServiceUnavailable."""
@@ -75,7 +84,8 @@ class CodeSignIn:
             pair = f"{quote(self.client_id, safe='')}:{quote(self._secret(), safe='')}"  # RFC 6749, section 2.3.1
             headers["authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
         try:
-            async with asyncio.timeout(self._timeout_s), self._turn(), self._client() as client:
+            turn = self._turns.turn((("peer", network_of(request.peer)),))
+            async with asyncio.timeout(self._timeout_s), turn, self._client() as client:
                 status, document = await _json_of(client, url, form=form, headers=headers)
         except (OSError, ValueError, TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             self._away(error)
@@ -107,16 +117,22 @@ class CodeSignIn:
             raise AuthenticationFailed("The console offers no sign-in at an issuer: oidc.console_client_id is not set")
         if self._endpoints is not None and time.monotonic() - self._read_at < self._refresh_s:
             return self._endpoints
+        if self._discovery is None or self._discovery.done():
+            self._discovery = asyncio.create_task(self._discover())  # one for all who wait
         try:
-            async with asyncio.timeout(self._timeout_s), self._turn(), self._client() as client:
-                document = await discovery_of(client, self._issuer)
-            names = ("authorization_endpoint", "token_endpoint")
-            self._endpoints = (self._endpoint(document, names[0]), self._endpoint(document, names[1]))
-            self._read_at = time.monotonic()
+            await asyncio.shield(self._discovery)
         except (OSError, ValueError, TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             if self._endpoints is None:
                 self._away(error)
+        assert self._endpoints is not None  # noqa: S101 - found, or kept from before
         return self._endpoints
+
+    async def _discover(self) -> None:
+        async with asyncio.timeout(self._timeout_s), self._client() as client:
+            document = await discovery_of(client, self._issuer)
+        names = ("authorization_endpoint", "token_endpoint")
+        self._endpoints = (self._endpoint(document, names[0]), self._endpoint(document, names[1]))
+        self._read_at = time.monotonic()
 
     def _endpoint(self, document: dict[str, object], name: str) -> str:
         url = document.get(name)
@@ -129,11 +145,6 @@ class CodeSignIn:
             raise ValueError(f"{self._issuer} names no usable '{name}'")
         return url
 
-    def _turn(self) -> asyncio.Semaphore:
-        if self._turns.locked():
-            raise ServiceUnavailable("Too many people sign in at the moment: try again", retry_after_s=RETRY_S)
-        return self._turns
-
     def _client(self) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(timeout=self._timeout_s, follow_redirects=False)
 
@@ -143,6 +154,17 @@ class CodeSignIn:
             f"The issuer {self.name} does not answer correctly at the moment: try again, or sign in another way",
             retry_after_s=RETRY_S,
         ) from None
+
+
+def network_of(peer: str) -> str:
+    """Return what counts as one address: of IPv6 the network, and of anything else the text."""
+    try:
+        address = ipaddress.ip_address(peer)
+    except ValueError:
+        return peer
+    if isinstance(address, ipaddress.IPv4Address):
+        return peer
+    return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))
 
 
 async def discovery_of(client: httpx2.AsyncClient, issuer: str) -> dict[str, object]:

@@ -44,6 +44,7 @@ from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
 from limnos.services.identity.issuer import ISSUER, Issuer
 from limnos.services.lance.workers import WORKERS
+from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
 from limnos.services.request.defaults import AccessSettings, AuditRules, MaintenanceDefaults, RequestDefaults
 from limnos.services.request.files import FileOperations
 from limnos.services.request.location_rules import LocationConflicts
@@ -102,6 +103,7 @@ class ServerNode(NamedTuple):
         SQLPP_OFFLOADER.of(services).close()
         RUNNING_PLANS.of(services).close()
         SCAN_OFFLOADER.of(services).close()
+        PREVIEW_OFFLOADER.of(services).close()
         ENGINE.of(services).close()
         with suppress(TimeoutError):
             await asyncio.wait_for(REPORTS.of(services).flush(), LAST_REPORTS_S)
@@ -356,7 +358,9 @@ def _put_parts(services: NodeServices, settings: Settings) -> None:
     """Create the parts of a node that need settings. Other parts are created by their keys."""
     sqlpp_offloader = OffloadProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX)
     SQLPP_OFFLOADER.put(services, sqlpp_offloader)
-    SCAN_OFFLOADER.put(services, OffloadProcesses(processes_max=settings.planning.workers_max))
+    scan_offloader = OffloadProcesses(processes_max=settings.planning.workers_max)
+    SCAN_OFFLOADER.put(services, scan_offloader)
+    PREVIEW_OFFLOADER.put(services, scan_offloader)
     WORKERS.put(services, lance_processes(settings.lance))
     VENDOR.put(services, CredentialVendor(timeout_s=settings.storage.timeout_s, time=services.store.time))
     EFFECTIVE_SETTINGS.put(services, setting_lines(settings))

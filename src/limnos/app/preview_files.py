@@ -1,7 +1,7 @@
-"""Offloaded work: reads the first rows of a data file, by ranges and within a budget of bytes.
+"""Offloaded work: reads the beginning of a table's data file or of a fileset's file, by ranges and within a budget.
 
-May import `files`, `formats.restricting` and `model`. Runs in a worker process with a memory limit, which is killed at
-the deadline of the preview. Messages name no file, because names of files may contain values.
+May import `files`, `formats` and `model`. Runs in a worker process with a memory limit, which is killed at the deadline
+of the preview. Messages about tables name no file, because names of files may contain values.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from limnos.files import AllowedStorage, RangeReader, ReadBudget, is_within, open_ranges
+from limnos.formats.file_heads import HeadLimits, file_content
 from limnos.formats.restricting.heads import HeadRequest, file_head
 from limnos.model.errors import LimnosError, MissingFile, StorageFailed, UnsupportedOperation
 
@@ -22,6 +23,9 @@ _UNREADABLE: Final = (
     "with limnos table check"
 )
 _MISSING: Final = "A file of the table is missing: limnos table check names it and the remedy"
+_DAMAGED: Final = (
+    "The file cannot be read as what its name says: it is damaged, or the name is wrong. Fetch it with a client"
+)
 
 
 class PreviewRequest(msgspec.Struct, frozen=True):
@@ -68,16 +72,59 @@ def preview_file(question: bytes) -> list[bytes]:
 def _told_without_names(budget: ReadBudget) -> Iterator[None]:
     """Replace errors by errors that do not name files. The originals are attached as causes, for the log."""
     try:
-        yield
+        with _damage_explained(budget, _UNREADABLE):
+            yield
     except MissingFile as error:
         raise StorageFailed(_MISSING) from OSError(str(error))
+
+
+@contextmanager
+def _damage_explained(budget: ReadBudget, text: str) -> Iterator[None]:
+    """Replace errors of libraries by one with this text, or by the refusal of the budget, which they may wrap."""
+    try:
+        yield
     except (LimnosError, MemoryError):
         raise
     except Exception as error:
-        if budget.is_used_up:  # the reader of Parquet wraps the refusal of the budget
-            raise UnsupportedOperation(budget.message) from error
-        raise UnsupportedOperation(_UNREADABLE) from error
+        raise UnsupportedOperation(budget.message if budget.is_used_up else text) from error
 
 
-PREVIEW_FUNCTIONS: Mapping[str, Callable[..., list[bytes]]] = {"preview-file": preview_file}
+class FilesetFileRequest(msgspec.Struct, frozen=True):
+    """A request for the beginning of a fileset's file, with what its file store needs. `root` is the fileset's own
+    location, which symbolic links must not leave.
+    """
+
+    location: str
+    root: str
+    properties: dict[str, str]
+    kept: tuple[str, ...]
+    open_within: tuple[str, ...]
+    read_bytes_max: int
+    limits: HeadLimits
+
+
+def preview_fileset_file(question: bytes) -> list[bytes]:
+    """Read the beginning of a file. Returns its content as JSON, or null if there is no such file.
+
+    Raises UnsupportedOperation, StorageFailed, ServiceUnavailable.
+    """
+    request = msgspec.json.decode(question, type=FilesetFileRequest)
+    allowed = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
+    budget = ReadBudget(request.read_bytes_max)
+    try:
+        with (
+            _damage_explained(budget, _DAMAGED),
+            open_ranges(
+                request.location, request.properties, roots=(request.root,), allowed=allowed, budget=budget
+            ) as file,
+        ):
+            return [msgspec.json.encode(file_content(request.location, file, limits=request.limits))]
+    except MissingFile:
+        return [b"null"]
+
+
+PREVIEW_FUNCTIONS: Mapping[str, Callable[..., list[bytes]]] = {
+    "preview-file": preview_file,
+    "preview-fileset-file": preview_fileset_file,
+}
 """The functions by name."""

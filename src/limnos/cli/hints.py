@@ -20,7 +20,7 @@ _CONNECTION = ("--uri", "--metalake", "--user", "--token-file")
 _FLAGS_ALONE = frozenset({
     "--below", "--contents", "--follow", "--parents", "--purge", "--force", "--yes", "--deny", "--group", "--all", "--on-metalake", "--insecure-listen", "--bare",
     "--restored", "--dry-run", "--keep-tokens", "--plain-copy", "--offline", "--columns", "--no-columns", "--lineage", "--hold", "--full", "--flat", "--secrets", "--list", "--spark", "--wait",
-    "--device", "--external", "--s3", "--actions", "--without-keys", "--long", "--counts", "--what-if", "--facets", "--timing",
+    "--device", "--external", "--s3", "--actions", "--without-keys", "--long", "--counts", "--what-if", "--facets", "--timing", "--allow-http",
 })  # fmt: skip
 """Flags without a value, of commands that take a path."""
 

@@ -34,7 +34,7 @@ class ReadBudget:
     def message(self) -> str:
         """The message of a refused read."""
         size = f"{self.bytes_max >> 20} MiB" if self.bytes_max >= 1 << 20 else f"{self.bytes_max} bytes"
-        return f"Reading this takes more than {size} of the table's files, which is the limit here: ask for fewer columns, or read the table with a client"
+        return f"Reading this takes more than {size} of the files, which is the limit here: ask for fewer columns, or read them with a client"
 
     def take(self, count: int) -> None:
         """Count bytes before they are read. Raises UnsupportedOperation if they exceed the budget."""

@@ -13,6 +13,7 @@ import json
 import lzma
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final, cast
 
 import fastavro
@@ -28,6 +29,7 @@ SCHEMA_BYTES_MAX: Final = 64 << 10
 DEPTH_MAX: Final = 32
 EMPTY_MAX: Final = 8
 """The maximum number of parts of a schema that take no bytes, such as the partition of an unpartitioned table."""
+_SCHEMAS_KEPT: Final = 64
 _LZMA_BYTES_MAX: Final = 64 << 20
 _MAGIC: Final = b"Obj\x01"
 _SYNC_SIZE: Final = 16
@@ -58,14 +60,13 @@ def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> 
     try:
         source = io.BytesIO(data)
         entries, sync = _head(source)
-        schema = _schema(entries)
-        if is_needed and _only(schema, paths[:1]) is None:
+        has_first, target = _reader_schema(_schema_text(entries), paths)
+        if is_needed and not has_first:
             raise BadAvro(f"its rows have no field {'.'.join(paths[0])}")
-        target = _only(schema, paths)
         if target is None:
             return
         plain = _UncompressedFile(source, entries, sync)
-        for row in fastavro.reader(cast("io.BytesIO", plain), reader_schema=cast("Schema", target)):
+        for row in fastavro.reader(cast("io.BytesIO", plain), reader_schema=target):
             yield tuple([_value_at(row, path) for path in paths])
     except BadAvro:
         raise
@@ -224,13 +225,30 @@ def _encode_long(number: int) -> bytes:
 # -- the schema ----------------------------------------------------------------------------------------------------
 
 
-def _schema(entries: dict[str, bytes]) -> object:
+def _schema_text(entries: dict[str, bytes]) -> bytes:
     text = entries.get("avro.schema", b"")
     if len(text) > SCHEMA_BYTES_MAX:
         raise BadAvro(f"its schema is longer than {SCHEMA_BYTES_MAX} bytes")
-    schema: object = json.loads(text)
+    return text
+
+
+def _schema(entries: dict[str, bytes]) -> object:
+    schema: object = json.loads(_schema_text(entries))
     _SchemaBounds().takes_bytes(schema, 0)
     return schema
+
+
+@lru_cache(maxsize=_SCHEMAS_KEPT)
+def _reader_schema(text: bytes, paths: tuple[tuple[str, ...], ...]) -> tuple[bool, Schema | None]:
+    """Return whether rows have the first path, and the schema with only some paths; None if rows have none of them.
+
+    All manifests of a table have the same schema, so the result is kept.
+    """
+    schema = _schema({"avro.schema": text})
+    target = _only(schema, paths)
+    return _only(schema, paths[:1]) is not None, None if target is None else fastavro.parse_schema(
+        cast("Schema", target)
+    )
 
 
 class _SchemaBounds:

@@ -1,4 +1,4 @@
-"""`head`: the rows as a table or JSON, and what was left out."""
+"""`head` and `files`: rows, texts and entries as a table or as JSON, and the message about what is omitted."""
 
 from __future__ import annotations
 
@@ -30,3 +30,61 @@ def test_people_read_what_was_left_out(fake: FakeServer, run: Run) -> None:
     assert (done.code, "xxxx1234" in done.out, "null" in done.out) == (0, True, True)
     for words in ("more rows", "3 more columns", "restriction applies to you"):
         assert words in done.err
+
+
+FILES = "/api/limnos/v1/metalakes/lake/catalogs/files/filesets"
+FILE = f"{FILES}/preview?fileset=raw.scans&file=a%2Fb.csv&rows=10"
+
+
+def test_rows_of_a_file(fake: FakeServer, limnos: Run) -> None:
+    """As of a table; the location is named if it is not the default one."""
+    told = {"kind": "rows", "size": 9, "complete": True, "columns": [{"name": "id", "type": ""}], "rows": [["1"]]}
+    fake.on("GET", FILE, told)
+    fake.on("GET", f"{FILES}/preview?fileset=raw.scans&file=a%2Fb.csv&location=old&rows=10", {**told, "rows": []})
+
+    assert limnos("head", "files.raw.scans", "--file", "a/b.csv").result == [{"id": "1"}]
+    assert limnos("head", "files.raw.scans", "--file", "a/b.csv", "--location", "old").result == []
+
+
+def test_text_of_a_file_cannot_control_the_terminal(fake: FakeServer, run: Run) -> None:
+    """Lines and indentation stay; other control characters are shown as such; what is left out is told."""
+    fake.on("GET", FILE, {"kind": "text", "size": 99, "complete": False, "text": "a\n\tb\x1b[2J"})
+
+    done = run("head", "files.raw.scans", "--file", "a/b.csv", "--uri", fake.uri, "--output", "table")
+
+    assert done.out == "a\n    b\\x1b[2J\n"
+    assert "more rows" in done.err
+
+
+def test_a_binary_file_has_a_size(fake: FakeServer, run: Run) -> None:
+    """Its bytes are not printed."""
+    fake.on("GET", FILE, {"kind": "binary", "size": 99, "complete": False})
+
+    done = run("head", "files.raw.scans", "--file", "a/b.csv", "--uri", fake.uri, "--output", "table")
+
+    assert (done.out, "99 bytes" in done.err) == ("", True)
+
+
+def test_a_location_without_a_file_is_a_mistake(run: Run) -> None:
+    """It says what to add."""
+    done = run("head", "files.raw.scans", "--location", "old")
+
+    assert (done.code, "--file" in done.err) == (2, True)
+
+
+def test_files_are_listed_by_page(fake: FakeServer, run: Run, limnos: Run) -> None:
+    """Directories have a slash; the next page is named as it can be typed."""
+    entries = [
+        {"name": "day=1", "directory": True},
+        {"name": "a b.csv", "directory": False, "size": 3, "changed_at": "2026-01-01T00:00:00Z"},
+    ]
+    fake.on(
+        "GET", f"{FILES}/entries?fileset=raw.scans&directory=%2F&limit=200", {"entries": entries, "after": "a b.csv"}
+    )
+    fake.on("GET", f"{FILES}/entries?fileset=raw.scans&directory=day%3D1&after=x&limit=5", {"entries": []})
+
+    done = run("files", "files.raw.scans", "--uri", fake.uri, "--output", "table")
+
+    assert [line.split()[0] for line in done.out.splitlines()[-2:]] == ["day=1/", "a"]
+    assert "--after 'a b.csv'" in done.err
+    assert limnos("files", "files.raw.scans", "day=1", "--after", "x", "--limit", "5").result == []

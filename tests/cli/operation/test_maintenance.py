@@ -1,4 +1,4 @@
-"""`maintenance plan | explain | run | status`: what is shown, in which order, and what is asked of the server."""
+"""`maintenance plan | explain | run | status`: the requests, the output and its order."""
 
 from __future__ import annotations
 
@@ -89,3 +89,16 @@ def test_waiting_for_an_operation_that_fails(fake: FakeServer, limnos: Run) -> N
     refused = limnos("maintenance", "run", "main.raw.trips", "--wait")
     assert refused.code == 1
     assert "no right" in refused.err
+
+
+def test_an_executor_sends_no_tokens_unencrypted(fake: FakeServer, run: Run) -> None:
+    """An address over HTTP of another machine is refused before any request, unless a flag allows it."""
+    refused = run("maintenance", "work", "--uri", "http://lake.example:8090", "--idle", "0")
+    assert refused.code == 2
+    assert "http://lake.example:8090 is not encrypted" in refused.err
+    assert "--allow-http" in refused.err
+
+    allowed = run("maintenance", "work", "--uri", "http://lake.invalid:1", "--idle", "0", "--allow-http")
+    assert "is not encrypted" not in allowed.err
+    fake.on("POST", "/api/limnos/v1/metalakes/lake/maintenance/leases", {"lease_s": 60, "operations": []})
+    assert run("maintenance", "work", "--uri", fake.uri, "--idle", "0").code == 0

@@ -1,4 +1,4 @@
-"""The reader that looks while a pipeline runs."""
+"""The reader that queries tables while a pipeline runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _watched(rows: Callable[[tuple[str, ...], int], int | None]) -> ConsistencyR
     """A reader that has looked often enough, and ended."""
     catalog = _Catalog(rows)
     with ConsistencyReader(catalog) as reader:  # type: ignore[arg-type]
-        assert catalog.played.wait(timeout=30)
+        assert catalog.played.wait(timeout=300)
     return reader
 
 
@@ -72,4 +72,4 @@ def test_a_reader_that_fails_fails_the_run() -> None:
     catalog_played = threading.Event()
 
     with pytest.raises(ZeroDivisionError), ConsistencyReader(catalog):  # type: ignore[arg-type]
-        assert catalog_played.wait(timeout=30)
+        assert catalog_played.wait(timeout=300)

@@ -111,3 +111,21 @@ def test_an_explanation() -> None:
 
     assert (told.snapshots, told.removable, told.data_files, told.total_bytes) == (3, 1, 7, 10_000)
     assert [(each.snapshot_id, each.kept_because is None) for each in told.fates] == [(3, False), (2, False), (1, True)]
+
+
+@pytest.mark.parametrize(
+    "trained, missing, rows, expected",
+    [
+        (1_000, 0, 1_999, None), (1_000, 0, 2_000, "trained with 1000 of 2000 rows: it is trained again"),
+        (1_000, 1_000, 2_000, "it is trained again"), (1_500, 500, 2_000, "misses 500 of 2000 rows"), (0, 0, 9_000, None),
+    ],
+)  # fmt: skip
+def test_an_index_that_the_table_has_outgrown(trained: int, missing: int, rows: int, expected: str | None) -> None:
+    """A vector index is trained again at twice the rows of its largest segment; an index of scalars never."""
+    state = LanceTableState(
+        rows, 0, 1, 0, 0, 0, 0, (), {}, {}, (LanceIndexState("by_vector", missing, 2, trained),)
+    )  # fmt: skip
+    reasons = [each.reason for each in assess_lance_table(state, AssessmentRules(), now_ms=0) if each.kind == "indexes"]
+
+    assert (len(reasons), expected or "") == (int(expected is not None), expected or "")
+    assert expected is None or expected in reasons[0]

@@ -1,4 +1,4 @@
-"""True rewrites: what a new snapshot may have in place of the files before, manifest by manifest."""
+"""Checks of rewrites: what a new snapshot may contain in place of the former files, manifest by manifest."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ BEFORE, AFTER, BOTH = (True, False), (False, True), (True, True)
 Part = tuple[tuple[bool, bool], list[dict[str, Any]]]
 
 
-def check(*parts: Part, least_after: int = 0) -> RewriteFigures:
+def check(*parts: Part, least_after: int = 0, deletes_rows: bool = False) -> RewriteFigures:
     """Check a rewrite whose manifests are of the snapshot before, of the one after, or of both."""
     manifests = [CheckedManifest(before, after, 5) for (before, after), _ in parts]
-    return check_rewrite(RewriteTerms(manifests, least_after), [manifest(entries, version=3) for _, entries in parts])
+    terms = RewriteTerms(manifests, least_after, deletes_rows)
+    return check_rewrite(terms, [manifest(entries, version=3) for _, entries in parts])
 
 
 def data(name: str, records: int = 10, *, sequence: int = 5, **more: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -131,3 +132,44 @@ def history(*operations: str, gap_ms: int = 60_000) -> TableMetadata:
 def test_writers_go_first(metadata: TableMetadata, pause_ms: int) -> None:
     """Appends need no pause; after an overwrite the table rests for a time that fits its writer."""
     assert pause_for_writers(metadata, now_ms=10_000_000) == pause_ms
+
+
+ABOUT_A = {"referenced_data_file": "file:///t/a"}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(BEFORE, [data("a")])],
+        [(BEFORE, [data("a")]), (AFTER, [data("b", 4)])],
+        [(BOTH, [data("a")]), (AFTER, [deletes("d", 2)])],
+        [(BOTH, [data("a")]), (BEFORE, [deletes("d", 2, **ABOUT_A)]), (AFTER, [deletes("e", 3, **ABOUT_A)])],
+        [(BEFORE, [data("a"), deletes("d", 2, **ABOUT_A)])],
+    ],
+)
+def test_deletions(parts: list[Part]) -> None:
+    """A deletion of old rows drops files, rewrites them with fewer rows, and adds position deletes."""
+    check(*parts, deletes_rows=True)
+
+    if parts[0][0] == BEFORE:
+        with pytest.raises(BadRequest, match="records fewer"):
+            check(*parts)
+
+
+@pytest.mark.parametrize(
+    "parts, reason",
+    [
+        ([(AFTER, [data("b", 1)])], "1 records more"),
+        ([(BEFORE, [data("a")]), (AFTER, [data("b", 11)])], "1 records more"),
+        ([(BOTH, [data("a")]), (AFTER, [deletes("d", 2, EQUALITY)])], "equality deletes"),
+        ([(BOTH, [data("a")]), (BEFORE, [deletes("d", 2)])], "leaves out delete file"),
+        (
+            [(BOTH, [data("a")]), (BEFORE, [deletes("d", 2, **ABOUT_A)]), (AFTER, [deletes("e", 1, **ABOUT_A)])],
+            "leaves out delete file",
+        ),
+    ],
+)
+def test_no_deletions(parts: list[Part], reason: str) -> None:
+    """A deletion adds no rows, and brings none back."""
+    with pytest.raises(BadRequest, match=reason):
+        check(*parts, deletes_rows=True)

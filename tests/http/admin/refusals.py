@@ -58,6 +58,7 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield case(f"GET {LAKE}/search", "table", "lake", query="?q=main.there.t")
     yield case(f"GET {LAKE}/search", "of no metalake", "nolake", query="?q=t")
     yield from _tables()
+    yield from _filesets(node, who)
     maintenance = f"GET {LAKE}/catalogs/{{c}}/maintenance"
     for rest in ("findings", "operations"):
         yield case(f"{maintenance}/{rest}", "catalog", "lake", "main")
@@ -102,10 +103,37 @@ def _tables() -> Iterator[RefusalCase]:
     yield case(check, "table", "lake", "main", query="?table=there.t")
     yield case(check, "no table", "lake", "main", query="?table=there.gone")
     yield case(check, "of no catalog", "lake", "nowhere", query="?table=there.t")
-    preview = f"GET {LAKE}/catalogs/{{c}}/tables/preview"
-    yield case(preview, "table", "lake", "main", query="?table=there.t")
-    yield case(preview, "no table", "lake", "main", query="?table=there.gone")
-    yield case(preview, "of no catalog", "lake", "nowhere", query="?table=there.t")
+    preview = (
+        f"GET {LAKE}/catalogs/{{c}}/tables/preview"  # no rows are asked for: 400 after the decision, without a process
+    )
+    yield case(preview, "table", "lake", "main", query="?table=there.t&rows=0")
+    yield case(preview, "no table", "lake", "main", query="?table=there.gone&rows=0")
+    yield case(preview, "of no catalog", "lake", "nowhere", query="?table=there.t&rows=0")
+
+
+def _make_fileset(node: DriverNode) -> None:
+    """Make a fileset in a catalog of its own, which `reader` may read and `writer` write."""
+    lake = f"{API}/lake"
+    node.done("POST", f"{lake}/catalogs", {"name": "files", "type": "fileset"}, user="laker")
+    node.done("POST", f"{lake}/catalogs/files/schemas", {"name": "there"}, user="laker")
+    node.done("POST", f"{lake}/catalogs/files/schemas/there/filesets", {"name": "there"}, user="laker")
+    for who, right in (("uses", ""), ("reader", "read_fileset"), ("writer", "write_fileset")):
+        rules = [{"name": name, "condition": "allow"} for name in f"{refusal_tables.USE} {right}".split()]
+        objects = [{"fullName": "files", "type": "CATALOG", "privileges": rules}]
+        body = {"name": f"files_{who}", "properties": {}, "securableObjects": objects}
+        node.done("POST", f"{lake}/roles", body, user="laker")
+        node.done("PUT", f"{lake}/permissions/users/{who}/grant", {"roleNames": [f"files_{who}"]}, user="laker")
+    refusal_tables.own(node, "owner", "CATALOG", "files", by="laker")
+
+
+def _filesets(node: DriverNode, who: str) -> Iterator[RefusalCase]:
+    if who == "nobody":  # the first one
+        _make_fileset(node)
+    for route, file in (("entries", ""), ("preview", "&file=a.csv&rows=0")):
+        files = f"GET {LAKE}/catalogs/{{c}}/filesets/{route}"
+        yield case(files, "fileset", "lake", "files", query=f"?fileset=there.there{file}")
+        yield case(files, "no fileset", "lake", "files", query=f"?fileset=there.gone{file}")
+        yield case(files, "of no catalog", "lake", "nowhere", query=f"?fileset=there.there{file}")
 
 
 def _moves(who: str) -> Iterator[RefusalCase]:

@@ -1,10 +1,11 @@
-"""Signing in to the console at an outside issuer: the way there and back, and all that is refused on it."""
+"""Sign-in to the console at an outside issuer: the redirects, and every refusal on the way."""
 
 from __future__ import annotations
 
+import asyncio
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,11 +13,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from limnos.app import issuer_codes
+from limnos.app.issuer_codes import CodeSignIn
 from limnos.app.issuer_keys import IssuerKeys
 from limnos.config.access import OidcSection
 from limnos.http.console.protocol import ConsoleProtocol
 from limnos.http.console.site import ConsoleSite
-from limnos.services.identity.issuer import ISSUER
+from limnos.model.errors import ServiceUnavailable
+from limnos.services.identity.issuer import ISSUER, AuthorizationRequest
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import DriverAnswer, DriverNode
 from tests.issuer import AUDIENCE, BROWSER, WEB, Issuer, issuing
@@ -87,7 +91,7 @@ def organization(node: DriverNode, issuer: Issuer) -> Organization:
 
 
 def is_in(visitor: ConsoleVisitor) -> bool:
-    """Whether the visitor's next click meets a session."""
+    """Return whether the visitor's next request has a session."""
     return visitor.get("/console/sessions").status == 200
 
 
@@ -314,3 +318,88 @@ def test_name_and_address_over_tls(organization: Organization, site: ConsoleSite
 
     assert list(visitor.cookies) == [name]
     assert query["redirect_uri"] == [address]
+
+
+PERSON: Final = "192.0.2.1"
+
+
+async def flood(codes: CodeSignIn, *, peers: Iterator[str], silent: asyncio.Event) -> tuple[list[object], object]:
+    """Begin many exchanges from the given addresses while the issuer is silent, then one of a person elsewhere; let
+    the issuer answer. Returns how the flood ended, and how the person's exchange did.
+    """
+
+    def exchange(peer: str) -> asyncio.Task[str]:
+        request = AuthorizationRequest("http://localhost/console/from-issuer", "s", "n", "v", peer)
+        return asyncio.create_task(codes.id_token("code", request))
+
+    flooding = [exchange(peer) for peer in peers]
+    await asyncio.sleep(0)
+    person = exchange(PERSON)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    silent.set()
+    return [*(await asyncio.gather(*flooding, return_exceptions=True))], await person
+
+
+@pytest.mark.parametrize(
+    "peers",
+    [
+        pytest.param(lambda number: "192.0.2.66", id="one address"),
+        pytest.param(lambda number: f"2001:db8::{number:x}", id="one network of IPv6"),
+    ],
+)
+def test_flood_of_one_address_leaves_places_to_others(
+    monkeypatch: pytest.MonkeyPatch, peers: Callable[[int], str]
+) -> None:
+    """While somebody's exchanges all wait for the issuer, a person at another address is signed in; what is too much
+    of the flood gets 503.
+    """
+    running: list[int] = []
+
+    async def answer(client: object, url: str, **_: object) -> tuple[int, object]:
+        running.append(1)
+        await silent.wait()
+        return 200, {"id_token": "token"}
+
+    async def endpoints(client: object, issuer: str) -> dict[str, object]:
+        return {"authorization_endpoint": f"{issuer}/a", "token_endpoint": f"{issuer}/t"}
+
+    monkeypatch.setattr(issuer_codes, "_json_of", answer)
+    monkeypatch.setattr(issuer_codes, "discovery_of", endpoints)
+    codes = CodeSignIn(OidcSection(issuer="https://issuer.example.com", audiences=("a",), console_client_id="c"))
+    with asyncio.Runner() as runner:
+        silent = asyncio.Event()
+        ends, person = runner.run(
+            flood(codes, peers=map(peers, range(1, 3 * issuer_codes.EXCHANGES_MAX)), silent=silent)
+        )
+
+    refused = [each for each in ends if isinstance(each, ServiceUnavailable)]
+    assert person == "token"
+    assert len(ends) - len(refused) == 2 * issuer_codes.PEER_EXCHANGES_MAX  # those that ran, and those that waited
+
+
+def test_one_discovery_serves_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many people begin at once, the issuer is asked once where they sign in; if it fails, the next one asks
+    again.
+    """
+    asked: list[str] = []
+
+    async def endpoints(client: object, issuer: str) -> dict[str, object]:
+        asked.append(issuer)
+        await asyncio.sleep(0)
+        if len(asked) == 1:
+            raise ValueError("away")
+        return {"authorization_endpoint": f"{issuer}/a", "token_endpoint": f"{issuer}/t"}
+
+    async def begin_all() -> list[object]:
+        requests = [AuthorizationRequest("http://localhost/x", "s", "n", "v") for _ in range(50)]
+        return [*(await asyncio.gather(*map(codes.authorization_url, requests), return_exceptions=True))]
+
+    monkeypatch.setattr(issuer_codes, "discovery_of", endpoints)
+    codes = CodeSignIn(OidcSection(issuer="https://issuer.example.com", audiences=("a",), console_client_id="c"))
+    with asyncio.Runner() as runner:
+        failed, found = runner.run(begin_all()), runner.run(begin_all())
+
+    assert len(asked) == 2
+    assert {type(each) for each in failed} == {ServiceUnavailable}
+    assert all(str(each).startswith("https://issuer.example.com/a?") for each in found)

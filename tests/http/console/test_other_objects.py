@@ -1,4 +1,4 @@
-"""Pages of views, models, filesets and functions: their text, versions, files and properties."""
+"""Pages of views, models and functions: their text, versions and properties."""
 
 from __future__ import annotations
 
@@ -46,16 +46,3 @@ def test_model_shows_its_versions(admin: ConsoleVisitor) -> None:
 
     for words in ("Versions", "best", "s3://models/delay/0", "guesses"):
         assert words in page.text
-
-
-def test_fileset_shows_its_files(admin: ConsoleVisitor) -> None:
-    """Its locations, and that there is no file yet."""
-    add_catalog(admin.node, "landing", type="fileset", provider="fileset")
-    body = {"name": "raw", "type": "managed", "comment": "", "properties": {}}
-    made = admin.node.ask("POST", f"{API}/catalogs/landing/schemas/s/filesets", body)
-    assert made.status == 200, made.body
-
-    page = admin.read("/console/o/fileset/lake/landing/s/raw")
-
-    assert "Locations" in page.text
-    assert "There is no file yet" in page.text

@@ -1,9 +1,10 @@
-"""The requests of Gravitino's table of refusals, `refusals.md`; `python -m tests.http.gravitino.refusals` writes
-it anew.
+"""The requests of Gravitino's table of refusals, `refusals.md`; `python -m tests.http.gravitino.refusals` rewrites
+it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -47,6 +48,7 @@ def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield from _of_owners()
     yield from _of_tags(who)
     yield from _of_jobs(_node, who)
+    yield from _of_maintenance()
     yield from _of_views(who)
     yield from _of_tables()
 
@@ -227,6 +229,21 @@ def _of_jobs(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     for run, thing in ((own_api.run_of(node, f"job_{who}"), "job"), (str(uuid4()), "no job")):
         yield _case(f"GET {runs}/{{job}}", thing, "lake", run)
         yield _case(f"POST {runs}/{{job}}", thing, "lake", run)
+
+
+def _of_maintenance() -> Iterator[RefusalCase]:
+    ops = "/maintenance/table/ops"
+    for name, thing in (("main.there.t", "table"), ("main.there.gone", "no table")):
+        tables = {"identifiers": [name]}
+        line = json.dumps({"identifier": name, "custom-n": 1})
+        payload = {**tables, "calculatorName": "c", "statisticsPayload": line}
+        yield _case(f"POST {ops}/strategy-jobs", thing, body={**tables, "strategyName": "gone", "dryRun": True})
+        yield _case(f"POST {ops}/update-stats-jobs", thing, body={**tables, "updateMode": "stats", "dryRun": True})
+        yield _case(f"POST {ops}/statistics", thing, body=payload)
+        yield _case(f"POST {ops}/metrics", thing, body=payload)
+        yield _case(f"POST {ops}/metrics/monitor", thing, body={**tables, "actionTime": 1})
+        yield _case(f"GET {ops}/metrics/tables", thing, query=f"?identifiers={name}")
+    yield _case(f"GET {ops}/metrics/jobs", "no job", query="?identifiers=maintenance-9999")
 
 
 def _program_of(node: DriverNode, name: str) -> str:

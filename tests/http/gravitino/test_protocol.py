@@ -43,6 +43,7 @@ BODIES: tuple[object, ...] = (
     {"uri": "s3://x"},
     {"name": "n", "columns": [{"name": "id", "type": "long"}]},
     *(OF_OPERATIONS[each] for each in ("add-users", "remove-users", "create-policy", "set-policy", "associate-policies", "register-function")),
+    *(OF_OPERATIONS[each] for each in ("submit-strategy-jobs", "submit-update-stats-jobs", "append-table-statistics", "monitor-table-metrics")),
     *(OF_OPERATIONS[f"{verb}{part}-statistics"] for verb in ("update", "drop") for part in ("", "-partition")),
 )  # fmt: skip
 """For each route that takes a body, one that it understands."""

@@ -8,6 +8,7 @@ from typing import Any
 from pyiceberg.types import StructType
 
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
 from limnos.services.request.offloaded_work import InlineOffloader
 from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg import wire
@@ -20,7 +21,8 @@ class WrittenTable:
     """A table `a.NAME` to which tests add snapshots with their own manifests."""
 
     def __init__(self, node: DriverNode, name: str = "t", **more: object) -> None:
-        SCAN_OFFLOADER.put(node.built.services, InlineOffloader())  # tests/integration has the processes
+        for key in (SCAN_OFFLOADER, PREVIEW_OFFLOADER):
+            key.put(node.built.services, InlineOffloader())  # tests/integration has the processes
         made = wire.make_table(node, "a", name, **more)
         self.node = node
         self.name = name

@@ -1,5 +1,5 @@
-"""What the tests of Iceberg REST share: nodes over either backend, short requests, and a look behind the server's
-back.
+"""Helpers of the Iceberg REST tests: nodes over either backend, short requests, and reads of the store and the
+files.
 """
 
 from __future__ import annotations
@@ -57,11 +57,12 @@ def node_over(
         built = build(settings)
         REQUESTS.of(built.services).reach_s = 0.0  # nobody began anything elsewhere a moment ago
         built.application.throttle = CredentialThrottle(burst=1_000_000)  # its own tests have another
+        node = DriverNode(built, data, runner, database=database)
         try:
             runner.run(bootstrap(built.services, settings))
-            yield DriverNode(built, data, runner)
+            yield node
         finally:
-            runner.run(built.close())
+            runner.run(node.built.close())
 
 
 def space_path(*levels: str, root: str = ROOT) -> str:
@@ -210,7 +211,7 @@ def _rows_of(connection: sqlite3.Connection, table: str) -> list[tuple[object, .
 
 @contextmanager
 def nothing_done(node: DriverNode) -> Iterator[None]:
-    """Whatever happens in the body leaves no new row, no changed row and no file."""
+    """Check that the body of the `with` leaves no new or changed row and no new file."""
     rows, files = rows_of(node), files_of(node)
     yield
     for table, before in rows_of(node).items():

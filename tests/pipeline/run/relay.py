@@ -147,7 +147,7 @@ class Relay:
         if self.struck.is_set():
             self.back.wait(timeout=60)
             self._process.terminate()
-            self._process.wait(timeout=20)
+            self._process.wait(timeout=300)
             if self._process.stdout is not None:
                 self._process.stdout.close()
         self._refuse()

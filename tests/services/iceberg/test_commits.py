@@ -1,4 +1,4 @@
-"""Commits in a crowd: who changes the same table stands in line, and nobody is refused for being many."""
+"""Concurrent commits: writers of one table wait in a queue, and none is refused because of their number."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def commit(node: Node, name: str, requirements: list[object] | None = None) -> A
 
 
 def properties(desk: ServiceDesk) -> dict[str, str]:
-    """What the stored document says."""
+    """Return the properties in the stored document."""
     ((body,),) = desk.rows("SELECT body FROM document")
     found: dict[str, str] = msgspec.json.decode(bytes(body))["properties"]
     return found
@@ -81,7 +81,7 @@ def test_requirement_that_fails_does_not_stand_in_line(table: ServiceDesk) -> No
         ((number,),) = table.rows("SELECT node_id FROM document")
         async with table.node.services.lines.turn(number):
             with pytest.raises(CommitConflict, match="Requirement failed"):
-                await asyncio.wait_for(commit(table.node, "p", demand), 10)
+                await asyncio.wait_for(commit(table.node, "p", demand), 300)
 
     table.run(story())
 

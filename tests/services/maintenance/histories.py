@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from limnos.services.maintenance.assessing import AssessmentPosition, AssessmentRound
-from tests.http.driver import OWN, DriverNode
+from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
 from tests.manifests import data_file, entry, manifest_list
@@ -42,6 +43,8 @@ class HistoryTable(WrittenTable):
     def __init__(self, node: DriverNode, name: str = "t", **more: object) -> None:
         super().__init__(node, name, **more)
         self.manifests: list[dict[str, Any]] = []
+        self.elsewhere = 0
+        """How many snapshots were committed to other branches than `main`."""
 
     def append(self, count: int = 1, *, size: int = 1_000, **summary: str) -> None:
         """Commit snapshots, each with one more data file, whose file is written."""
@@ -63,7 +66,8 @@ class HistoryTable(WrittenTable):
         self.manifests.append(self.manifest(f"m{number}.avro", [entry(data_file(location, file_size_in_bytes=number))]))
         place = self.write(f"snap-{number}.avro", manifest_list(self.manifests))
         told = wire.snapshot(number, manifest_list=place, parent=self.snapshots or None)
-        more = {"timestamp-ms": at_ms, "sequence-number": number, "summary": {"operation": "append", **summary}}
+        sequence = number + self.elsewhere
+        more = {"timestamp-ms": at_ms, "sequence-number": sequence, "summary": {"operation": "append", **summary}}
         told["snapshot"] = {**told["snapshot"], **more}  # type: ignore[dict-item]
         answer = wire.commit(self.node, "a", self.name, updates=[told, wire.point(number)])
         if answer.status != 200:
@@ -103,14 +107,14 @@ def assess_counted(
 
 
 def findings(node: DriverNode, *, user: str = "admin") -> dict[tuple[str, str], dict[str, Any]]:
-    """What the route tells, by table and kind."""
+    """Return the findings of the route, by table and kind."""
     answer = node.get(f"{MAINTENANCE}/findings", user=user)
     assert answer.status == 200, answer.body
     return {(each["table"], each["kind"]): each for each in answer.json()["findings"]}
 
 
 def explained(node: DriverNode, table: str = "a.t", *, user: str = "admin") -> dict[str, Any]:
-    """What the route explains of a table."""
+    """Return the route's explanation of a table."""
     answer = node.get(f"{MAINTENANCE}/table?table={table}", user=user)
     assert answer.status == 200, answer.body
     return answer.json()
@@ -131,3 +135,23 @@ def attach(node: DriverNode, *names: str, on: str, kind: str) -> None:
     address = f"/api/metalakes/lake/objects/{kind}/{on}/policies"
     answer = node.post(address, {"policiesToAdd": list(names), "policiesToRemove": []})
     assert answer.status == 200, answer.body
+
+
+def robot_token(node: DriverNode, **secret: object) -> tuple[str, int]:
+    """Make a service account that may maintain tables of `main`. Returns a token that its secret opens, and the
+    secret's id.
+    """
+    grant(node, "robot", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    made = node.done("POST", f"{OWN}/users/robot/secrets", secret)
+    fields = {"grant_type": "client_credentials", "client_id": "robot", "client_secret": str(made["client_secret"])}
+    opened = node.ask(
+        "POST", "/iceberg/v1/oauth/tokens", urlencode(fields).encode(), user=None,
+        content_type="application/x-www-form-urlencoded",
+    )  # fmt: skip
+    assert opened.status == 200, opened.body
+    return str(opened["access_token"]), int(made["id"])
+
+
+def end_secret(node: DriverNode, secret_id: int) -> None:
+    """End a secret of the service account."""
+    node.done("DELETE", f"{OWN}/users/robot/secrets/{secret_id}")

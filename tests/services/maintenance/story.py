@@ -1,8 +1,8 @@
-"""A random story of tables, their writers and readers, and maintenance beside them, held against a model.
+"""A random story of tables with writers, readers and maintenance, compared with a model.
 
-The model remembers what it did itself: snapshots with their times, references with their retention, what runs, plans
-and incremental readers need. After each step it says which snapshots must still be there, by rules of its own, and
-which files. It does not ask the product.
+The model records its own actions: snapshots with their times, references with their retention, the needs of runs, plans
+and incremental readers. After each step it computes, by its own rules, which snapshots and files must still exist. It
+does not ask the product.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from limnos.services.maintenance import operations
+from limnos.services.maintenance import expiry, operations
 from limnos.services.maintenance.task import MaintenancePosition, MaintenanceRound
 from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import DriverNode
@@ -29,7 +29,7 @@ FAR_MS = 4_000_000_000_000
 
 @dataclass
 class ModelTable:
-    """What the model knows of one table."""
+    """The model's knowledge of one table."""
 
     writer: HistoryTable
     times: dict[int, int] = field(default_factory=dict)
@@ -49,9 +49,11 @@ class ModelTable:
 
 
 class Story:
-    """One story on a node, with a seed."""
+    """One random story on a node, with a seed."""
 
     start_ms = START_MS
+    often: tuple[str, ...] = ()
+    """Steps that happen more often in this story."""
 
     def __init__(self, node: DriverNode, seed: int) -> None:
         self.node = node
@@ -66,7 +68,7 @@ class Story:
         self.present: dict[str, set[int]] = {}
         """The snapshots of each table after the last step."""
         self.kills = 0
-        self.expired = self.files = 0
+        self.expired = self.files = self.gone = 0
         services = node.built.services
         services.defaults = services.defaults._replace(
             maintenance=services.defaults.maintenance._replace(expire=True, metadata_keep_ms=DAY_MS)
@@ -86,17 +88,17 @@ class Story:
 
     def step(self) -> str:
         """Do one thing, and say which."""
-        weights = self.weights()
+        weights = {act: weight * (8 if act.__name__ in self.often else 1) for act, weight in self.weights().items()}
         (act,) = self.random.choices(list(weights), list(weights.values()))
         act()
         return act.__name__
 
     def weights(self) -> dict[Callable[[], None], int]:
-        """What may happen, and how often."""
+        """The steps of a story with their frequencies."""
         return {
             self.append: 10, self.wait: 8, self.tag: 3, self.branch: 3, self.retention: 1, self.start_run: 2,
             self.end_run: 2, self.plan: 2, self.read_incrementally: 2, self.policy: 1, self.share: 1,
-            self.drop_or_restore: 1, self.maintain: 8, self.maintain_and_die: 2,
+            self.drop_or_restore: 1, self.maintain: 8, self.maintain_and_die: 2, self.maintain_and_plan: 2,
         }  # fmt: skip
 
     def append(self) -> None:
@@ -134,11 +136,11 @@ class Story:
             self.clock.at_ms += self.random.choice([60_000, HOUR_MS, DAY_MS, 3 * DAY_MS])
 
     def tag(self) -> None:
-        """Somebody tags a snapshot, perhaps for a stated time."""
+        """Tag a snapshot, sometimes with a retention time."""
         self._point("tag")
 
     def branch(self) -> None:
-        """Somebody makes a branch with a retention of its own."""
+        """Create a branch with its own retention."""
         self._point("branch")
 
     def _point(self, kind: str) -> None:
@@ -195,8 +197,11 @@ class Story:
             return
         number = self.random.choice(numbers)
         if self.tables[name].writer.plan(snapshot_id=number * 100).status == 200:
-            keep_ms = self.node.built.services.defaults.scan_keep_ms
-            self.plans.append((name, number, self.clock.at_ms + keep_ms))
+            self._planned(name, number)
+
+    def _planned(self, name: str, number: int) -> None:
+        keep_ms = self.node.built.services.defaults.scan_keep_ms
+        self.plans.append((name, number, self.clock.at_ms + keep_ms))
 
     def read_incrementally(self) -> None:
         """An incremental step reads a table, and says so in its output."""
@@ -217,7 +222,7 @@ class Story:
         self._acknowledged(output)
 
     def policy(self) -> None:
-        """Somebody attaches a policy to the catalog, once."""
+        """Attach a policy to the catalog, once."""
         if self.policy_days is None:
             self.policy_days = self.random.randrange(0, 8)
             content: dict[str, object] = {"olderThanDays": self.policy_days, "minSnapshotCount": 0}
@@ -234,7 +239,7 @@ class Story:
             self._acknowledged(name)
 
     def drop_or_restore(self) -> None:
-        """Somebody drops a table, or brings one back."""
+        """Drop a table, or restore one."""
         name = self.random.choice(sorted(self.tables))
         table = self.tables[name]
         if not table.dropped:
@@ -257,6 +262,24 @@ class Story:
         if name is not None:
             self.node.post(f"{MAINTENANCE}/operations", {"table": f"a.{name}"})
             self._tasks()
+
+    def maintain_and_plan(self) -> None:
+        """A client has a scan planned between the decision of an expiry and its commit."""
+        real = expiry._commit
+
+        async def commit(*args: Any, path: Any, plan: Any, **named: Any) -> None:  # noqa: ANN401 - passed on
+            if plan.removed and self.random.random() < 0.7:
+                number = self.random.choice(plan.removed) // 100
+                target = f"{wire.table_path('a', path[-1])}/plan"
+                if (await self.node.answer("POST", target, {"snapshot-id": number * 100})).status == 200:
+                    self._planned(path[-1], number)
+            await real(*args, path=path, plan=plan, **named)
+
+        expiry._commit = commit  # type: ignore[assignment]
+        try:
+            self.maintain()
+        finally:
+            expiry._commit = real
 
     def maintain_and_die(self) -> None:
         """The node dies before or after the commit of an expiry; another one takes the task when the lease is over."""
@@ -328,11 +351,13 @@ class Story:
             if not self._is_there(location):
                 found.append(f"{name}: metadata file {location}")
                 continue
-            present = set(self._present(name))
+            metadata = read_metadata(location)
+            present = {each["snapshot-id"] // 100 for each in metadata["snapshots"]}
+            self.gone += len(self.present.get(name, set()) - present)
             needed = self.needed(name, there=self.present.get(name, set()))
             found += [f"{name}: snapshot {number}, {why}" for number, why in needed if number not in present]
             self.present[name] = present
-            refs = read_metadata(location)["refs"]
+            refs = metadata["refs"]
             found += [f"{name}: {ref}" for ref in table.refs if ref not in refs and not self._may_ref_go(table, ref)]
             for ref in [ref for ref in table.refs if ref not in refs]:
                 del table.refs[ref]

@@ -1,4 +1,4 @@
-"""Random stories of maintenance lose nothing by the model, and the model finds each bug that is planted."""
+"""Random stories of maintenance lose nothing that the model keeps, and the model finds each planted bug."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from tests.services.maintenance.story import Story
 pytestmark = pytest.mark.heavy
 STEPS: Final = int(os.environ.get("LIMNOS_TEST_MAINTENANCE", "150"))
 """Steps of the story on each store; 10,000 are the whole proof."""
-SEARCH: Final = 600
-"""Steps in which a planted bug must be found."""
+SEARCH: Final = 300
+"""Steps of each of the stories in one of which a planted bug must be found."""
+SEARCHES: Final = 12
 
 
 def tell(story: Story, steps: int) -> list[str]:
@@ -49,9 +50,14 @@ def planning(change: Callable[..., Any]) -> tuple[Any, str, Any]:
     return explanation, "plan_expiry", lambda metadata, rule, **named: change(real, metadata, rule, **named)
 
 
-def without_pins(real: Any, metadata: Any, rule: Any, *, guards: Any, now_ms: int) -> Any:  # noqa: ANN401
-    """Leave out what runs and plans need."""
-    return real(metadata, rule, guards=guards._replace(pinned={}), now_ms=now_ms)
+def pinned_by(*holders: str) -> Callable[..., Any]:
+    """Know only the pins whose reasons begin with some words."""
+
+    def change(real: Any, metadata: Any, rule: Any, *, guards: Any, now_ms: int) -> Any:  # noqa: ANN401
+        pinned = {key: reason for key, reason in guards.pinned.items() if reason.startswith(holders)}
+        return real(metadata, rule, guards=guards._replace(pinned=pinned), now_ms=now_ms)
+
+    return change
 
 
 def without_readers(real: Any, metadata: Any, rule: Any, *, guards: Any, now_ms: int) -> Any:  # noqa: ANN401
@@ -107,8 +113,18 @@ def nobody_pins(tx: Any, table_id: int, *, removed: frozenset[int]) -> None:  # 
     del tx, table_id, removed
 
 
+OUTSIDE: Final = "pins read before the transaction alone"
+
+
+def often(*steps: str) -> tuple[Any, str, Any]:
+    """Let some steps happen more often than others."""
+    return Story, "often", steps
+
+
 BUGS: Final[dict[str, tuple[tuple[Any, str, Any], ...]]] = {
-    "pins left out": (planning(without_pins),),
+    "pins of runs left out": (planning(pinned_by("a planned scan")),),
+    "scan plans left out": (planning(pinned_by("pipeline run")),),
+    OUTSIDE: (often("maintain_and_plan"),),
     "readers left out": (planning(without_readers),),
     "branches left out": (planning(only_of_kind("tag")),),
     "tags left out": (planning(only_of_kind("branch")),),
@@ -132,8 +148,15 @@ def test_planted_bugs_are_found(bug: str, tmp_path: Path, monkeypatch: pytest.Mo
     it would make up for some.
     """
     monkeypatch.setattr("limnos.services.iceberg.commits.pins_check", nobody_pins)
+    if bug != OUTSIDE:
+        monkeypatch.setattr(Story, "maintain_and_plan", Story.maintain)  # without the check it loses by itself
     for where, name, put in BUGS[bug]:
         monkeypatch.setattr(where, name, _assessed if put is None else put)
-    with node_over(tmp_path) as node:
-        make_space(node, "a")
-        assert tell(Story(node, seed=0), SEARCH)
+    for seed in range(SEARCHES):
+        with node_over(tmp_path / str(seed)) as node:
+            make_space(node, "a")
+            lost = tell(Story(node, seed=seed), SEARCH)
+        if lost:
+            print(f"{bug}: story {seed}, {lost[0]}")
+            return
+    pytest.fail("the model does not find it")

@@ -1,4 +1,4 @@
-"""Operations: asked for by somebody or by a policy, carried out by a task in that name, and told in rows."""
+"""Operations: requested by a user or a policy, executed by a task in that user's name, and listed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from limnos.model.errors import StorageFailed
 from limnos.services.maintenance import operations
 from limnos.services.maintenance.operations import EXPIRE_SNAPSHOTS
 from limnos.services.maintenance.task import MAINTAIN_TABLES, MaintenancePosition
+from limnos.store.activity.maintenance import tables_page
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.services.maintenance.histories import (
@@ -21,6 +22,8 @@ from tests.services.maintenance.histories import (
     MovedClock,
     add_policy,
     assess,
+    end_secret,
+    robot_token,
     set_clock,
 )
 
@@ -283,8 +286,39 @@ def test_a_task_that_is_lost(table: HistoryTable) -> None:
     assert ("lost",) in [tuple(row) for row in node.runner.run(tidy)]
 
 
+def test_a_lease_of_a_node_that_died(table: HistoryTable) -> None:
+    """While the lease lasts, no round begins an operation on the table; afterwards one does."""
+    node = table.node
+    add_policy(node, "p", EXPIRATION, {"retainLast": 3, "minSnapshotCount": 2}, on="main.a.t", kind="table")
+    assess(node)
+    store, permit = node.built.services.store, node.built.upkeep._permit
+    (head,) = node.runner.run(node.built.services.gate.look_up(lambda: tables_page(0, limit=10)))
+    taken = {"node_id": head.node_id, "token_id": 0, "holder": "server", "lease_ms": 60_000}
+    assert node.runner.run(store.submit(permit, lambda tx: tx.rewrites.take(999, **taken)))
+    at = maintain(node)
+    assert told(node) == []
+    clock(node).at_ms += 60_000
+    maintain(node, at)
+    assert ([each["state"] for each in told(node)], table.ids()) == (["done"], [10, 11, 12])
+
+
 def operations_state() -> Any:  # noqa: ANN401 - a statement
     """The states of all operations."""
     from limnos.store.sql import Sql
 
     return Sql("SELECT state FROM maintenance_operation")
+
+
+def test_a_secret_that_ended(lake: DriverNode, table: HistoryTable) -> None:
+    """The server does not act for a service account whose secret was ended after its request."""
+    token, secret_id = robot_token(lake)
+    asked = lake.ask("POST", f"{MAINTENANCE}/operations", {"table": "a.t"}, user=None, authorization=f"Bearer {token}")
+    assert asked.status == 200, asked.body
+    end_secret(lake, secret_id)
+    before = table.ids()
+    work(lake)
+
+    (done,) = told(lake)
+    assert (done["state"], done["user"]) == ("failed", "robot")
+    assert "secret with which robot requested this has ended" in done["result"]
+    assert table.ids() == before

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def tables_there(request_views: tuple[RequestView, ...]) -> tuple[bool, ...]:
-    """Whether `a.t` is there, in each scene's catalog."""
+    """Return whether `a.t` exists, in each catalog's request view."""
     return tuple(request_view.find(("a", "t"), Kind.TABLE)[0] is not None for request_view in request_views)
 
 
@@ -109,6 +109,6 @@ def test_nothing_is_asked_for_no_catalog(sqlite_template: Path, tmp_path: Path) 
     """Of no catalogs there is nothing to know, so nobody waits for an answer about them."""
 
     async def told(stage: Stage) -> int:
-        return await asyncio.wait_for(read_many_scopes(stage.node.ctx(), (), len), 5)
+        return await asyncio.wait_for(read_many_scopes(stage.node.ctx(), (), len), 300)
 
     assert play(sqlite_template, tmp_path, told) == 0

@@ -1,4 +1,4 @@
-"""Random lakes against plain Python: what two nodes find after random changes, and what a restricted user finds.
+"""Random lakes compared with plain Python: results of two nodes after random changes, and results of a restricted user.
 
 `LIMNOS_TEST_SEARCHES` is the number of lakes; 2,000 are the whole proof.
 """
@@ -9,12 +9,14 @@ import os
 import random
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from limnos.services.search.indexing import index_step
+from limnos.store.activity.search_index import known_words_read
 from tests.http.conftest import empty_database, fresh  # noqa: F401 - fixtures
 from tests.http.driver import OWN, DriverNode, grant, node_at
 from tests.http.iceberg.wire import commit, make_table, set_properties, table_path
@@ -41,7 +43,7 @@ def words_in(text: str) -> list[str]:
 
 
 def expected(lake: Lake, asked: list[str], may: Callable[[str, str], bool]) -> set[str]:
-    """What a search for words finds, by plain Python."""
+    """Return the expected results of a search for words, by plain Python."""
     found = set()
     for (space, name), (column, comment) in lake.items():
         own = [each for text in (name, column, "id", comment) for each in words_in(text)]
@@ -91,6 +93,12 @@ def change(dice: random.Random, node: DriverNode, lake: Lake) -> None:
         assert node.delete(table_path(*old)).status == 204
 
 
+def catch_up(node: DriverNode) -> None:
+    """Index all changes."""
+    while node.runner.run(index_step(node.built.services)):
+        pass
+
+
 def search(node: DriverNode, asked: list[str], user: str) -> set[str]:
     """The tables that a search finds."""
     target = f"{OWN}/metalakes/lake/search?limit=200&q={quote(' '.join(asked))}+kind:table"
@@ -104,8 +112,7 @@ def test_both_nodes_find_what_the_model_has(nodes: tuple[DriverNode, DriverNode]
     """After each random change on one node the other finds exactly the model's tables, for an owner and a reader."""
     dice, lake = random.Random(seed), Lake()
     one, other = nodes
-    while one.runner.run(index_step(one.built.services)):
-        pass
+    catch_up(one)
     open_space = name_of(dice)
     make_table(one, open_space, "first")
     lake[open_space, "first"] = ("city", "")
@@ -125,3 +132,25 @@ def test_both_nodes_find_what_the_model_has(nodes: tuple[DriverNode, DriverNode]
         assert search(asking, asked, "admin") == everything, asked
         assert search(asking, asked, "ana") == visible, asked
     assert other.get(table_path(open_space, "first"), user="ana").status == 403
+
+
+def test_words_of_dropped_tables_are_forgotten(nodes: tuple[DriverNode, DriverNode]) -> None:
+    """When the last table with a word is gone or renamed, the word is no longer kept for corrections; one that another
+    table has stays.
+    """
+    one, _ = nodes
+    make_table(one, "day", "harbour")
+    make_table(one, "day", "harbour_delta")
+    catch_up(one)
+    assert known(one, "harbour", "delta") == ["harbour", "delta"]
+
+    assert one.delete(table_path("day", "harbour_delta")).status == 204
+    catch_up(one)
+
+    assert known(one, "harbour", "delta") == ["harbour"]
+
+
+def known(node: DriverNode, *words: str) -> list[str]:
+    """Those of some words that are kept for corrections."""
+    gate = node.built.services.gate
+    return node.runner.run(gate.look_up(partial(known_words_read, words)))

@@ -1,4 +1,4 @@
-"""The executor's loop: it leases, carries out, renews, reports, and ends when idle; no Spark is needed for that."""
+"""The executor's loop without Spark: it leases, executes, renews, reports, and ends when idle."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class FakeRunner:
         if operation.operation < 0:
             raise ValueError("odd")
         if bar := self.bars.get(operation.operation):
-            assert bar.wait(60)
+            assert bar.wait(300)
         return OperationEnd(DONE, "3 files became 1")
 
     def cancel(self, operation: int) -> None:

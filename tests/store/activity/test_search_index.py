@@ -5,6 +5,7 @@ from __future__ import annotations
 from limnos.model.kinds import Kind
 from limnos.store.activity.search_index import (
     IndexedText,
+    known_words_read,
     progress_read,
     texts_read,
     words_read,
@@ -67,3 +68,25 @@ def test_positions_and_the_lease(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.write(lambda tx: tx.search.lease("x", lease_ms=10_000), zone=world.lake.id)
     assert not lab.write(lambda tx: tx.search.lease("y", lease_ms=10_000), zone=world.lake.id)
     assert lab.write(lambda tx: tx.search.lease("x", lease_ms=10_000), zone=world.lake.id)
+
+
+def test_words_that_no_object_has_any_more_are_forgotten(lab: StoreLab, world: StoreWorld) -> None:
+    """A word goes with the last object that has it, wherever the object has it. Words that the index may have in parts
+    stay.
+    """
+    zone = world.main.id
+    one, two = (lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=zone).id for name in "ab")
+    words = ["bureau", "d'or", "flights", "größe"]
+    put(
+        lab, world, IndexedText(one, zone, "flights", "größe", "bureau d'or"), IndexedText(two, zone, "", "", "flights")
+    )
+    lab.write(lambda tx: tx.search.add_words(words), zone=world.lake.id)
+
+    former = lab.write(lambda tx: tx.search.replace([one], []), zone=world.lake.id)
+    lab.write(lambda tx: tx.search.forget_words(words), zone=world.lake.id)
+
+    assert [each.comment for each in former] == ["bureau d'or"]
+    assert lab.load(known_words_read(words)) == ["d'or", "flights"]
+    put(lab, world, ids=(two,))
+    lab.write(lambda tx: tx.search.forget_words(words), zone=world.lake.id)
+    assert lab.load(known_words_read(words)) == ["d'or"]

@@ -1,18 +1,24 @@
-"""`head`: the first rows of a table.
+"""`head`: the first rows of a table, or the beginning of a fileset's file; `files`: the files of a fileset.
 
 May import `client` values and this room.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
-from limnos.cli.output import show_rows, to_json
+from limnos.cli.failures import UsageError
+from limnos.cli.output import Row, show_rows, to_json, visible
+from limnos.client.values import PreviewColumn
+
+LocationFlag = Annotated[str | None, Parameter(help="The name of the fileset's location; without it the default one.")]
 
 
 def head(
@@ -21,31 +27,99 @@ def head(
     *,
     rows: Annotated[int, Parameter(help="Maximum number of rows to show, up to 200.")] = 10,
     columns: Annotated[str, Parameter(help="Names of columns, separated by commas; the default is the first 60.")] = "",
-    snapshot: Annotated[int | None, Parameter(help="A snapshot's id; the default is the current one.")] = None,
+    snapshot: Annotated[
+        int | None, Parameter(help="A snapshot's id, or a Lance table's version; the default is the current one.")
+    ] = None,
+    file: Annotated[str | None, Parameter(help="The file to show, if PATH is a fileset.")] = None,
+    location: LocationFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Show the first rows of an Iceberg table, as you may see them.
+    """Show the first rows of a table, as you may see them, or with `--file` the beginning of a fileset's file.
 
     The server reads them, within limits of bytes and time, and applies your row filters and column masks. You need the
-    right to read the table's rows. The read is recorded in the audit.
+    right to read the table's rows, or the fileset's files. The read is recorded in the audit.
 
     Parameters
     ----------
     path
-        The table, as `main.raw.trips`.
+        The table, as `main.raw.trips`, or the fileset.
     """
+    if file is not None:
+        _show_file(path, file, location=location, rows=rows, common=common)
+        return
+    if location is not None:
+        raise UsageError("--location is the name of a fileset's location", hint="name a file in it by --file")
     with common.client() as client:
         result = client.previews.head(
             path, rows=rows, columns=[name for name in columns.split(",") if name], snapshot_id=snapshot
         )
-    names = [each.name for each in result.columns]
-    if common.shape == "json":
-        print(to_json([dict(zip(names, row, strict=True)) for row in result.rows]))
+    if _shown(result.columns, result.rows, empty="no rows that you may see", common=common):
         return
-    texts = [{name: _text(value) for name, value in zip(names, row, strict=True)} for row in result.rows]
-    show_rows(texts, names, shape=common.shape, empty="no rows that you may see", verbatim=True)
     for remark in _remarks(result.columns_left_out, is_complete=result.complete, is_restricted=result.restricted):
         print(remark, file=sys.stderr)
+
+
+def files(
+    path: str,
+    directory: str = "/",
+    /,
+    *,
+    location: LocationFlag = None,
+    after: Annotated[str | None, Parameter(help="Continue after this name; a directory's ends with a slash.")] = None,
+    limit: Annotated[int, Parameter(help="Maximum number of entries, up to 1000.")] = 200,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """List the files and directories of a fileset, directories first.
+
+    Parameters
+    ----------
+    path
+        The fileset, as `files.raw.scans`.
+    directory
+        A directory in it; the default is the top.
+    """
+    with common.client() as client:
+        page = client.previews.entries(path, directory, location=location, after=after, limit=limit)
+    rows: list[Row] = [
+        {"name": f"{each.name}/", "size": None, "changed_at": None}
+        if each.directory
+        else {"name": each.name, "size": each.size, "changed_at": each.changed_at}
+        for each in page.entries
+    ]
+    show_rows(rows, ["name", "size", "changed_at"], shape=common.shape, empty="no files here")
+    if page.after is not None:
+        print(f"there are more: continue with --after {shlex.quote(page.after)}", file=sys.stderr)
+
+
+def _show_file(path: str, file: str, *, location: str | None, rows: int, common: CommonFlags) -> None:
+    with common.client() as client:
+        result = client.previews.file(path, file, location=location, rows=rows)
+    if result.kind == "rows":
+        if _shown(result.columns, result.rows, empty="no rows", common=common):
+            return
+    elif common.shape == "json":
+        print(to_json({"kind": result.kind, "size": result.size, "complete": result.complete, "text": result.text}))
+        return
+    elif result.kind == "text":
+        print(visible(result.text.replace("\t", "    ")))
+    else:
+        print(f"a binary file of {result.size} bytes: fetch it with a client", file=sys.stderr)
+        return
+    for remark in _remarks(result.columns_left_out, is_complete=result.complete, is_restricted=False):
+        print(remark, file=sys.stderr)
+
+
+def _shown(
+    columns: Sequence[PreviewColumn], rows: Sequence[Sequence[object]], *, empty: str, common: CommonFlags
+) -> bool:
+    """Print rows. Returns whether they were printed as JSON, which takes no remarks."""
+    names = [each.name for each in columns]
+    if common.shape == "json":
+        print(to_json([dict(zip(names, row, strict=True)) for row in rows]))
+        return True
+    texts = [{name: _text(value) for name, value in zip(names, row, strict=True)} for row in rows]
+    show_rows(texts, names, shape=common.shape, empty=empty, verbatim=True)
+    return False
 
 
 def _text(value: object) -> str:

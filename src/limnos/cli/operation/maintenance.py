@@ -1,6 +1,6 @@
 """`maintenance plan | explain | run | status | work`.
 
-May import `client` values, `spark` (when an executor runs) and this room.
+May import `client` values, `config`, `spark` (when an executor runs) and this room.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ import sys
 import time
 from collections.abc import Iterator
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.extras import import_extra
-from limnos.cli.failures import StoppedError
+from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_fields, show_rows, visible
 from limnos.client import Client
 from limnos.client.operation.maintenance_values import MaintenanceOperation, MaintenanceReport, OrphanFiles
@@ -38,7 +39,7 @@ def plan(catalog: str, /, *, kind: str | None = None, common: CommonFlags = DEFA
     catalog
         The catalog, as `main`.
     kind
-        Only this kind: compact, deletes, manifests, indexes, expire, metadata or orphans.
+        Only this kind: compact, deletes, manifests, indexes, retention, expire, metadata or orphans.
     """
     with common.client() as client:
         plan = client.maintenance.plan(catalog)
@@ -119,7 +120,8 @@ def run(
     kind
         The operation: expire removes the snapshots that need not be retained, orphans checks for orphan files
         and removes old ones, compact rewrites small files, deletes applies delete files, manifests rewrites
-        manifests, statistics computes statistics, indexes adds new rows to the indexes of a Lance table.
+        manifests, statistics computes statistics, retention deletes the rows that a policy
+        no longer keeps, indexes adds new rows to the indexes of a Lance table.
     wait
         Wait for the operation and show its result; the command fails if the operation does.
     wait_s
@@ -148,6 +150,9 @@ def work(
     conf: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE for Spark; may be repeated.")] = None,
     s3: Annotated[bool, Parameter(negative="", help="The tables' files are on S3.")] = False,
     executor_wait: Annotated[float, Parameter(help="Timeout for the cluster's first executor, in seconds.")] = 60.0,
+    allow_http: Annotated[
+        bool, Parameter(negative="", help="Allow http:// to another machine, which sends tokens unencrypted.")
+    ] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Execute operations that rewrite tables, on Spark; run it near your cluster.
@@ -155,6 +160,7 @@ def work(
     It leases operations of the metalake from the server, for which you must own the metalake or be a service admin.
     Spark starts with the first operation.
     """
+    _check_address(common.address, allow_http=allow_http)
     runners = import_extra("limnos.spark.maintenance.runners", extra="spark")
     from limnos.spark.maintenance.executor import MaintenanceExecutor
 
@@ -167,6 +173,18 @@ def work(
         summary = MaintenanceExecutor(client.maintenance, runner, threads=threads, idle_s=idle).run()
     words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(summary.ended.items()))
     show_done(f"ended: {words or 'nothing to do'}", dict(summary.ended), shape=common.shape)
+
+
+def _check_address(address: str, *, allow_http: bool) -> None:
+    """Refuse an address over which anybody on the way can read the tokens of operations. Raises UsageError."""
+    from limnos.config.values import is_loopback
+
+    parts = urlsplit(address)
+    if parts.scheme == "http" and not allow_http and not is_loopback(parts.hostname or ""):
+        raise UsageError(
+            f"{address} is not encrypted: the tokens of operations, which may change tables, can be read on the way",
+            hint="use https://, or --allow-http if the network is trusted",
+        )
 
 
 def _wait(client: Client, path: str, *, operation: int, wait_s: float) -> MaintenanceOperation:

@@ -1,4 +1,4 @@
-"""Calls that read the first rows of tables (own API).
+"""Calls that read the first rows of tables, and list and read files of filesets (own API).
 
 May import `names` and this room. Paths start with the catalog.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from limnos.client.flow import Flow, Resource, S, call, verb
 from limnos.client.paths import parts_of
-from limnos.client.values import TablePreview
+from limnos.client.values import FilePreview, FilesetPage, TablePreview
 from limnos.names import display
 
 
@@ -22,9 +22,10 @@ class Previews(Resource[S]):
     ) -> Flow[TablePreview]:
         """Return up to `rows` rows of a table, after the filters and masks that apply to the caller.
 
-        If no columns are named, the first 60. They are of the current snapshot, or of a given one.
+        If no columns are named, the first 60. They are of the current snapshot, or of a given one; of a Lance table
+        `snapshot_id` is a version.
         """
-        parts = parts_of(path, least=3)
+        parts = parts_of(path, least=2)
         query = {
             "table": display.render(parts[1:]), "rows": str(rows), "columns": ",".join(columns) or None,
             "snapshot": None if snapshot_id is None else str(snapshot_id),
@@ -34,3 +35,26 @@ class Previews(Resource[S]):
                 "GET", self.own_url("catalogs", parts[0], "tables", "preview"), answer=TablePreview, query=query
             )
         )
+
+    @verb
+    def entries(
+        self, fileset: str | Sequence[str], directory: str = "/", *, location: str | None = None, after: str | None = None, limit: int = 200
+    ) -> Flow[FilesetPage]:  # fmt: skip
+        """List a page of the entries of a directory of a fileset, directories first."""
+        parts = parts_of(fileset, least=3)
+        query = {
+            "fileset": display.render(parts[1:]), "directory": directory, "location": location, "after": after,
+            "limit": str(limit),
+        }  # fmt: skip
+        url = self.own_url("catalogs", parts[0], "filesets", "entries")
+        return (yield from call("GET", url, answer=FilesetPage, query=query))
+
+    @verb
+    def file(
+        self, fileset: str | Sequence[str], file: str, *, location: str | None = None, rows: int = 100
+    ) -> Flow[FilePreview]:
+        """Return the beginning of a fileset's file: rows of Parquet, CSV and JSON, else text."""
+        parts = parts_of(fileset, least=3)
+        query = {"fileset": display.render(parts[1:]), "file": file, "location": location, "rows": str(rows)}
+        url = self.own_url("catalogs", parts[0], "filesets", "preview")
+        return (yield from call("GET", url, answer=FilePreview, query=query))

@@ -24,6 +24,9 @@ from limnos.client.values.activity import (
 )
 from limnos.client.values.catalog import (
     Catalog,
+    FilePreview,
+    FilesetEntry,
+    FilesetPage,
     IcebergTableInfo,
     IcebergViewInfo,
     LanceTable,

@@ -213,3 +213,31 @@ class TablePreview(msgspec.Struct, frozen=True):
     complete: bool = False
     restricted: bool = False
     columns_left_out: int = 0
+
+
+class FilesetEntry(msgspec.Struct, frozen=True):
+    """An entry of a fileset's directory. Directories have no size."""
+
+    name: str
+    directory: bool
+    size: int = 0
+    changed_at: str | None = None
+
+
+class FilesetPage(msgspec.Struct, frozen=True):
+    """A page of the entries of a directory; `after` is the name to continue after, None at the end."""
+
+    entries: tuple[FilesetEntry, ...]
+    after: str | None = None
+
+
+class FilePreview(msgspec.Struct, frozen=True):
+    """The beginning of a file: of `kind` `rows`, `text` or `binary`. `complete` is true if this is the whole file."""
+
+    kind: str
+    size: int
+    complete: bool
+    columns: tuple[PreviewColumn, ...] = ()
+    rows: tuple[tuple[object, ...], ...] = ()
+    columns_left_out: int = 0
+    text: str = ""

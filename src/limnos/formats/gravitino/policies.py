@@ -20,14 +20,20 @@ COMPACTION: Final = "system_iceberg_compaction"
 SNAPSHOT_EXPIRATION: Final = "system_iceberg_snapshot_expiration"
 ORPHAN_FILE_REMOVAL: Final = "system_iceberg_orphan_file_removal"
 TABLE_MAINTENANCE: Final = "system_iceberg_table_maintenance"
-MAINTENANCE_TYPES: Final = (COMPACTION, SNAPSHOT_EXPIRATION, ORPHAN_FILE_REMOVAL, TABLE_MAINTENANCE)
+ROW_RETENTION: Final = "limnos-row-retention"
+MAINTENANCE_TYPES: Final = (COMPACTION, SNAPSHOT_EXPIRATION, ORPHAN_FILE_REMOVAL, TABLE_MAINTENANCE, ROW_RETENTION)
 """Types of policies about Iceberg tables, for catalogs, schemas and tables."""
 ORPHAN_DAYS_MIN: Final = 3
 """The minimum age of orphan files in a policy, in days: writers may need uncommitted files for long."""
 _NUMBER_MAX: Final = 1_000_000_000
 _FILE_BYTES_MAX: Final = 8 << 30
+RETENTION_DAYS_MAX: Final = 36_500
+COLUMN_CHARS_MAX: Final = 255
 OPTIONS_MAX: Final = 50
 OPTION_CHARS_MAX: Final = 200
+CONCURRENT_GROUPS: Final = "max-concurrent-file-group-rewrites"
+CONCURRENT_GROUPS_MAX: Final = 20
+"""Most groups of files that one operation rewrites at once: Iceberg starts a thread and a Spark job for each."""
 QUIET_HOURS_MAX: Final = 24
 """Most hours of a policy: each waiting operation compares them all, and shows them."""
 OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION", "COLUMN")
@@ -82,10 +88,12 @@ class TableMaintenanceContent(
 ):
     """The content of a policy for the maintenance of a table that deletes no files: the enabled kinds."""
 
-    compact: bool = True
-    """Whether to compact small files and position deletes."""
-    manifests: bool = True
-    indexes: bool = True
+    compact: bool | None = True
+    """Whether to compact small files and position deletes. None, also in the next two fields: the policy does not
+    decide this, so that another type may.
+    """
+    manifests: bool | None = True
+    indexes: bool | None = True
     """Whether to refresh the indexes of Lance tables."""
     target_file_size_bytes: int | None = None
     min_delete_file_number: int | None = None
@@ -93,6 +101,15 @@ class TableMaintenanceContent(
     """The hours in which files are rewritten, such as `22:00-06:00 Europe/Berlin`; the setting narrows them."""
     max_bytes_per_day: int | None = None
     """How many bytes of small files are rewritten for this policy in 24 hours."""
+
+
+class RowRetentionContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """The content of a policy that deletes rows by their age in a column."""
+
+    column: str
+    """A top-level column of type date, timestamp or timestamptz."""
+    older_than_days: int
+    quiet_hours: list[str] | None = None
 
 
 def content_of(text: str, shape: type[Content]) -> Content:
@@ -112,6 +129,8 @@ def content_text(policy_type: str, content: Json) -> str:
         return msgspec.json.encode(_orphan_removal(_read(content, OrphanFileRemovalContent))).decode()
     if policy_type == TABLE_MAINTENANCE:
         return msgspec.json.encode(_table_maintenance(_read(content, TableMaintenanceContent))).decode()
+    if policy_type == ROW_RETENTION:
+        return msgspec.json.encode(_row_retention(_read(content, RowRetentionContent))).decode()
     types_text = ", ".join((CUSTOM, *MAINTENANCE_TYPES))
     raise BadRequest(f"Field policyType must be one of {types_text}, not {preview_value(policy_type)}")
 
@@ -150,6 +169,14 @@ def check_options(options: Mapping[str, str], *, field: str) -> None:
     for name, value in options.items():
         if len(name) > OPTION_CHARS_MAX or len(value) > OPTION_CHARS_MAX:
             raise BadRequest(f"Field {field} has an option longer than {OPTION_CHARS_MAX} characters: {name[:50]}")
+    groups = options.get(CONCURRENT_GROUPS, "1")
+    if concurrent_groups(groups) != groups:
+        raise BadRequest(f"Field {field} has {CONCURRENT_GROUPS} {groups!a}: use 1 to {CONCURRENT_GROUPS_MAX}")
+
+
+def concurrent_groups(text: str) -> str:
+    """Return the nearest allowed number of groups that are rewritten at once; 1 for what is no number."""
+    return str(max(1, min(CONCURRENT_GROUPS_MAX, int(text) if text.isascii() and text.isdecimal() else 1)))
 
 
 def _expiration(content: SnapshotExpirationContent) -> SnapshotExpirationContent:
@@ -173,15 +200,23 @@ def _table_maintenance(content: TableMaintenanceContent) -> TableMaintenanceCont
     _check_number("targetFileSizeBytes", content.target_file_size_bytes, least=1 << 20, most=_FILE_BYTES_MAX)
     _check_number("minDeleteFileNumber", content.min_delete_file_number, least=1)
     _check_number("maxBytesPerDay", content.max_bytes_per_day, least=1, most=1 << 60)
-    if len(content.quiet_hours or ()) > QUIET_HOURS_MAX:
-        raise BadRequest(
-            f"Field quietHours of the content has {len(content.quiet_hours or ())} hours, and at most {QUIET_HOURS_MAX}"
-        )
+    return msgspec.structs.replace(content, quiet_hours=_checked_hours(content.quiet_hours))
+
+
+def _checked_hours(hours: list[str] | None) -> list[str] | None:
+    if len(hours or ()) > QUIET_HOURS_MAX:
+        raise BadRequest(f"Field quietHours of the content has {len(hours or ())} hours, and at most {QUIET_HOURS_MAX}")
     try:
-        hours = None if content.quiet_hours is None else [str(parse_quiet_hours(each)) for each in content.quiet_hours]
+        return None if hours is None else [str(parse_quiet_hours(each)) for each in hours]
     except ValueError as error:
         raise BadRequest(f"Field quietHours of the content: {error}") from None
-    return msgspec.structs.replace(content, quiet_hours=hours)
+
+
+def _row_retention(content: RowRetentionContent) -> RowRetentionContent:
+    if not 0 < len(content.column) <= COLUMN_CHARS_MAX:
+        raise BadRequest(f"Field column of the content must name a column, in at most {COLUMN_CHARS_MAX} characters")
+    _check_number("olderThanDays", content.older_than_days, least=1, most=RETENTION_DAYS_MAX)
+    return msgspec.structs.replace(content, quiet_hours=_checked_hours(content.quiet_hours))
 
 
 def _check_number(name: str, value: int | None, *, least: int, most: int = _NUMBER_MAX) -> None:

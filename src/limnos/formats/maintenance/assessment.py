@@ -15,15 +15,16 @@ import msgspec
 from limnos.formats.avro import BadAvro, field_names, values_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.maintenance.expiry import ExpiryGuards, ExpiryRules, plan_expiry
+from limnos.formats.maintenance.row_retention import RETENTION, RetentionRule, retention_terms
 from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
-from limnos.model.errors import InvalidTable
+from limnos.model.errors import BadRequest, InvalidTable
 
 COMPACT: Final = "compact"
 DELETES: Final = "deletes"
 MANIFESTS: Final = "manifests"
 EXPIRE: Final = "expire"
 METADATA: Final = "metadata"
-KINDS: Final = (COMPACT, DELETES, MANIFESTS, EXPIRE, METADATA)
+KINDS: Final = (COMPACT, DELETES, MANIFESTS, RETENTION, EXPIRE, METADATA)
 """Kinds of findings."""
 TARGET_FILE_SIZE: Final = "write.target-file-size-bytes"
 TARGET_BYTES_DEFAULT: Final = 128 << 20
@@ -55,6 +56,8 @@ class AssessmentRules(msgspec.Struct, frozen=True):
     """The threshold of the mean squared difference between file sizes and the target, in bytes squared; None for the
     default rule.
     """
+    retention: RetentionRule | None = None
+    """The rows that a policy deletes."""
 
 
 class AssessmentFinding(msgspec.Struct, frozen=True, array_like=True):
@@ -131,6 +134,7 @@ def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: 
         )
         wants_manifests = _is_fragmented(files, size, target=target_of(metadata), rules=rules)
         findings += _deletes(files, deletes, rules=rules)
+        findings += _old_rows(metadata, rules, now_ms=now_ms)
     findings += _expiry(metadata, rules, now_ms=now_ms)
     findings += _metadata_files(metadata, len(body), version=iceberg_metadata.version_of(location))
     commits = iceberg_metadata.version_of(location)
@@ -156,6 +160,18 @@ def _deletes(files: int | None, deletes: int | None, *, rules: AssessmentRules) 
         return []
     reason = f"{deletes} delete files and {files or 0} data files: each reader applies the delete files"
     return [AssessmentFinding(DELETES, deletes, reason, {"delete_files": deletes, "data_files": files or 0})]
+
+
+def _old_rows(metadata: TableMetadata, rules: AssessmentRules, *, now_ms: int) -> list[AssessmentFinding]:
+    """Return the finding of a table with a policy of row retention; whether it has old rows, only a query can tell."""
+    if rules.retention is None or (metadata.current is not None and metadata.current.count("total-records") == 0):
+        return []
+    try:
+        terms = retention_terms(metadata, rules.retention, now_ms=now_ms)
+    except BadRequest:
+        return []
+    reason = f"rows whose {terms.column} is older than {rules.retention.days} days are deleted once a day"
+    return [AssessmentFinding(RETENTION, 1, reason, {"days": rules.retention.days})]
 
 
 def _expiry(metadata: TableMetadata, rules: AssessmentRules, *, now_ms: int) -> list[AssessmentFinding]:

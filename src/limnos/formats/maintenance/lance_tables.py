@@ -38,6 +38,11 @@ MISSING_ROWS_MIN: Final = 256
 MISSING_ROWS_MAX: Final = 100_000
 """An index that misses so many rows is refreshed, whatever the size of the table."""
 SEGMENTS_MAX: Final = 10
+GROWTH_MAX: Final = 2
+"""A vector index is trained again once the table has so many times the rows of the index's largest segment.
+
+A refresh assigns new rows to partitions and codes that were trained for old ones, so searches find fewer neighbours.
+"""
 
 
 class LanceIndexState(msgspec.Struct, frozen=True, array_like=True):
@@ -46,6 +51,12 @@ class LanceIndexState(msgspec.Struct, frozen=True, array_like=True):
     name: str
     missing_rows: int
     segments: int
+    trained_rows: int = 0
+    """The rows of its largest segment, with which a vector index was trained at most; 0 for any other index."""
+
+    def is_outgrown(self, rows: int) -> bool:
+        """Return whether the index is trained again, in a table of so many rows."""
+        return 0 < self.trained_rows * GROWTH_MAX <= rows
 
 
 class LanceVersionState(msgspec.Struct, frozen=True, array_like=True):
@@ -142,23 +153,26 @@ def _compaction(state: LanceTableState) -> Iterable[AssessmentFinding]:
 
 def _is_stale(index: LanceIndexState, rows: int) -> bool:
     least = min(MISSING_ROWS_MAX, max(MISSING_ROWS_MIN, -(-rows // MISSING_SHARE)))
-    return index.missing_rows >= least or index.segments > SEGMENTS_MAX
+    return index.missing_rows >= least or index.segments > SEGMENTS_MAX or index.is_outgrown(rows)
 
 
 def _indexes(state: LanceTableState) -> Iterable[AssessmentFinding]:
     stale = [each for each in state.indexes if _is_stale(each, state.rows)]
     if not stale:
         return
-    reason = "; ".join(
-        f"index {each.name} misses {each.missing_rows} of {state.rows} rows, which each search reads one by one"
-        if each.missing_rows
-        else f"index {each.name} has {each.segments} segments, and each search reads them all"
-        for each in stale
-    )
+    reason = "; ".join(_index_reason(each, rows=state.rows) for each in stale)
     missing = max(each.missing_rows for each in stale)
     score = max(1, 100 * missing // max(1, state.rows), max(each.segments for each in stale) - 1)
     figures = {"indexes": len(stale), "missing_rows": missing, "rows": state.rows}
     yield AssessmentFinding(INDEXES, score, reason[:1000], figures)
+
+
+def _index_reason(index: LanceIndexState, *, rows: int) -> str:
+    if index.is_outgrown(rows):
+        return f"index {index.name} was trained with {index.trained_rows} of {rows} rows: it is trained again"
+    if index.missing_rows:
+        return f"index {index.name} misses {index.missing_rows} of {rows} rows, which each search reads one by one"
+    return f"index {index.name} has {index.segments} segments, and each search reads them all"
 
 
 def _expiry(state: LanceTableState, rules: AssessmentRules, *, now_ms: int) -> Iterable[AssessmentFinding]:

@@ -52,6 +52,8 @@ class RewriteTerms(msgspec.Struct, frozen=True):
 
     manifests: list[CheckedManifest]
     least_after: int
+    deletes_rows: bool = False
+    """Whether the operation deletes rows."""
 
 
 class RewriteFigures(msgspec.Struct, frozen=True):
@@ -81,15 +83,20 @@ class LiveFile(NamedTuple):
     """The only data file to which a delete file applies, if it states one."""
 
 
-def rewrite_request(updates: Sequence[object], metadata: TableMetadata) -> RewriteRequest:
-    """Build the commit request of an operation. Raises BadRequest if operations may not make such a change."""
+def rewrite_request(
+    updates: Sequence[object], metadata: TableMetadata, *, deletes_rows: bool = False
+) -> RewriteRequest:
+    """Build the commit request of an operation, which keeps all rows unless it `deletes_rows`.
+
+    Raises BadRequest if operations may not make such a change.
+    """
     snapshot: Mapping[str, object] | None = None
     statistics: list[str] = []
     for each in updates:
         update: dict[str, object] = each if isinstance(each, dict) else {}
         action = update.get("action")
         if action == "add-snapshot" and snapshot is None:
-            snapshot = _snapshot(update, metadata)
+            snapshot = _snapshot(update, metadata, deletes_rows=deletes_rows)
         elif action == "set-snapshot-ref":
             _check_ref(update, metadata, snapshot=snapshot)
         elif action in _STATISTICS:
@@ -101,14 +108,15 @@ def rewrite_request(updates: Sequence[object], metadata: TableMetadata) -> Rewri
     return RewriteRequest(snapshot, tuple(statistics))
 
 
-def _snapshot(update: Mapping[str, object], metadata: TableMetadata) -> Mapping[str, object]:
+def _snapshot(update: Mapping[str, object], metadata: TableMetadata, *, deletes_rows: bool) -> Mapping[str, object]:
     snapshot = update.get("snapshot")
     summary = snapshot.get("summary") if isinstance(snapshot, dict) else None
     if not isinstance(snapshot, dict) or not isinstance(summary, dict):
         raise BadRequest("The new snapshot has no summary")
-    if summary.get("operation") != "replace":
-        text = str(summary.get("operation"))[:50]
-        raise BadRequest(f"A maintenance operation may only create snapshots of operation 'replace', not '{text}'")
+    allowed = ("delete", "overwrite") if deletes_rows else ("replace",)
+    if summary.get("operation") not in allowed:
+        text, names = str(summary.get("operation"))[:50], "' or '".join(allowed)
+        raise BadRequest(f"A maintenance operation may only create snapshots of operation '{names}', not '{text}'")
     if not isinstance(snapshot.get("manifest-list"), str) or not isinstance(snapshot.get("snapshot-id"), int):
         raise BadRequest("The new snapshot has no manifest list or no id")
     if snapshot.get("schema-id") not in (None, metadata.current_schema_id):
@@ -140,14 +148,14 @@ def _statistics_paths(update: Mapping[str, object]) -> list[str]:
     return paths
 
 
-def carried_summary(metadata: TableMetadata, operation_id: int) -> dict[str, str]:
+def carried_summary(metadata: TableMetadata, operation_id: int, *, deletes_rows: bool = False) -> dict[str, str]:
     """Return the server's entries in the summary of a rewrite: its operation, and each newest checkpoint.
 
     Readers and writers find their checkpoint by walking back from the head of `main`. If it is at the head, older
-    snapshots may expire.
+    snapshots may expire. After a deletion of rows, checkpoints stay where they are: readers must see the deletion.
     """
     carried = {OPERATION: str(operation_id)}
-    if metadata.current is not None:
+    if metadata.current is not None and not deletes_rows:
         for each in metadata.ancestors(metadata.current.snapshot_id):
             for key, value in (each.summary or {}).items():
                 if key.startswith(CHECKPOINT_PREFIXES) and key not in _NOT_CARRIED:
@@ -197,10 +205,30 @@ def check_rewrite(terms: RewriteTerms, manifests: Sequence[bytes]) -> RewriteFig
             raise BadRequest(f"The new snapshot changes the entry of file {key[0]}, which stays: its rows would differ")
     removed = {key: file for key, file in before.items() if key not in after}
     added = {key: file for key, file in after.items() if key not in before}
-    _check_data(removed.values(), added.values(), before=before.values())
-    _check_deletes(removed, added, least_after=terms.least_after)
+    if terms.deletes_rows:
+        _check_deletion(removed, added, least_after=terms.least_after)
+    else:
+        _check_data(removed.values(), added.values(), before=before.values())
+        _check_deletes(removed, added, least_after=terms.least_after)
     size = sum(file.size for file in added.values())
     return RewriteFigures(len(removed), len(added), size, tuple(sorted({path for path, _ in added})))
+
+
+def _check_deletion(
+    removed: Mapping[tuple[str, int], LiveFile], added: Mapping[tuple[str, int], LiveFile], *, least_after: int
+) -> None:
+    """Check that a deletion of rows adds none, and brings none back by leaving out a delete file."""
+    more = _records(added.values(), _DATA) - _records(removed.values(), _DATA)
+    if more > 0:
+        raise BadRequest(f"The new snapshot has {more} records more than the files that it replaces: not a deletion")
+    if any(file.content == _EQUALITY for file in added.values()):
+        raise BadRequest("The new snapshot adds equality deletes: a deletion of old rows may only add position deletes")
+    replaced = {path for (path, _), file in removed.items() if not file.content}
+    renewed = {file.about: file.records for file in added.values() if file.content and file.about is not None}
+    for (path, _), file in removed.items():
+        is_kept = file.about in replaced or renewed.get(file.about or "", 0) >= file.records
+        if file.content and file.sequence >= least_after and not is_kept:
+            raise BadRequest(f"The new snapshot leaves out delete file {path}, which may still delete rows")
 
 
 def _check_data(removed: Iterable[LiveFile], added: Iterable[LiveFile], *, before: Iterable[LiveFile]) -> None:

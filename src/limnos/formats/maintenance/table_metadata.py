@@ -66,6 +66,20 @@ class StatisticsFile(msgspec.Struct, rename="kebab", frozen=True):
     snapshot_id: int = -1
 
 
+class SchemaField(msgspec.Struct, rename="kebab", frozen=True):
+    """A column: its type is a name, or an object for a nested type."""
+
+    name: str
+    type: str | dict[str, object]
+
+
+class TableSchema(msgspec.Struct, rename="kebab", frozen=True):
+    """A schema of a table."""
+
+    fields: list[SchemaField]
+    schema_id: int = 0
+
+
 class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
     """The parts of a table's metadata that maintenance reads."""
 
@@ -81,6 +95,7 @@ class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
     statistics: list[StatisticsFile] | None = None
     partition_statistics: list[StatisticsFile] | None = None
     properties: dict[str, str] | None = None
+    schemas: list[TableSchema] | None = None
 
     @property
     def current(self) -> Snapshot | None:

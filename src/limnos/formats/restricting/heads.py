@@ -7,7 +7,6 @@ function of the caller. Only the beginning of a large file is decoded, and only 
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -15,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from limnos.formats.preview_cells import rows_of
 from limnos.formats.restricting.rewriting import MemoryFileIO, ReadShape, ReadTable
 from limnos.model.errors import UnsupportedOperation
 
@@ -25,7 +25,6 @@ ROWS_LOOKED_AT: Final = 10_000
 """The number of rows of a large file that are examined for rows that pass filter and deletes."""
 DECODED_BYTES_MAX: Final = 32 << 20
 """The approximate number of bytes of a large file's rows that are decoded."""
-CELL_CHARACTERS_MAX: Final = 512
 _BUFFER_BYTES: Final = 64 << 10
 _ROWS_AT_ONCE: Final = 200
 _FIELD_ID: Final = b"PARQUET:field_id"
@@ -92,7 +91,7 @@ def file_head(request: HeadRequest, *, open_file: Callable[[str], OpenedFile]) -
     rows: list[list[object]] = []
     size = 0
     for batch in table.batches(request.task, deletes=request.deletes, io=MemoryFileIO(files)):
-        for row in _rows_of(table.seen(batch).select(names)):
+        for row in rows_of(table.seen(batch).select(names)):
             size += len(msgspec.json.encode(row))
             if len(rows) >= request.rows_max or size > request.bytes_max:
                 return FileHead(rows, is_whole=False)
@@ -141,50 +140,3 @@ def _needed_schema(schema: pa.Schema, columns: Collection[int]) -> pa.Schema:
         return schema
     chosen = [field for field, number in zip(schema, ids, strict=True) if int(number or b"-1") in columns]
     return pa.schema(chosen or [schema.field(0)], metadata=schema.metadata)
-
-
-def _rows_of(table: pa.Table) -> Iterator[list[object]]:
-    for at in range(0, table.num_rows, _ROWS_AT_ONCE):
-        part = table.slice(at, _ROWS_AT_ONCE)
-        columns = [_plain(column).to_pylist() for column in part.columns]
-        for row in zip(*columns, strict=True):
-            yield [_cell(value) for value in row]
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column with values that Python can represent: nanoseconds become texts."""
-    kind = column.type
-    is_nano = (pa.types.is_timestamp(kind) or pa.types.is_time(kind)) and kind.unit == "ns"
-    return column.cast(pa.string()) if is_nano else column
-
-
-def _cell(value: object) -> object:
-    """Return a value for JSON. Texts and nested values longer than `CELL_CHARACTERS_MAX` become shortened texts."""
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, bytes):
-        return _cut(f"0x{value[:CELL_CHARACTERS_MAX].hex()}")
-    if isinstance(value, str):
-        return _cut(value)
-    if isinstance(value, list | tuple | dict):
-        nested = _nested(value)
-        text = msgspec.json.encode(nested).decode()
-        return nested if len(text) <= CELL_CHARACTERS_MAX else _cut(text)
-    isoformat = getattr(value, "isoformat", None)
-    return _cut(str(value) if isoformat is None else isoformat())
-
-
-def _nested(value: object) -> object:
-    if isinstance(value, list):
-        return [_nested(each) for each in value]
-    if isinstance(value, tuple):  # an entry of a map
-        return [_nested(each) for each in value]
-    if isinstance(value, dict):
-        return {str(name): _nested(each) for name, each in value.items()}
-    return _cell(value)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= CELL_CHARACTERS_MAX else f"{text[:CELL_CHARACTERS_MAX]}…"

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from limnos.http.admin import pages, service
 from limnos.http.admin.activity import audit, changes, exchange, jobs, lineage, pipelines, reports, runs, webhooks
-from limnos.http.admin.catalog import children, moves, nesting, previews, searches, table_checks, transactions, trash
+from limnos.http.admin.catalog import (
+    children,
+    filesets,
+    moves,
+    nesting,
+    previews,
+    searches,
+    table_checks,
+    transactions,
+    trash,
+)
 from limnos.http.admin.errors import error_response
 from limnos.http.admin.governance import protection, restrictions
 from limnos.http.admin.identity import access, console_codes, groups, logins, service_accounts, tokens, users
@@ -40,6 +50,7 @@ _MODULES = (
     restrictions,
     reports,
     previews,
+    filesets,
     table_checks,
     maintenance,
     rewrites,

@@ -71,7 +71,8 @@ def _begun(page_request: PageRequest) -> tuple[AuthorizationRequest, str]:
         raise AuthenticationFailed(_NOT_BEGUN)
     state, nonce, verifier = (part.decode("latin-1") for part in parts[:3])
     target = page_request.site.path_below(unquote_form(parts[3]))
-    return AuthorizationRequest(_return_address(page_request), state, nonce, verifier), target
+    peer = page_request.request.peer
+    return AuthorizationRequest(_return_address(page_request), state, nonce, verifier, peer), target
 
 
 def _code_of(page_request: PageRequest) -> str:

@@ -1,4 +1,4 @@
-"""Pages of Lance tables: columns, number of versions, location, and code snippets for clients.
+"""Pages of Lance tables: properties, the first rows, and code snippets for clients.
 
 May import `model`, `services` and this package's shared modules. Has no business rules.
 """
@@ -15,6 +15,7 @@ from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.table_parts.preview import PreviewTab, preview_tab
 from limnos.http.console.tabs import (
     Chip,
     Fact,
@@ -30,11 +31,11 @@ from limnos.http.response import Response
 from limnos.model.kinds import Kind
 from limnos.services.governance.details import details_load
 
-TABS: Final = {"properties": "Properties", "connect": "Connect"}
+TABS: Final = {"preview": "Preview", "properties": "Properties", "connect": "Connect"}
 
 
 class LanceTablePage(msgspec.Struct, frozen=True):
-    """The data of a Lance table's page: facts, properties, and code to read the table."""
+    """The data of a Lance table's page: facts, first rows, properties, and code to read the table."""
 
     frame: Frame
     heading: ObjectHeading
@@ -42,6 +43,7 @@ class LanceTablePage(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...]
     properties: tuple[Property, ...]
     snippets: tuple[Snippet, ...]
+    preview: PreviewTab
 
 
 async def table_page(page_request: PageRequest, address: ObjectAddress) -> Response:
@@ -58,5 +60,6 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
     view = LanceTablePage(
         await object_frame(page_request, address), heading, tab, facts_of(details), properties_of(record.properties),
         snippets_of(page_request, address, is_lance=True) if tab == "connect" else (),
+        await preview_tab(page_request, address, is_lance=True) if tab == "preview" else PreviewTab(),
     )  # fmt: skip
     return html_response(page_request.request, render("lance_table.html", view))

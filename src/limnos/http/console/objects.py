@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from limnos.http.console import namespaces, other_objects, tables
+from limnos.http.console import filesets, namespaces, other_objects, tables
 from limnos.http.console.addresses import ObjectAddress, parse_address
 from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import TREE_SIZE, TreeItem, following_of, item_of
@@ -27,6 +27,7 @@ _PAGES: Final[dict[Kind, ObjectPage]] = {
     Kind.CATALOG: namespaces.namespace_page,
     Kind.NAMESPACE: namespaces.namespace_page,
     Kind.TABLE: tables.table_page,
+    Kind.FILESET: filesets.fileset_page,
 }
 
 
@@ -64,7 +65,7 @@ async def branch(page_request: PageRequest) -> Response:
 ROUTES = (
     ConsoleRoute(
         "GET", "/o/{kind}/{path...}", object_page, "object-page",
-        ("tab", "after", "kind", "starts", "done", "why", "snapshot", "limit", "before", "from", "to"),
+        ("tab", "after", "kind", "starts", "done", "why", "snapshot", "limit", "before", "from", "to", "location", "directory", "file"),
     ),
     ConsoleRoute("GET", "/branch/{kind}/{path...}", branch, "branch", ("after",)),
 )  # fmt: skip

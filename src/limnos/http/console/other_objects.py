@@ -1,18 +1,16 @@
-"""Pages of views, filesets, models, topics, functions and other declared objects: definition and properties.
+"""Pages of views, models, topics, functions and other declared objects: definition and properties.
 
 May import `model`, `services` and this package's shared modules. Has no business rules.
 """
 
 from __future__ import annotations
 
-from typing import cast
-
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame
-from limnos.http.console.look import render, size_text
+from limnos.http.console.look import render
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.tabs import (
     Chip,
@@ -25,16 +23,11 @@ from limnos.http.console.tabs import (
     properties_of,
 )
 from limnos.http.response import Response
-from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
-from limnos.model.records import FilesetRecord
-from limnos.services.catalog.filesets import fileset_files
 from limnos.services.catalog.models import versions_list
 from limnos.services.catalog.views import view_load
 from limnos.services.governance.details import ObjectDetails, details_load
 from limnos.services.request.request_view import RequestView
-
-FILES_MAX = 500
 
 
 class TextBlock(msgspec.Struct, frozen=True):
@@ -110,8 +103,6 @@ async def object_page(page_request: PageRequest, address: ObjectAddress) -> Resp
     lists: tuple[ListSection, ...] = () if view is None else (_view_columns(view),)
     if address.kind is Kind.MODEL:
         lists = (await _model_versions(page_request, address),)
-    if address.kind is Kind.FILESET:
-        lists = await _fileset_lists(page_request, address, record=cast("FilesetRecord", record))
     properties = record.properties if view is None else view.properties
     heading = heading_of(
         page_request, address, details=details, tabs={"about": "About"}, tab="about",
@@ -167,24 +158,3 @@ async def _model_versions(page_request: PageRequest, address: ObjectAddress) -> 
     )  # fmt: skip
     columns = ("Version", "Aliases", "Files", "Description", "By", "When")
     return ListSection("Versions", columns, rows, "No version is linked yet.")
-
-
-async def _fileset_lists(
-    page_request: PageRequest, address: ObjectAddress, *, record: FilesetRecord
-) -> tuple[ListSection, ...]:
-    """Return a fileset's locations, and the files in its first directory, if the caller may read them."""
-    locations = tuple((Cell(name, is_name=True), Cell(uri)) for name, uri in sorted(record.locations.items()))
-    where = ListSection("Locations", ("Name", "Location"), locations, "It has no location.")
-    try:
-        entries = await fileset_files(page_request.ctx, address.scope, path=address.levels, sub_path="", name=None)
-    except LimnosError as error:
-        return where, ListSection("Files", (), (), error.message)
-    rows = tuple(
-        (
-            Cell(f"{each.name}/" if each.is_directory else each.name, is_name=True),
-            Cell("" if each.is_directory else size_text(each.size)),
-            Cell() if each.is_directory else Cell(at_ms=each.modified_ms),
-        )
-        for each in entries[:FILES_MAX]
-    )
-    return where, ListSection("Files", ("Name", "Size", "Changed"), rows, "There is no file yet.")

@@ -29,6 +29,7 @@ from limnos.http.gravitino import (
     views,
 )
 from limnos.http.gravitino.errors import error_response
+from limnos.http.gravitino.maintenance import table_operations
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.http.route_targets import Handler
@@ -64,6 +65,7 @@ _MODULES = (
     functions,
     topics,
     jobs,
+    table_operations,
 )
 
 

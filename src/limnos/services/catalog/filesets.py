@@ -226,14 +226,23 @@ def location_name(record: FilesetRecord, name: str | None) -> str:
     return name or record.properties.get(DEFAULT_NAME, UNKNOWN)
 
 
+class FilesetPath(NamedTuple):
+    """The location of a path in a fileset. `base` is the fileset's own location, and `node_id` its id."""
+
+    location: str
+    place: CatalogStorage
+    base: str
+    node_id: int
+
+
 def fileset_path(
-    request_view: RequestView, path: Levels, *, sub_path: str | None, name: str | None
-) -> tuple[str, CatalogStorage]:
-    """Return the location of a path in a fileset that the caller may load.
+    request_view: RequestView, path: Levels, *, sub_path: str | None, name: str | None, action: Action = Action.FILESET_LOAD
+) -> FilesetPath:  # fmt: skip
+    """Return the location of a path in a fileset, for a caller who may do the action on the fileset.
 
     Raises NotFound (the fileset, or no location of that name), PermissionDenied, BadRequest, OutsideRoots.
     """
-    node = namespace_objects.namespace_object_load(request_view, path, kind=Kind.FILESET)
+    node = namespace_objects.namespace_object_find(request_view, path, kind=Kind.FILESET, action=action).entity
     record = cast("FilesetRecord", node.record)
     request_view.defaults.location_conflicts.refuse(node.id, what="fileset")
     if sub_path is None:
@@ -249,16 +258,15 @@ def fileset_path(
     location = f"{base}/{rest}" if rest else base
     if not is_within(normalise(location), [base]):
         raise BadRequest(f"Path {sub_path} is outside of the fileset: name a file in it")
-    return location, place
+    return FilesetPath(location, place, base, node.id)
 
 
 async def fileset_location(
     ctx: Context, scope: RequestScope, *, path: Levels, sub_path: str | None, name: str | None
 ) -> str:
     """Return the location of a path in a fileset. Raises NotFound, PermissionDenied, BadRequest, OutsideRoots."""
-    return (await ctx.read(scope, lambda request_view: fileset_path(request_view, path, sub_path=sub_path, name=name)))[
-        0
-    ]
+    fileset = await ctx.read(scope, lambda view: fileset_path(view, path, sub_path=sub_path, name=name))
+    return fileset.location
 
 
 async def fileset_files(
@@ -268,19 +276,29 @@ async def fileset_files(
 
     Raises as `fileset_location`, and StorageFailed, ServiceUnavailable.
     """
-    location, place = await ctx.read(
-        scope, lambda request_view: fileset_path(request_view, path, sub_path=sub_path, name=name)
-    )
-    if is_local(location):  # a link may have been added after the fileset was created
-        base = location.removesuffix(f"/{sub_path.strip('/')}")
-        refuse_alias(base, place.roots)
-        if not is_within(real_path(location), [real_path(base)]):
-            refuse_alias(location, place.roots)
-    files, properties = ctx.services.files, place.catalog.properties
+    fileset = await ctx.read(scope, lambda view: fileset_path(view, path, sub_path=sub_path, name=name))
+    check_links(fileset)
+    files, properties, roots = ctx.services.files, fileset.place.catalog.properties, fileset.place.roots
     within = "/".join(("/fileset", str(scope.catalog), *path, *filter(None, [sub_path.strip("/")])))
-    directories = await files.directories(location, properties, roots=place.roots)
-    entries = await files.entries(location, properties, roots=place.roots)
+    directories = await files.directories(fileset.location, properties, roots=roots)
+    entries = await files.entries(fileset.location, properties, roots=roots)
     return [
-        *(FileInfo(each, True, 0, 0, within) for each in sorted(directories)),
-        *(FileInfo(each.name, False, each.size, each.modified_ms, within) for each in sorted(entries)),
+        *(FileInfo(printable(each), True, 0, 0, within) for each in sorted(directories)),
+        *(FileInfo(printable(each.name), False, each.size, each.modified_ms, within) for each in sorted(entries)),
     ]
+
+
+def check_links(fileset: FilesetPath) -> None:
+    """Refuse a local directory that a link makes a second name of another location. Raises BadRequest.
+
+    A link may have been added after the fileset was created.
+    """
+    if is_local(fileset.location):
+        refuse_alias(fileset.base, fileset.place.roots)
+        if not is_within(real_path(fileset.location), [real_path(fileset.base)]):
+            refuse_alias(fileset.location, fileset.place.roots)
+
+
+def printable(name: str) -> str:
+    """Return the name of a local file as text: bytes that are not UTF-8 are replaced."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

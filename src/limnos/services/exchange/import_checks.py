@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, cast
 import msgspec
 
 from limnos.formats.exchange.messages import RESTS
+from limnos.formats.gravitino.polaris_policies import translate_policy
 from limnos.formats.gravitino.policies import content_text
 from limnos.model import errors
 from limnos.model.entities import MetadataDocument
@@ -48,7 +49,9 @@ from limnos.services.request.context import Context
 from limnos.services.request.defaults import RequestDefaults
 from limnos.services.request.table_formats import ICEBERG, LANCE
 from limnos.services.storage.namespace_locations import check_new_location
+from limnos.telemetry.logs import get_logger
 
+log = get_logger("limnos.exchange")
 _REPORTED_ERRORS: Final = (
     errors.BadRequest, InvalidName, errors.MissingFile, errors.StorageFailed, errors.AlreadyExists, errors.UnsupportedOperation, UnreadableRecord, errors.InvalidTable, errors.NotFound,
 )  # fmt: skip
@@ -201,7 +204,23 @@ async def _entity(
 
 
 def _policy(record: PolicyRecord) -> PolicyRecord:
-    """Check the content of a policy: the server's tasks read it for all metalakes. Raises BadRequest."""
+    """Check the content of a policy: the server's tasks read it for all metalakes. Raises BadRequest.
+
+    A policy of Polaris becomes one of this server. Its comment names the fields that are left out.
+    """
+    translated = translate_policy(record.policy_type, record.content)
+    if translated is not None:
+        comment = record.comment
+        if translated.left_out:
+            note = f"Not imported from the policy's type {record.policy_type}: {', '.join(translated.left_out)[:1000]}"
+            comment = note if not comment else f"{comment}\n{note}"
+            log.warning(
+                "a policy of Polaris was imported in part", type=record.policy_type, left_out=translated.left_out
+            )
+        return replace(
+            record, policy_type=translated.policy_type, content=translated.content, comment=comment,
+            enabled=record.enabled and translated.enabled,
+        )  # fmt: skip
     try:
         content = msgspec.json.decode(record.content)
     except msgspec.DecodeError as error:

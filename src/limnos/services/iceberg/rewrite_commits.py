@@ -16,6 +16,7 @@ import msgspec
 
 from limnos.files import place_key
 from limnos.formats.maintenance import rewrites
+from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
@@ -23,6 +24,7 @@ from limnos.services.iceberg.added_files import files_of
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
+from limnos.store.activity.maintenance import operation_read
 from limnos.store.activity.rewrites import lease_by_token
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
@@ -74,23 +76,27 @@ async def rewrite_check(
     lease = await ctx.look_up(partial(lease_by_token, token_id))
     if lease is None or lease.node_id != document.node_id or lease.expires_at <= ctx.services.store.time.now_ms():
         raise PermissionDenied(LEASE_OVER)
+    operation = await ctx.look_up(partial(operation_read, lease.operation_id))
+    deletes_rows = operation is not None and operation.kind == RETENTION
     requirements, updates = change.requirements, change.updates
     if change.raw is not None:
         requirements, updates = await asyncio.to_thread(_parts_of, change.raw)
     try:
         metadata = metadata_of(document.body)
-        requested = rewrites.rewrite_request(updates, metadata)
+        requested = rewrites.rewrite_request(updates, metadata, deletes_rows=deletes_rows)
         files = files_of(ctx, document, place=place, bytes_max=BYTES_MAX)
         figures = None
         if requested.snapshot is not None:
-            figures = await _check_snapshot(ctx, files, snapshot=requested.snapshot, metadata=metadata)
+            figures = await _check_snapshot(
+                ctx, files, snapshot=requested.snapshot, metadata=metadata, deletes_rows=deletes_rows
+            )
         for path in (*requested.statistics, *(() if figures is None else figures.paths)):
             _check_place(path, location=document.location)
     except LimnosError as error:
         REWRITES["refused",] += 1
         log.warning("a rewrite was refused", table=document.node_id, operation=lease.operation_id, error=error.message)
         raise
-    summary = rewrites.carried_summary(metadata, lease.operation_id)
+    summary = rewrites.carried_summary(metadata, lease.operation_id, deletes_rows=deletes_rows)
     return CheckedRewrite(requirements, [_with_summary(each, summary) for each in updates], figures)
 
 
@@ -119,7 +125,7 @@ def _check_place(path: str, *, location: str) -> None:
 
 
 async def _check_snapshot(
-    ctx: Context, files: ManifestReader, *, snapshot: Mapping[str, object], metadata: TableMetadata
+    ctx: Context, files: ManifestReader, *, snapshot: Mapping[str, object], metadata: TableMetadata, deletes_rows: bool
 ) -> rewrites.RewriteFigures:
     """Compare the files of a new snapshot with those of the table's head."""
     current = metadata.current
@@ -148,7 +154,7 @@ async def _check_snapshot(
         checked.append(rewrites.CheckedManifest(path in before, path in after, about.sequence))
         data.append(piece)
     least = min([each.least for each in after.values() if not each.has_deletes], default=0)
-    terms = msgspec.json.encode(rewrites.RewriteTerms(checked, least))
+    terms = msgspec.json.encode(rewrites.RewriteTerms(checked, least, deletes_rows))
     (text,) = await ctx.services.offloader.do("maintenance-rewrite", terms, *data)
     return msgspec.json.decode(text, type=rewrites.RewriteFigures)
 

@@ -115,7 +115,7 @@ async def pins_of_outputs(ctx: Context, metalake: str, *, outputs: str) -> Pinne
 
 
 async def _resolve_pins(ctx: Context, metalake: str, *, options: Sequence[_PinOption]) -> PinnedSnapshots:
-    """Find the tables by their present names.
+    """Find the tables by their present names, of any format: what Iceberg calls a snapshot is a version in Lance.
 
     Missing tables, and those that the caller may not load, are not pinned.
     """
@@ -129,7 +129,7 @@ async def _resolve_pins(ctx: Context, metalake: str, *, options: Sequence[_PinOp
         levels = tuple(each.table[1:])
 
         def find(request_view: RequestView, levels: tuple[str, ...] = levels) -> int:
-            return table_find(request_view, levels[:-1], levels[-1], Action.TABLE_LOAD)[0].id
+            return table_find(request_view, levels[:-1], levels[-1], Action.TABLE_LOAD, required_format=None)[0].id
 
         with suppress(errors.NotFound, errors.PermissionDenied, errors.BadRequest, errors.UnsupportedOperation):
             results.setdefault(await ctx.read(RequestScope(metalake, each.table[0]), find), []).extend(snapshots)

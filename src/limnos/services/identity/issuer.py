@@ -23,13 +23,15 @@ class PublicClient(NamedTuple):
 class AuthorizationRequest(NamedTuple):
     """A browser's way to the issuer and back: where it returns to, and the secrets that bind the answer to it.
 
-    `state` returns with the browser, `nonce` in the ID token, and `verifier` proves who began (RFC 7636).
+    `state` returns with the browser, `nonce` in the ID token, and `verifier` proves who began (RFC 7636). `peer` is the
+    browser's address.
     """
 
     redirect_uri: str
     state: str
     nonce: str
     verifier: str
+    peer: str = ""
 
 
 class Issuer(Protocol):

@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 from limnos.access.authentication import Credential, hash_secret, new_secret
 from limnos.model.entities import Token
+from limnos.model.errors import PermissionDenied
 from limnos.model.kinds import Kind
-from limnos.model.principals import TokenTrust
+from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.names.path import Levels
 from limnos.services.maintenance.policies import EffectivePolicy
 from limnos.services.request.context import Context
@@ -24,6 +25,7 @@ from limnos.store.activity.maintenance import ancestors_read
 from limnos.store.ancestry import path_of
 from limnos.store.identity.principals import principal_by_id_read
 from limnos.store.objects.owners import owner_read
+from limnos.store.tx import Tx
 
 _TOKEN_MS: Final = 600_000
 
@@ -61,6 +63,17 @@ async def responsible_user(services: NodeServices, table_id: int, *, policy: Eff
     return ResponsibleUser(owner.name, name)
 
 
+def ended_secret(tx: Tx, root_id: int | None) -> str | None:
+    """Return the reason why an operation gets no token: the service account's secret that requested it has ended.
+
+    None if it has not, or if no secret requested the operation. A session that requested it may have ended.
+    """
+    root = None if root_id is None else tx.tokens.by_id(root_id)
+    if root is None or root.purpose is not TokenPurpose.CLIENT or not (root.revoked or root.is_over(tx.now_ms)):
+        return None
+    return f"the secret with which {root.user} requested this has ended: request it again with a valid one"
+
+
 @asynccontextmanager
 async def acting_as(
     work: TaskContext,
@@ -82,14 +95,22 @@ async def acting_as(
         name: The name of the token and of the request, for the audit.
         trust: The trust of the token.
         root_id: The root of the token's line, if the user authenticated with a token.
+
+    Raises:
+        PermissionDenied: The user is a service account, and the secret that requested the work has ended.
     """
     secret_hash = hash_secret(new_secret())
-    token: Token = await work.submit(
-        lambda tx: tx.tokens.create(
+
+    def create(tx: Tx) -> Token:
+        refusal = ended_secret(tx, root_id)
+        if refusal is not None:
+            raise PermissionDenied(refusal)
+        return tx.tokens.create(
             user=user, name=name.replace("-", " ", 1), secret_hash=secret_hash, expires_at=tx.now_ms + _TOKEN_MS,
             trust=trust, root_id=root_id,
-        )
-    )  # fmt: skip
+        )  # fmt: skip
+
+    token = await work.submit(create)
     try:
         ctx = Context(services, Credential(None, token.id, secret_hash), name)
         ancestry = await ctx.look_up(lambda: ancestors_read([table_id]))

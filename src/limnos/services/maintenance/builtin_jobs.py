@@ -110,6 +110,11 @@ async def builtin_run(ctx: Context, metalake: str, *, name: str, conf: Mapping[s
 
     Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
     """
+    return await builtin_load(ctx, metalake, operation=await builtin_start(ctx, metalake, name=name, conf=conf))
+
+
+async def builtin_start(ctx: Context, metalake: str, *, name: str, conf: Mapping[str, str]) -> int:
+    """Ask for the operation of a built-in template. Returns its id. Raises as `builtin_run`."""
     await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake)
     template = template_of(name)
     fields = {key: value for key, value in conf.items() if value and not _PASSED_OVER.fullmatch(key)}
@@ -125,12 +130,15 @@ async def builtin_run(ctx: Context, metalake: str, *, name: str, conf: Mapping[s
         raise BadRequest(f"{min(fields)[:100]} is not a field of jobConf of this template: use {known}, or a policy")
     scope = RequestScope(metalake, catalog)
     if template.kind == EXPIRE:
-        operation = await expiry_request(ctx, scope, path=path)
-    elif template.kind == ORPHANS:
-        operation = await orphans_request(ctx, scope, path=path)
-    else:
-        operation = await rewrite_request(ctx, scope, path=path, kind=template.kind, options=options)
-    return await builtin_load(ctx, metalake, operation=operation)
+        return await expiry_request(ctx, scope, path=path)
+    if template.kind == ORPHANS:
+        return await orphans_request(ctx, scope, path=path)
+    return await rewrite_request(ctx, scope, path=path, kind=template.kind, options=options)
+
+
+def job_id(operation: int) -> str:
+    """Return the id of an operation's job."""
+    return f"maintenance-{operation}"
 
 
 def _options(text: str) -> dict[str, str]:
@@ -181,7 +189,7 @@ async def _visible(ctx: Context, metalake: str, *, rows: Sequence[OperationRow])
             seen.update(await visible_paths(ctx, RequestScope(metalake, catalog), node_ids=ids))
         except NotFound:
             continue  # a catalog that the caller may not know of
-    return [BuiltinJob(f"maintenance-{row.id}", _BY_KIND[row.kind].name, row) for row in rows if row.node_id in seen]
+    return [BuiltinJob(job_id(row.id), _BY_KIND[row.kind].name, row) for row in rows if row.node_id in seen]
 
 
 async def builtin_cancel(ctx: Context, metalake: str, *, operation: int) -> BuiltinJob:

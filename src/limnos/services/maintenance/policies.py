@@ -10,18 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
+import msgspec
+
 from limnos.formats.gravitino.policies import (
     COMPACTION,
     MAINTENANCE_TYPES,
+    ROW_RETENTION,
     SNAPSHOT_EXPIRATION,
     TABLE_MAINTENANCE,
     CompactionContent,
+    RowRetentionContent,
     SnapshotExpirationContent,
     TableMaintenanceContent,
     content_of,
 )
 from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, AssessmentRules
 from limnos.formats.maintenance.lance_tables import INDEXES
+from limnos.formats.maintenance.row_retention import RETENTION, RetentionRule
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.model.records import PolicyRecord
@@ -82,6 +87,7 @@ class PolicyIndex:
 COMPACT_TYPES: Final = (COMPACTION, TABLE_MAINTENANCE)
 POLICY_TYPES: Final = {
     COMPACT: COMPACT_TYPES, DELETES: COMPACT_TYPES, MANIFESTS: (TABLE_MAINTENANCE,), INDEXES: (TABLE_MAINTENANCE,),
+    RETENTION: (ROW_RETENTION,),
 }  # fmt: skip
 """The types of policies that ask for a kind of rewrite, the special ones first. No policy asks for statistics."""
 
@@ -89,7 +95,18 @@ POLICY_TYPES: Final = {
 def deciding_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
     """Return the policy that decides about a kind of rewrite: the nearest one; on the same object the special type."""
     known = [policies[policy_type] for policy_type in POLICY_TYPES[kind] if policy_type in policies]
-    return min(known, key=lambda policy: policy.distance, default=None)
+    return min([each for each in known if _is_decided(each, kind)], key=lambda policy: policy.distance, default=None)
+
+
+def _is_decided(policy: EffectivePolicy, kind: str) -> bool:
+    """Return whether a policy says something about a kind of rewrite."""
+    return policy.policy_type != TABLE_MAINTENANCE or kind_setting(policy, kind) is not None
+
+
+def kind_setting(policy: EffectivePolicy, kind: str) -> bool | None:
+    """Return whether a policy of table maintenance asks for a kind of rewrite; None if it does not decide that."""
+    content = content_of(policy.content, TableMaintenanceContent)
+    return {MANIFESTS: content.manifests, INDEXES: content.indexes}.get(kind, content.compact)
 
 
 def _record(node: Node) -> PolicyRecord:
@@ -135,4 +152,13 @@ def assessment_rules(policies: Mapping[str, EffectivePolicy]) -> AssessmentRules
             rules.delete_files_min,
             rules.data_file_mse_min,
         )
-    return rules
+    return msgspec.structs.replace(rules, retention=retention_rule(policies))
+
+
+def retention_rule(policies: Mapping[str, EffectivePolicy]) -> RetentionRule | None:
+    """Return which rows the effective policy of row retention deletes; None without an enabled one."""
+    policy = policies.get(ROW_RETENTION)
+    if policy is None or not policy.is_enabled:
+        return None
+    content = content_of(policy.content, RowRetentionContent)
+    return RetentionRule(content.column, content.older_than_days)

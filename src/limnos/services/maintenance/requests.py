@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
+from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.model.errors import BadRequest
 from limnos.names.path import Levels
 from limnos.services.maintenance.lance.operations import LANCE_KINDS, lance_request
@@ -18,6 +19,7 @@ from limnos.services.maintenance.orphans.requests import orphans_request
 from limnos.services.maintenance.orphans.rounds import ORPHANS
 from limnos.services.maintenance.rewriting.kinds import KINDS
 from limnos.services.maintenance.rewriting.planning import rewrite_request
+from limnos.services.maintenance.rewriting.row_retention import retention_request
 from limnos.services.maintenance.table_access import catalog_require
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -26,7 +28,7 @@ from limnos.services.request.table_formats import LANCE, format_of, least_levels
 
 _ICEBERG: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {
     EXPIRE: expiry_request, ORPHANS: orphans_request,
-    **{kind: partial(rewrite_request, kind=kind) for kind in KINDS},
+    **{kind: partial(rewrite_request, kind=kind) for kind in KINDS}, RETENTION: retention_request,
 }  # fmt: skip
 OPERATION_KINDS: Final = tuple(dict.fromkeys((*_ICEBERG, *LANCE_KINDS)))
 """All kinds of operations that a user may ask for."""

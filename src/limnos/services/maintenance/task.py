@@ -102,7 +102,8 @@ class MaintenanceRound:
             last = await look_up(lambda ids=ids: last_operations(ids, kind=EXPIRE))  # type: ignore[misc]
             for row in rows:
                 after = row.node_id
-                is_leased = await look_up(lambda node_id=after: lease_of_table(node_id))  # type: ignore[misc]
+                lease = await look_up(lambda node_id=after: lease_of_table(node_id))  # type: ignore[misc]
+                is_leased = lease is not None and not lease.is_over(self.now_ms)
                 if not is_leased and not 0 <= self.now_ms - last.get(row.node_id, 0) < INTERVAL_MS:
                     await self._expire_one(row, policies, round_=round_)
         return after

@@ -1,7 +1,7 @@
 """Request context: how a request reads and writes, with freshness gate, request view, cache misses and stale permits.
 
-May import `telemetry`, `access`, `view`, `store` and `model`. Only this module retries; services are straight-line
-code.
+May import `telemetry`, `access`, `view`, `store`, `names` and `model`. Only this module retries; services are
+straight-line code.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from limnos.access.actions import Action
 from limnos.access.authentication import Credential
-from limnos.model.audit import RequestOrigin, audit_context_text
+from limnos.model.audit import AuditedDecision, AuditRecord, RequestOrigin, audit_context_text, rights_text
 from limnos.model.errors import ServiceUnavailable, StalePermit
+from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import Permit
+from limnos.names import display
+from limnos.names.path import Levels
 from limnos.services.request.idempotency import IdempotentRequest
 from limnos.services.request.node_services import AuditedRequest, NodeServices
 from limnos.services.request.request_scope import RequestScope, scope_zones
@@ -157,6 +161,24 @@ class Context:
         """
         bound = partial(_run, mutation, permit)
         return bound if self.once is None else partial(self.once.run, bound)
+
+    def audit_rows(self, target_id: int, path: Levels, *, kind: str, action: Action, user: str, detail: str) -> None:
+        """Write an audit line about rows that leave the lake with this request's answer, even if reads are not
+        audited.
+        """
+        origin = RequestOrigin() if self.asker is None else self.asker.origin()
+        decided = [] if self.asker is None else self.asker.decided or []
+        own = [AuditedDecision.of(each) for each in decided if each.target_id == target_id][-1:]
+        metalake_id = next((each.revision[1][0] for each in decided if len(each.revision) > 1), ROOT_ID)
+        self.services.audit.take([
+            AuditRecord(
+                0, metalake_id, self.services.store.time.now_ms(), user, None if self.asker is None else self.asker.user_id,
+                "done", "", own[0].action if own else action.value, kind, target_id, display.render(path), "", detail,
+                rights_text(own), origin.protocol, origin.operation, 200, self.request_id, origin.client, origin.peer, origin.credential,
+            )
+        ])  # fmt: skip
+        if self.asker is not None:
+            self.asker.has_changed = True  # the request has its line
 
     def keep_answer(self, answer: Callable[[int], bytes]) -> None:
         """Set a function that builds the response body inside the transaction, for a request with an idempotency key

@@ -58,17 +58,24 @@ async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
     for begin in range(0, len(ids), OBJECTS_AT_ONCE):
         texts += await _texts(services, ids[begin : begin + OBJECTS_AT_ONCE])
 
-    words = spelled_words(text for each in texts for text in (each.name, each.columns, each.comment))
+    words = _spelled(texts)
 
     def write(tx: Tx) -> None:
         if tx.search.is_at(progress):
-            tx.search.replace(ids, texts)
+            removed = _spelled(tx.search.replace(ids, texts)) - words
+            if removed:
+                tx.search.forget_words(removed)
             if words:
                 tx.search.add_words(words)
             tx.search.reached(progress.zone, epoch=progress.epoch, revision=until, scan_after=following)
 
     await services.store.submit(upkeep_permit("limnos"), write)
     return following is not None or until < progress.newest
+
+
+def _spelled(texts: Sequence[IndexedText]) -> set[str]:
+    """Return the words of objects that spelling help may suggest."""
+    return spelled_words(text for each in texts for text in (each.name, each.columns, each.comment))
 
 
 async def _texts(services: NodeServices, ids: Sequence[int]) -> list[IndexedText]:

@@ -7,6 +7,7 @@ fail, and nothing has changed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import lance
@@ -17,6 +18,8 @@ from limnos.sources.lance.library_errors import translate_library_errors
 from limnos.sources.lance.maintenance_questions import CleanUp, Compact, MaintenanceResult, ReadState, RefreshIndexes
 from limnos.sources.lance.opening import open_for_rows, open_for_writing
 
+_VECTOR: Final = "IVF"
+"""The beginning of the types of vector indexes."""
 THREADS: Final = 2
 """The threads that a compaction uses, so that requests to other tables keep a core."""
 
@@ -50,11 +53,19 @@ def read_state(request: ReadState) -> LanceTableState:
 
 
 def _indexes(dataset: lance.LanceDataset, *, rows: int) -> tuple[LanceIndexState, ...]:
+    sizes = {each.fragment_id: each.metadata.num_rows for each in dataset.get_fragments()}
     return tuple([
-        LanceIndexState(each.name, max(0, rows - each.num_rows_indexed), len(list(each.segments)))
+        LanceIndexState(
+            each.name, max(0, rows - each.num_rows_indexed), len(list(each.segments)),
+            _largest_segment(each, sizes) if each.index_type.startswith(_VECTOR) else 0,
+        )
         for each in dataset.describe_indices()
         if not each.name.startswith("__")
     ])  # fmt: skip
+
+
+def _largest_segment(index: Any, sizes: Mapping[int, int]) -> int:  # noqa: ANN401 - Lance's description of an index
+    return max([sum(sizes.get(number, 0) for number in each.fragment_ids) for each in index.segments], default=0)
 
 
 def compact(request: Compact) -> MaintenanceResult:
@@ -67,20 +78,24 @@ def compact(request: Compact) -> MaintenanceResult:
 
 
 def refresh_indexes(request: RefreshIndexes) -> MaintenanceResult:
-    """Add to each index the rows that it does not cover; a result counts these rows.
+    """Add to each index the rows that it does not cover, or train it again if the table has outgrown it.
 
-    Raises NotFound for a table without data, CommitConflict.
+    A result counts the missing rows. Raises NotFound for a table without data, CommitConflict.
     """
     dataset = open_for_writing(request)
     with translate_library_errors(request.location):
-        before = _missing(dataset)
-        if before or any(each.segments > 1 for each in _indexes(dataset, rows=0)):
-            dataset.optimize.optimize_indices()
-        return MaintenanceResult(before, _missing(dataset))
-
-
-def _missing(dataset: lance.LanceDataset) -> int:
-    return sum(each.missing_rows for each in _indexes(dataset, rows=dataset.count_rows()))
+        rows = dataset.count_rows()
+        indexes = _indexes(dataset, rows=rows)
+        outgrown = [each.name for each in indexes if each.is_outgrown(rows)]
+        stale = [
+            each.name for each in indexes if each.name not in outgrown and (each.missing_rows or each.segments > 1)
+        ]
+        if stale:
+            dataset.optimize.optimize_indices(index_names=stale)
+        if outgrown:
+            dataset.optimize.optimize_indices(index_names=outgrown, retrain=True)
+        after = sum(each.missing_rows for each in _indexes(dataset, rows=dataset.count_rows()))
+        return MaintenanceResult(sum(each.missing_rows for each in indexes), after, trained=tuple(outgrown))
 
 
 def clean_up(request: CleanUp) -> MaintenanceResult:

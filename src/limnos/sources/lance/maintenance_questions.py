@@ -19,7 +19,7 @@ class Compact(LanceQuestion, frozen=True):
 
 
 class RefreshIndexes(LanceQuestion, frozen=True):
-    """Add to each index the rows that it does not cover."""
+    """Add to each index the rows that it does not cover; train one again that the table has outgrown."""
 
 
 class CleanUp(LanceQuestion, frozen=True, kw_only=True):
@@ -35,3 +35,5 @@ class MaintenanceResult(msgspec.Struct, frozen=True):
     after: int = 0
     removed: tuple[int, ...] = ()
     removed_bytes: int = 0
+    trained: tuple[str, ...] = ()
+    """The indexes that were trained again."""

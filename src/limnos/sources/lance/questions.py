@@ -115,6 +115,25 @@ class Query(LanceQuestion, frozen=True, kw_only=True):
     fast_search: bool = False
 
 
+class Head(LanceQuestion, frozen=True, kw_only=True):
+    """Read the first rows of some columns, or of the first `columns_max`, as values for JSON."""
+
+    columns: list[str]
+    rows_max: int
+    columns_max: int
+    bytes_max: int
+
+
+class LanceHead(msgspec.Struct, frozen=True):
+    """The first rows of a table at a version. Columns have a name and a type; `is_complete` if these are all rows."""
+
+    columns: list[tuple[str, str]]
+    rows: list[list[object]]
+    version: int
+    is_complete: bool
+    columns_left_out: int
+
+
 class Explain(LanceQuestion, frozen=True, kw_only=True):
     """Return the plan of a query; with `runs` execute it and return the measured plan. The result is text."""
 

@@ -1,6 +1,6 @@
 """Iceberg's actions on Spark: one application for many operations, with a session of its own for each.
 
-May import this room, `client`, `model`, `names` and PySpark. Must not know leases. Iceberg's actions are called through
+May import this room, `client`, `model` and PySpark. Must not know leases. Iceberg's actions are called through
 Py4J, since its procedures take no properties of snapshots. The token of an operation is set on its session alone, never
 on a command line. A rewrite that conflicts with another commit is abandoned, not forced.
 """
@@ -12,9 +12,9 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.names import display
 from limnos.spark.maintenance.executor import DONE, OperationEnd
-from limnos.spark.maintenance.outcomes import CATALOG, EXECUTOR_WAIT_S, end_of_error, no_executor
+from limnos.spark.maintenance.old_rows import RETENTION, delete_old_rows
+from limnos.spark.maintenance.outcomes import CATALOG, EXECUTOR_WAIT_S, end_of_error, no_executor, table_identifier
 from limnos.spark.session import another_session, is_local, session
 
 if TYPE_CHECKING:
@@ -128,13 +128,15 @@ def _rewrite(spark: SparkSession, operation: LeasedOperation) -> str:
     """Execute an operation in its session. Returns the result for people."""
     machine: Any = spark._jvm  # noqa: SLF001 - PySpark has no other way to Iceberg's actions
     java: Any = spark._jsparkSession  # noqa: SLF001
-    name = ".".join(map(display.quote_part, (CATALOG, *operation.path)))
+    name = table_identifier(operation.path)
     sessions = machine.org.apache.spark.sql.classic.SparkSession
     sessions.setActiveSession(java)
     try:
         table = machine.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(java, name)
         if table.currentSnapshot() is None:
             return "the table is empty"
+        if operation.kind == RETENTION:
+            return delete_old_rows(spark, operation)
         actions = machine.org.apache.iceberg.spark.actions.SparkActions.get(java)
         return _OPERATIONS[operation.kind](actions, table, operation=operation)
     finally:

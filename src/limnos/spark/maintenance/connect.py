@@ -1,6 +1,6 @@
 """Iceberg's procedures over Spark Connect: a session of its own for each operation.
 
-May import this room, `client`, `model`, `names` and PySpark. Must not know leases. Spark Connect reaches no Java
+May import this room, `client`, `model` and PySpark. Must not know leases. Spark Connect reaches no Java
 object, so the procedures are called by SQL. The server names the operation in the snapshot, and moves checkpoints to
 it.
 """
@@ -11,10 +11,17 @@ import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from limnos.names import display
 from limnos.spark.connect import connect_session
 from limnos.spark.maintenance.executor import DONE, OperationEnd
-from limnos.spark.maintenance.outcomes import CATALOG, EXECUTOR_WAIT_S, end_of_error, no_executor
+from limnos.spark.maintenance.old_rows import RETENTION, delete_old_rows
+from limnos.spark.maintenance.outcomes import (
+    CATALOG,
+    EXECUTOR_WAIT_S,
+    end_of_error,
+    no_executor,
+    quote_identifier,
+    table_identifier,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,7 +121,7 @@ def _procedure(
     spark: SparkSession, operation: LeasedOperation, *, name: str, options: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
     """Call a procedure on the operation's table. Returns its first row, or nothing if it has none."""
-    table = ".".join(map(display.quote_part, operation.path))
+    table = ".".join(map(quote_identifier, operation.path))
     arguments = f"table => {_text(table)}"
     if options:
         pairs = ", ".join(f"{_text(key)}, {_text(value)}" for key, value in options.items())
@@ -141,7 +148,7 @@ def _deletes(spark: SparkSession, operation: LeasedOperation) -> str:
     """Apply delete files as `limnos.spark.maintenance.actions` does."""
     options = {**operation.options, "use-starting-sequence-number": "false"}
     text = _rewrite_text(_procedure(spark, operation, name="rewrite_data_files", options=options))
-    name = ".".join(map(display.quote_part, (CATALOG, *operation.path)))
+    name = table_identifier(operation.path)
     (version,) = spark.sql(f"SHOW TBLPROPERTIES {name} ('format-version')").collect()
     if version["value"] != "2":
         return text
@@ -160,4 +167,7 @@ def _statistics(spark: SparkSession, operation: LeasedOperation) -> str:
     return "statistics of all columns" if row.get("statistics_file") else "no statistics were needed"
 
 
-_OPERATIONS: Final = {"compact": _compact, "deletes": _deletes, "manifests": _manifests, "statistics": _statistics}
+_OPERATIONS: Final = {
+    "compact": _compact, "deletes": _deletes, "manifests": _manifests, "statistics": _statistics,
+    RETENTION: delete_old_rows,
+}  # fmt: skip

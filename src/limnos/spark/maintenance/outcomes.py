@@ -1,4 +1,4 @@
-"""Ends of operations: which errors let an operation wait again, and their texts, which have no token.
+"""Names and ends of operations: which errors let an operation wait again, and their texts, which have no token.
 
 May import `model` and the executor's values. Must not know which Spark carried an operation out.
 """
@@ -6,6 +6,7 @@ May import `model` and the executor's values. Must not know which Spark carried 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
@@ -24,6 +25,16 @@ _GIVES_WAY: Final = re.compile(
 )
 _TOKEN: Final = re.compile(r"lim_\d+_\S+")
 _MESSAGE_MAX: Final = 1_000
+
+
+def quote_identifier(name: str) -> str:
+    """Return a name as a quoted identifier of Spark SQL, in which a backslash has no meaning."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def table_identifier(path: Sequence[str]) -> str:
+    """Return a table's name in a session's catalog, for Spark SQL."""
+    return ".".join(map(quote_identifier, (CATALOG, *path)))
 
 
 def end_of_error(error: Exception) -> OperationEnd:

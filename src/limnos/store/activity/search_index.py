@@ -121,6 +121,14 @@ WORDS_PUT = Sql(
     "INSERT INTO search_word (word) SELECT v FROM json_array_elements_text(CAST(:words AS json)) v WHERE TRUE ON CONFLICT DO NOTHING",
     on_sqlite="INSERT INTO search_word (word) SELECT value FROM json_each(:words) WHERE TRUE ON CONFLICT DO NOTHING",
 )
+_SINGLE_MAX: Final = "\u04ff"
+"""The last letter of which each version of Unicode knows that it is one."""
+WORDS_FORGET = Sql(
+    "DELETE FROM search_word WHERE word IN (SELECT v FROM json_array_elements_text(CAST(:words AS json)) v) AND NOT EXISTS"
+    " (SELECT 1 FROM search_text t WHERE t.all_vector @@ CAST(quote_literal(search_word.word) AS tsquery))",
+    on_sqlite="DELETE FROM search_word WHERE word IN (SELECT value FROM json_each(:words)) AND NOT EXISTS"
+    " (SELECT 1 FROM search_words WHERE search_words MATCH '\"' || search_word.word || '\"')",
+)
 WORDS_KNOWN = Sql(
     "SELECT word FROM search_word WHERE word IN (SELECT v FROM json_array_elements_text(CAST(:words AS json)) v)",
     on_sqlite="SELECT word FROM search_word WHERE word IN (SELECT value FROM json_each(:words))",
@@ -184,7 +192,7 @@ def words_read(
 
 
 def known_words_read(words: Sequence[str]) -> Load[list[str]]:
-    """Read those of some words that objects have or had, in the given order."""
+    """Read those of some words that objects have, in the given order."""
     rows = yield WORDS_KNOWN, {"words": dumps(words)}
     known = {row[0] for row in rows}
     return [word for word in words if word in known]
@@ -212,8 +220,21 @@ class SearchIndexWrites(Writes):
         """Store words for spelling help; those that are stored stay."""
         self.tx.count(WORDS_PUT, {"words": dumps(sorted(words))})
 
-    def replace(self, ids: Collection[int], texts: Sequence[IndexedText]) -> None:
-        """Replace the words of objects; an object without new words is removed from the index."""
+    def forget_words(self, words: Collection[str]) -> None:
+        """Delete those of some words that no indexed object has.
+
+        Words with other letters than Latin, Greek and Cyrillic ones stay: SQLite's index may have them in parts.
+        """
+        single = sorted(word for word in words if word.isalnum() and max(word) <= _SINGLE_MAX)
+        if single:
+            self.tx.count(WORDS_FORGET, {"words": dumps(single)})
+
+    def replace(self, ids: Collection[int], texts: Sequence[IndexedText]) -> list[IndexedText]:
+        """Replace the words of objects; an object without new words is removed from the index.
+
+        Returns the former words of the objects that changed.
+        """
+        former: list[IndexedText] = []
         new_texts = {text.object_id: text for text in texts}
         known = {row[0]: IndexedText(*row) for row in self.tx.rows(TEXTS, {"ids": dumps(sorted(ids))})}
         for object_id in ids:
@@ -221,12 +242,14 @@ class SearchIndexWrites(Writes):
             if old == new:
                 continue
             if old is not None:
+                former.append(old)
                 self.tx.count(INDEX_DELETE, _params(old))
                 self.tx.count(DELETE, {"id": object_id})
             if new is not None:
                 params = _params(new) | {"zone": new.zone, "all": f"{new.name} {new.columns} {new.comment}"}
                 self.tx.count(PUT, params)
                 self.tx.count(INDEX_PUT, _params(new))
+        return former
 
 
 def _params(text: IndexedText) -> dict[str, int | str]:

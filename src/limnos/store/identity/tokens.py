@@ -46,7 +46,9 @@ LINE = Sql(
     f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND coalesce(root_id, id) = :root AND revoked = :no"
     " AND (expires_at IS NULL OR expires_at > :now) ORDER BY id"
 )
-FORGET_OPENED = Sql("DELETE FROM token WHERE purpose <> 'api' AND expires_at < :before AND user_name = :user")
+FORGET_OPENED = Sql(
+    "DELETE FROM token WHERE purpose NOT IN ('api', 'client') AND expires_at < :before AND user_name = :user"
+)
 
 
 def token_of(row: Row) -> Token:

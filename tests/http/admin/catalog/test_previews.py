@@ -1,4 +1,4 @@
-"""Previews over HTTP: rows as the caller may see them, limits, dead processes, and the audit's line."""
+"""Previews over HTTP: the rows that the caller may see, limits, killed processes, and the audit record."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from limnos.formats.restricting import heads
 from limnos.model.errors import ServiceUnavailable
 from limnos.services.iceberg import previews
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from limnos.services.request.concurrency import previews as preview_limits
+from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
 from limnos.services.request.offloaded_work import InlineOffloader
 from tests.http.driver import OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
@@ -28,7 +30,7 @@ PREVIEW = f"{OWN}/metalakes/lake/catalogs/main/tables/preview"
 
 
 class Workers(InlineOffloader):
-    """Does at once what processes do; `dies` makes the next reader of a file end as a killed process does."""
+    """Runs the work of processes at once; with `dies` the next reader of a file ends like a killed process."""
 
     dies = False
 
@@ -49,6 +51,7 @@ class PreviewedTable(WrittenTable):
         super().__init__(node, schema=SCHEMA)
         self.workers = Workers()
         SCAN_OFFLOADER.put(node.built.services, self.workers)
+        PREVIEW_OFFLOADER.put(node.built.services, self.workers)
         self.commit([self.manifest(f"m{n}.avro", [entry(self.file(f"{n}.parquet"))]) for n in range(2)])
         grant(node, "bob", "use_catalog use_schema select_table", kind="CATALOG", on="main")
 
@@ -158,7 +161,7 @@ def test_killed_process_says_what_to_do(table: PreviewedTable) -> None:
 
 def test_deadline_ends_a_preview(table: PreviewedTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """A preview that takes too long is cancelled and answered with 503."""
-    monkeypatch.setattr(previews, "DEADLINE_S", 0.0)
+    monkeypatch.setattr(preview_limits, "DEADLINE_S", 0.0)
 
     answer = table.ask()
 
@@ -191,12 +194,3 @@ def test_each_preview_has_its_line_in_the_audit(table: PreviewedTable) -> None:
     assert (line["operation"], line["outcome"], line["object"]["path"]) == ("preview-table", "done", "main.a.t")
     assert line["detail"] == "preview of 3 rows of 4 columns, snapshot 100"
     assert "select_table" in str(line).lower()
-
-
-def test_long_and_odd_values() -> None:
-    """Values that JSON lacks become texts, and long ones are cut."""
-    cell = heads._cell
-
-    assert [cell(float("nan")), cell(b"\x01"), cell({"a": [b"\x02", None]})] == ["nan", "0x01", {"a": ["0x02", None]}]
-    assert len(str(cell("x" * 5_000))) == heads.CELL_CHARACTERS_MAX + 1
-    assert str(cell([["y"] * 5_000])).endswith("…")

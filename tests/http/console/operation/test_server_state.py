@@ -1,4 +1,4 @@
-"""Pages of the server's state: nodes and clocks, settings without secrets, service accounts, and who may see them."""
+"""Pages about the server: nodes and clocks, settings without secrets, service accounts, and who may see them."""
 
 from __future__ import annotations
 
@@ -126,3 +126,13 @@ def test_storage_of_a_catalog_is_checked(lake: DriverNode) -> None:
     assert "passed" in page
     assert ana.post("/console/storage/check", fields).status == 403
     assert admin.post("/console/storage/check", {"metalake": "lake", "catalog": "none"}).status == 404
+
+
+@pytest.mark.parametrize("route", ["nodes", "settings"])
+def test_refusal_names_the_right_that_is_missing(lake: DriverNode, route: str) -> None:
+    """Members of every metalake are refused because they are no service admins, and not for another right."""
+    lake.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    refused = lake.get(f"{OWN}/{route}", user="ana")
+
+    assert (refused.status, b"service admin" in refused.body) == (403, True), refused.body

@@ -1,4 +1,4 @@
-"""The preview tab: rows as they are for the reader, refusals and failures as words on the page."""
+"""The preview tab: rows as the reader may see them, with refusals and failures as messages on the page."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_restrictions import restrict
+from tests.http.lance.wire import declare, fill, make_space
 
 TAB = "/console/o/table/lake/main/a/t?tab=preview"
 
@@ -64,3 +65,17 @@ def test_dead_worker_is_a_page_with_the_next_step(table: PreviewedTable) -> None
 
     assert answer.status == 503
     assert "request fewer columns or rows" in text_of(answer)
+
+
+def test_rows_of_a_lance_table(table: PreviewedTable) -> None:
+    """The first tab of its page; a table without data says so."""
+    make_space(table.node, "lance", "s")
+    fill(table.node, "lance", "s", "t")
+    declare(table.node, "lance", "s", "empty")
+    admin = ConsoleVisitor(table.node).sign_in()
+
+    full, empty = (admin.read(f"/console/o/table/lake/lance/s/{name}").text for name in ("t", "empty"))
+
+    for words in ("The first 3 rows", "text string", "2 a dog [1.0,0.0]"):
+        assert words in full
+    assert "no data yet" in empty

@@ -1,4 +1,4 @@
-"""Maintenance of Lance tables: findings, operations by policies and on request, and what is never removed."""
+"""Maintenance of Lance tables: findings, operations by policies and on request, and versions that are never removed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from limnos.services.maintenance.lance.task import lance_run
 from limnos.services.maintenance.rewriting.planning import plan_run
 from limnos.services.request.task_context import TaskContext
 from tests.backends import Database
+from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import arrow, declare, make_space, table
@@ -103,7 +104,7 @@ def findings(node: DriverNode) -> dict[str, str]:
 
 
 def explained(node: DriverNode, name: str = "s.t") -> dict[str, Any]:
-    """What is told about a table."""
+    """Return the explanation of a table."""
     return node.done("GET", f"{MAINTENANCE}/table?table={name}")
 
 
@@ -250,3 +251,46 @@ def test_a_disabled_policy_and_the_order_of_rounds(node: DriverNode) -> None:
         node.done("POST", f"{table('lance', 's', 't')}/insert", arrow(rows(50 + number)))
     run_round(node)
     assert [each["kind"] for each in operations(node)] == ["compact", "indexes"]
+
+
+def test_a_vector_index_is_trained_anew(node: DriverNode) -> None:
+    """An index that was trained with a fraction of the rows is refreshed while it is small, and then trained again."""
+    location = fill(node, "s", "t", commits=1, first=400)
+    path = location.removeprefix("file://")
+    lance.dataset(path).create_index("vector", "IVF_FLAT", num_partitions=4, name="near")
+    at = f"{table('lance', 's', 't')}/insert"
+    node.done("POST", at, arrow(rows(1, 300)))
+    run_round(node)
+    assert "index near misses 300 of 700 rows" in findings(node)["indexes"]
+    done = run_request(node, "s.t", "indexes")
+    assert done["result"] == "600 rows were added to indexes; 0 are missing", "of two indexes"
+
+    node.done("POST", at, arrow(rows(2, 100)))
+    node.done("POST", at, arrow(rows(3, 700)))
+    run_round(node)
+    assert "it is trained again" in findings(node)["indexes"], findings(node)
+    done = run_request(node, "s.t", "indexes")
+    assert done["result"].endswith("0 are missing; trained again: near"), done["result"]
+    run_round(node)
+    assert "indexes" not in findings(node)
+    (index,) = [each for each in lance.dataset(path).describe_indices() if each.name == "near"]
+    assert (index.num_rows_indexed, len(list(index.segments))) == (1_500, 1)
+
+
+def test_pinned_versions_stay(node: DriverNode) -> None:
+    """A version that a running pipeline has pinned stays, with its name in the explanation; it goes after the run."""
+    location = fill(node, "s", "t")
+    add_policy(node, "forget", EXPIRATION, {"olderThanDays": 0, "minSnapshotCount": 0}, on="lance", kind="catalog")
+    set_clock(node, time.time_ns() // 1_000_000 + 2 * DAY_MS)
+    pins = [{"table": ["lance", "s", "t"], "snapshot": 4, "fingerprint": None}]
+    run = started(node, options={"pins": pins})
+    kept = {each["snapshot_id"]: each["kept_because"] for each in explained(node)["history"]}
+    assert kept[4] is not None, kept
+    assert "run" in kept[4]
+    newest = max(versions(location))
+    assert run_request(node, "s.t", "expire")["state"] == "done"
+    assert versions(location) == [4, newest]
+
+    assert finish(node, run, "failed").status == 200
+    assert run_request(node, "s.t", "expire")["state"] == "done"
+    assert versions(location) == [newest]

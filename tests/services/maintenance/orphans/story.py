@@ -1,4 +1,4 @@
-"""A random story of tables whose orphan files are removed, held against the model that counts live files.
+"""A random story of tables whose orphan files are removed, compared with the model that counts live files.
 
 Beside the steps of the story of expiry, writers are killed, hold files for days before their commit, name files by
 links, and overwrite; tables are registered a second time from copied metadata, and one names a file of its neighbour.
@@ -56,12 +56,10 @@ class LateCommit(NamedTuple):
 
 
 class OrphanStory(Story):
-    """One story on a node, with a seed."""
+    """One random story on a node, with a seed."""
 
     start_ms = 1_900_000_000_000
     moments: tuple[str, ...] = MOMENTS
-    often: tuple[str, ...] = ()
-    """Steps that happen more often in this story."""
 
     def __init__(self, node: DriverNode, seed: int) -> None:
         self.young: dict[str, int] = {}
@@ -79,8 +77,15 @@ class OrphanStory(Story):
         turn_on(node, age_ms=AGE_MS)
 
     def weights(self) -> dict[Callable[[], None], int]:
-        """What may happen, and how often."""
-        few = {self.start_run: 1, self.share: 1, self.plan: 1, self.maintain_and_die: 1, self.maintain: 6}
+        """The steps of a story with their frequencies."""
+        few = {
+            self.start_run: 1,
+            self.share: 1,
+            self.plan: 1,
+            self.maintain_and_die: 1,
+            self.maintain: 6,
+            self.maintain_and_plan: 0,
+        }
         more = {
             self.leave_orphan: 6, self.write_early: 6, self.commit_late: 4, self.overwrite: 4, self.add_statistics: 2,
             self.clone: 1, self.drop_copy: 1, self.move_data_path: 1, self.rename: 1, self.remove_orphans: 14, self.remove_and_die: 3,
@@ -88,7 +93,7 @@ class OrphanStory(Story):
         }  # fmt: skip
         weights = {**super().weights(), **few, **more}
         del weights[self.read_incrementally]  # about snapshots: the story of expiry has it
-        return {act: weight * (8 if act.__name__ in self.often else 1) for act, weight in weights.items()}
+        return weights
 
     def wait(self) -> None:
         """Days pass; rarely the clock jumps by months, or goes back."""
@@ -187,7 +192,8 @@ class OrphanStory(Story):
         self.numbers += 1
         place = writer.write(f"snap-{number}-{self.numbers}.avro", manifest_list(manifests))
         told = wire.snapshot(number, manifest_list=place, parent=writer.snapshots or None)
-        more = {"timestamp-ms": now_ms, "sequence-number": number, "summary": {"operation": "append"}}
+        sequence = number + writer.elsewhere
+        more = {"timestamp-ms": now_ms, "sequence-number": sequence, "summary": {"operation": "append"}}
         told["snapshot"] = {**told["snapshot"], **more}  # type: ignore[dict-item]
         return LateCommit(name, {"requirements": [], "updates": [told, wire.point(number)]}, number, now_ms, manifests)
 
@@ -271,7 +277,7 @@ class OrphanStory(Story):
             self._acknowledged(name)
 
     def clone(self) -> None:
-        """Somebody registers a copy of a table's metadata at another location: it names the first table's files."""
+        """Register a copy of a table's metadata at another location: it names the first table's files."""
         name = self._live()
         if name is None or self.clones or not self.tables[name].writer.snapshots:
             return
@@ -288,19 +294,19 @@ class OrphanStory(Story):
             self.clones[copy] = location
 
     def drop_copy(self) -> None:
-        """Somebody drops the copy: it may come back from the trash with all its files."""
+        """Drop the copy: it may be restored from the trash with all its files."""
         for name in self.clones:
             self.node.delete(wire.table_path("a", name))
 
     def move_data_path(self) -> None:
-        """Somebody sends a table's writers into another table's directory: the server refuses."""
+        """Set a table's data path to another table's directory: the server refuses."""
         name, other = self._live(), self._live()
         if name is not None and other is not None and name != other:
             update = wire.set_properties(**{"write.data.path": f"{self.tables[other].writer.location}/data"})
             assert wire.commit(self.node, "a", name, updates=[update]).status == 400
 
     def rename(self) -> None:
-        """Somebody renames a table, and back."""
+        """Rename a table, and rename it back."""
         name = self._live()
         if name is not None:
             for source, target in ((name, "moved"), ("moved", name)):

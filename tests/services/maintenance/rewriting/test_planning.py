@@ -1,4 +1,4 @@
-"""Planning: which findings become operations, in whose name, in which order, and when they are tried again."""
+"""Planning: which findings become operations, in whose name, in which order, and when they are retried."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plan(node: DriverNode) -> int:
             warehouse=services.defaults.warehouse, lease_ms=60_000, services=services,
         )  # fmt: skip
         round_ = RewritePlanning(work, services, policies=await services.gate.look_up(policies_load))
-        for kind in ("compact", "deletes", "manifests"):
+        for kind in planning.PLANNED_KINDS:
             await round_.plan(kind, after=0)
         return round_.planned
 

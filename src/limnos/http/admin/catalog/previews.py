@@ -12,9 +12,11 @@ from limnos.http.response import NO_STORE, Response, json_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
+from limnos.model.previews import PreviewRequest
 from limnos.names import display
-from limnos.services.iceberg.previews import PreviewRequest, table_preview
+from limnos.services.iceberg.previews import table_preview
 from limnos.services.iceberg.reports import catalog_require
+from limnos.services.lance.previews import is_lance_catalog, lance_preview
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
@@ -24,13 +26,13 @@ _SNAPSHOT_DIGITS_MAX = 19
 async def preview(request: Request, ctx: Context) -> Response:
     """Return the first `rows` rows of a `table`, optionally of some `columns` or of one `snapshot`."""
     metalake, catalog = names_of(request)
-    path = tuple(display.parse(request.query("table") or "-"))
-    if len(path) < 2:
-        await ctx.read(RequestScope(metalake, catalog), catalog_require)
+    scope, path = RequestScope(metalake, catalog), tuple(display.parse(request.query("table") or "-"))
+    is_lance = await is_lance_catalog(ctx, scope)
+    if len(path) < 2 and not (is_lance and request.query("table")):
+        await ctx.read(scope, catalog_require)
         raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
-    result = await table_preview(
-        ctx, RequestScope(metalake, catalog), path=path, preview_request=preview_request_of(request)
-    )
+    read = lance_preview if is_lance else table_preview
+    result = await read(ctx, scope, path=path, preview_request=preview_request_of(request))
     columns = [{"name": each.name, "type": each.type, "masked": each.is_masked} for each in result.columns]
     body = {
         "columns": columns,

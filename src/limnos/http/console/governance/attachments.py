@@ -52,7 +52,7 @@ _INTROS: Final = {
     Kind.POLICY: "Rules that are attached to objects. Maintenance policies define how the server maintains tables.",
 }
 _POLICY_TYPES: Final = (
-    "system_iceberg_table_maintenance", "system_iceberg_compaction", "system_iceberg_snapshot_expiration",
+    "limnos-row-retention", "system_iceberg_table_maintenance", "system_iceberg_compaction", "system_iceberg_snapshot_expiration",
     "system_iceberg_orphan_file_removal", "custom",
 )  # fmt: skip
 _OBJECTS: Final = (

@@ -38,6 +38,7 @@ _FATES_SHOWN: Final = 50
 _WORDS: Final = {
     "expire": "Expire snapshots", "orphans": "Check for orphan files", "compact": "Compact small files",
     "deletes": "Rewrite delete files", "manifests": "Rewrite manifests", "statistics": "Compute statistics",
+    "retention": "Delete old rows",
     "indexes": "Refresh indexes",
 }  # fmt: skip
 _LOOKS: Final = {

@@ -1,19 +1,33 @@
-"""The tab with the first rows of a table.
+"""The first rows of a table, and the beginning of a fileset's file.
 
 May import `services`, `model` and the console's shared modules. The service applies row filters and masks.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress
+from limnos.http.console.look import size_text
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.table_metadata import type_text
-from limnos.model.errors import LimnosError, PermissionDenied, StorageFailed, UnsupportedOperation
-from limnos.services.iceberg.previews import PreviewRequest, table_preview
+from limnos.model.errors import (
+    BadRequest,
+    InvalidTable,
+    LimnosError,
+    NotFound,
+    OutsideRoots,
+    PermissionDenied,
+    StorageFailed,
+    UnsupportedOperation,
+)
+from limnos.model.previews import PreviewRequest
+from limnos.services.catalog.fileset_browsing import FilePath, file_preview
+from limnos.services.iceberg.previews import table_preview
+from limnos.services.lance.previews import lance_preview
 
 ROWS: Final = 50
 
@@ -36,7 +50,7 @@ class PreviewCell(msgspec.Struct, frozen=True):
 
 
 class PreviewTab(msgspec.Struct, frozen=True):
-    """The first rows of a table, or the reason why there are none."""
+    """The first rows of a table, or the beginning of a file; or the reason why there is none."""
 
     columns: tuple[PreviewHead, ...] = ()
     rows: tuple[tuple[PreviewCell, ...], ...] = ()
@@ -44,29 +58,54 @@ class PreviewTab(msgspec.Struct, frozen=True):
     is_restricted: bool = False
     columns_left_out: int = 0
     refusal: str = ""
+    is_file: bool = False
+    is_binary: bool = False
+    size: str = ""
+    text: str = ""
 
 
-async def preview_tab(page_request: PageRequest, address: ObjectAddress) -> PreviewTab:
-    """Show the first rows of a table. A refusal or a failure of storage is shown on the page."""
+async def preview_tab(page_request: PageRequest, address: ObjectAddress, *, is_lance: bool = False) -> PreviewTab:
+    """Show the first rows of a table. A refusal, a table without data and a failure of storage are shown on the
+    page.
+    """
+    read = lance_preview if is_lance else table_preview
     try:
-        preview = await table_preview(
-            page_request.ctx, address.scope, path=address.levels, preview_request=PreviewRequest(ROWS)
-        )
-    except (PermissionDenied, StorageFailed, UnsupportedOperation) as error:
+        preview = await read(page_request.ctx, address.scope, path=address.levels, preview_request=PreviewRequest(ROWS))
+    except (PermissionDenied, NotFound, InvalidTable, StorageFailed, UnsupportedOperation) as error:
         return PreviewTab(refusal=_words(error))
     columns = tuple(
-        PreviewHead(each.name, type_text(each.type), each.is_masked, each.type in _NUMBERS or _is_decimal(each.type))
+        PreviewHead(each.name, type_text(each.type), each.is_masked, is_number_type(each.type))
         for each in preview.columns
     )
     rows = tuple(tuple(_cell(value) for value in row) for row in preview.rows)
     return PreviewTab(columns, rows, preview.is_complete, preview.is_restricted, preview.columns_left_out)
 
 
-_NUMBERS: Final = ("int", "long", "float", "double")
+async def file_preview_tab(page_request: PageRequest, address: ObjectAddress, *, at: FilePath) -> PreviewTab:
+    """Show the beginning of a fileset's file. A refusal, a missing file and a failure of storage are shown on the
+    page.
+    """
+    try:
+        preview = await file_preview(page_request.ctx, address.scope, at=at, rows=ROWS)
+    except PermissionDenied as error:
+        return PreviewTab(refusal=f"You may see that this file is there, but not its content. {error.message}")
+    except (BadRequest, NotFound, OutsideRoots, StorageFailed, UnsupportedOperation) as error:
+        return PreviewTab(refusal=error.message)
+    columns = tuple(PreviewHead(name, kind, False, is_number_type(kind)) for name, kind in preview.columns)
+    rows = tuple(tuple(_cell(value) for value in row) for row in preview.rows)
+    return PreviewTab(
+        columns, rows, preview.is_complete, columns_left_out=preview.columns_left_out, is_file=True,
+        is_binary=preview.text is None and not columns, size=size_text(preview.size), text=preview.text or "",
+    )  # fmt: skip
 
 
-def _is_decimal(kind: object) -> bool:
-    return isinstance(kind, str) and kind.startswith("decimal")
+_NUMBER_TYPE: Final = re.compile(r"u?int\d*|long|(half)?float\d*|double|decimal.*")
+"""Names of types of numbers: Iceberg's, and Arrow's in Lance tables."""
+
+
+def is_number_type(kind: object) -> bool:
+    """Return whether a type has numbers, which are aligned to the right."""
+    return isinstance(kind, str) and _NUMBER_TYPE.fullmatch(kind) is not None
 
 
 def _words(error: LimnosError) -> str:

@@ -61,7 +61,8 @@ async def change_table(request: ActingRequest, *, kind: str, table_id: int) -> s
         return f"{compaction.before} fragments became {compaction.after}"
     if kind == INDEXES:
         refresh = await lance_files.indexes_refresh(ctx, scope, levels=levels)
-        return f"{refresh.before - refresh.after} rows were added to indexes; {refresh.after} are missing"
+        trained = f"; trained again: {', '.join(refresh.trained)}" if refresh.trained else ""
+        return f"{refresh.before - refresh.after} rows were added to indexes; {refresh.after} are missing{trained}"
     if kind != EXPIRE:
         raise UnsupportedOperation(f"Lance tables have no operation {kind}")
     node = await ctx.read(scope, lambda request_view: lance_files.maintained_lance_table(request_view, levels).entity)

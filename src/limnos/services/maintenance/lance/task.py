@@ -103,7 +103,8 @@ class LanceRound:
     async def _is_due(self, row: FindingRow, policy: EffectivePolicy) -> bool:
         """Return whether a table has rested since its last operation, and the hours and budgets allow one now."""
         look_up, now_ms = self.services.gate.look_up, self.services.store.time.now_ms()
-        if await look_up(lambda: lease_of_table(row.node_id)):
+        lease = await look_up(lambda: lease_of_table(row.node_id))
+        if lease is not None and not lease.is_over(now_ms):
             return False
         if row.kind == EXPIRE:
             last = await look_up(lambda: last_operations([row.node_id], kind=EXPIRE))

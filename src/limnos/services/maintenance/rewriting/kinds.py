@@ -9,11 +9,13 @@ from typing import Final
 
 import msgspec
 
+from limnos.formats.gravitino.policies import CONCURRENT_GROUPS, concurrent_groups
 from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, TARGET_BYTES_DEFAULT
+from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.model.principals import TokenTrust
 
 STATISTICS: Final = "statistics"
-KINDS: Final = (COMPACT, DELETES, MANIFESTS, STATISTICS)
+KINDS: Final = (RETENTION, COMPACT, DELETES, MANIFESTS, STATISTICS)
 """All kinds, in the order in which they are best carried out on one table."""
 GROUP_BYTES: Final = 512 << 20
 """The size of the files that an executor rewrites in one group, in bytes."""
@@ -50,4 +52,7 @@ def action_options(kind: str, stored: RewriteOptions) -> dict[str, str]:
         }
     else:
         return {}
-    return {**options, **stored.options, "max-file-group-size-bytes": str(GROUP_BYTES)}
+    options = {**options, **stored.options, "max-file-group-size-bytes": str(GROUP_BYTES)}
+    if CONCURRENT_GROUPS in options:
+        options[CONCURRENT_GROUPS] = concurrent_groups(options[CONCURRENT_GROUPS])
+    return options

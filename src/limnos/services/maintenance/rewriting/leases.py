@@ -16,16 +16,18 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
 from limnos.formats.maintenance.rewrites import pause_for_writers
+from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.entities import MetadataDocument, Token
 from limnos.model.errors import BadRequest, LimnosError, NotFound, UnsupportedOperation
 from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.principals import TokenPurpose
+from limnos.services.maintenance.acting import ended_secret
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.operations import OPERATIONS
-from limnos.services.maintenance.policies import policies_load
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions, action_options
-from limnos.services.maintenance.rewriting.planning import asking_policy, is_off, limits_of
+from limnos.services.maintenance.rewriting.planning import asking_policy, is_off, is_set, limits_of
+from limnos.services.maintenance.rewriting.row_retention import effective_policies, terms_of
 from limnos.services.maintenance.rewriting.scheduling import OperationPause, ScheduleLimits, fair_order, pause_of
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
@@ -207,9 +209,14 @@ def _end_lease(tx: Tx, lease: LeaseRow, *, outcome: str, text: str, delay_ms: in
         if times < LOSSES_MAX:
             return
         outcome, text = FAILED, f"failed after {times} attempts: {text}"
-    OPERATIONS[tx.maintenance.kind_of(lease.operation_id) or "", outcome] += 1
-    tx.maintenance.end(lease.operation_id, state=outcome, result=text[:2000])
-    tx.rewrites.end(lease.operation_id)
+    _end(tx, lease.operation_id, outcome=outcome, text=text)
+
+
+def _end(tx: Tx, operation: int, *, outcome: str, text: str) -> None:
+    """End an operation, and its lease if it has one."""
+    OPERATIONS[tx.maintenance.kind_of(operation) or "", outcome] += 1
+    tx.maintenance.end(operation, state=outcome, result=text[:2000])
+    tx.rewrites.end(operation)
 
 
 def operation_cancel(tx: Tx, operation: int, *, node_id: int, user: str) -> LeaseRow | None:
@@ -244,6 +251,10 @@ async def _lease_one(
     def take(tx: Tx) -> Token | None:
         if tx.rewrites.lease_of(row.node_id) is not None:
             return None
+        refusal = ended_secret(tx, stored.root_id)
+        if refusal is not None:
+            _end(tx, row.operation_id, outcome=FAILED, text=refusal)
+            return None
         token = tx.tokens.create(
             user=row.user, name=f"maintenance {row.operation_id}", secret_hash=hash_secret(secret),
             expires_at=tx.now_ms + TOKEN_MS, trust=stored.trust, root_id=stored.root_id,
@@ -263,6 +274,9 @@ async def _lease_one(
         catalog, path = await _path(services, row.node_id)
         document = await _document(ctx, RequestScope(scope.metalake, catalog), path=path)
         pause = await _pause(services, document, row=row, is_requested=stored.is_requested)
+        options = action_options(row.kind, stored)
+        if row.kind == RETENTION:
+            options = (await terms_of(services, document)).options()
     except LimnosError as error:
         await services.store.submit(_PERMIT, partial(_refuse, row=row, holder=holder, text=error.message))
         return None
@@ -271,9 +285,7 @@ async def _lease_one(
         LEASES["postponed",] += 1
         return None
     LEASES["given",] += 1
-    return LeasedOperation(
-        row.operation_id, row.kind, catalog, path, token_text(token.id, secret), action_options(row.kind, stored)
-    )
+    return LeasedOperation(row.operation_id, row.kind, catalog, path, token_text(token.id, secret), options)
 
 
 def _refuse(tx: Tx, *, row: WaitingRewrite, holder: str, text: str) -> None:
@@ -342,10 +354,9 @@ async def _limits(services: NodeServices, row: WaitingRewrite) -> ScheduleLimits
     Raises UnsupportedOperation: the policy or the setting does not ask for the operation any more.
     """
     settings = services.defaults.maintenance
-    chain = await AssessmentRound(services, tables_max=0).chain_of(row.node_id)
-    policies = (await services.gate.look_up(policies_load)).effective(chain)
+    policies = await effective_policies(services, row.node_id)
     policy = asking_policy(policies, row.kind)
-    is_off_now = policy is None and (not settings.rewrite or is_off(policies, row.kind))
+    is_off_now = policy is None and (not is_set(settings, row.kind) or is_off(policies, row.kind))
     if is_off_now or (None if policy is None else policy.name) != row.policy:
         what = "setting maintenance.rewrite_files" if row.policy is None else f"policy {row.policy}"
         raise UnsupportedOperation(f"The {what} no longer requires this")

@@ -15,26 +15,28 @@ import msgspec
 
 from limnos.formats.gravitino.policies import (
     COMPACTION,
+    ROW_RETENTION,
     TABLE_MAINTENANCE,
     CompactionContent,
+    RowRetentionContent,
     TableMaintenanceContent,
     content_of,
 )
 from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS
-from limnos.formats.maintenance.lance_tables import INDEXES
+from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.model.quiet_hours import parse_quiet_hours
+from limnos.model.quiet_hours import QuietHours, parse_quiet_hours
 from limnos.names.path import Levels
 from limnos.services.maintenance.acting import ResponsibleUser, responsible_user
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.operations import request_of
 from limnos.services.maintenance.policies import (
-    POLICY_TYPES,
     EffectivePolicy,
     PolicyIndex,
     deciding_policy,
+    kind_setting,
     policies_load,
 )
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions
@@ -51,12 +53,16 @@ from limnos.store.ancestry import Ancestry
 from limnos.store.objects.owners import owner_read
 from limnos.store.tx import Tx
 
+PLANNED_KINDS: Final = (RETENTION, COMPACT, DELETES, MANIFESTS)
+"""The kinds that policies ask for, in the order in which they are planned."""
 OPEN_MAX: Final = 5_000
 """The maximum number of waiting operations on the tables of one owner; further findings wait for the next rounds."""
 ROUND_MAX: Final = 5_000
 """The number of operations after which a round ends; the next one begins behind it."""
 INTERVAL_MS: Final = 3_600_000
 """The minimum time between two operations of a kind on one table, in milliseconds."""
+RETENTION_INTERVAL_MS: Final = 86_400_000
+"""The same for deletions of old rows: a day, whose rows they delete."""
 PAUSE_MS: Final = 300_000
 PAUSE_MS_MAX: Final = 86_400_000
 """The pause after the first failure, and the maximum pause, in milliseconds."""
@@ -75,7 +81,7 @@ async def plan_run(
         return {}, 0
     round_ = RewritePlanning(work, services, policies=policies)
     reached = {}
-    for kind in (COMPACT, DELETES, MANIFESTS):
+    for kind in PLANNED_KINDS:
         reached[kind] = await work.await_with_lease(round_.plan(kind, after=after.get(kind, 0)))
     return reached, round_.planned
 
@@ -115,7 +121,7 @@ class RewritePlanning:
         chain = await self._chains.chain_of(row.node_id)
         effective = self._policies.effective(chain)
         policy = asking_policy(effective, row.kind)
-        is_asked = policy is not None or self.services.defaults.maintenance.rewrite
+        is_asked = policy is not None or is_set(self.services.defaults.maintenance, row.kind)
         if not is_asked or (policy is None and is_off(effective, row.kind)):
             return False
         user = await responsible_user(self.services, row.node_id, policy=policy)
@@ -151,30 +157,38 @@ def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> Effecti
     policy = deciding_policy(policies, kind)
     if policy is None or not policy.is_enabled:
         return None
-    if policy.policy_type == TABLE_MAINTENANCE:
-        content = content_of(policy.content, TableMaintenanceContent)
-        if not {MANIFESTS: content.manifests, INDEXES: content.indexes}.get(kind, content.compact):
-            return None
-    return policy
+    return None if policy.policy_type == TABLE_MAINTENANCE and not kind_setting(policy, kind) else policy
+
+
+def is_set(settings: MaintenanceDefaults, kind: str) -> bool:
+    """Return whether the settings ask for a kind of operation on tables without a policy; rows need a policy."""
+    return settings.rewrite and kind != RETENTION
 
 
 def is_off(policies: Mapping[str, EffectivePolicy], kind: str) -> bool:
-    """Return whether a policy exists for a kind of operation.
+    """Return whether a policy decides about a kind of operation.
 
     Called if no policy enables the kind, so a disabled policy turns it off.
     """
-    return any(policy_type in policies for policy_type in POLICY_TYPES[kind])
+    return deciding_policy(policies, kind) is not None
 
 
 def limits_of(settings: MaintenanceDefaults, policy: EffectivePolicy | None, *, metalake_id: int) -> ScheduleLimits:
     """Return the hours and budgets of the settings, and of the policy that asks for an operation."""
     name = None if policy is None else policy.name
     limits = ScheduleLimits(settings.quiet_hours, settings.bytes_per_day, name, metalake_id=metalake_id)
+    if policy is not None and policy.policy_type == ROW_RETENTION:
+        return limits._replace(policy_hours=_hours(content_of(policy.content, RowRetentionContent).quiet_hours))
     if policy is None or policy.policy_type != TABLE_MAINTENANCE:
         return limits
     content = content_of(policy.content, TableMaintenanceContent)
-    hours = tuple([parse_quiet_hours(each) for each in content.quiet_hours or ()])
-    return limits._replace(policy_hours=hours, policy_bytes_per_day=content.max_bytes_per_day or 0)
+    return limits._replace(
+        policy_hours=_hours(content.quiet_hours), policy_bytes_per_day=content.max_bytes_per_day or 0
+    )
+
+
+def _hours(texts: Sequence[str] | None) -> tuple[QuietHours, ...]:
+    return tuple([parse_quiet_hours(each) for each in texts or ()])
 
 
 def stored_options(row: FindingRow, policy: EffectivePolicy | None) -> RewriteOptions:
@@ -211,7 +225,7 @@ def rests_until(ended: Sequence[EndedOperation], node_id: int, *, kind: str) -> 
         return 0
     failures = next((number for number, each in enumerate(own) if each.state == "done"), len(own))
     if not failures:
-        return own[0].ended_at + INTERVAL_MS
+        return own[0].ended_at + (RETENTION_INTERVAL_MS if kind == RETENTION else INTERVAL_MS)
     return own[0].ended_at + int(min(PAUSE_MS_MAX, PAUSE_MS << min(failures - 1, 20)))
 
 

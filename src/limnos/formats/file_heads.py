@@ -1,0 +1,195 @@
+"""The beginning of any file as rows or text for JSON: Parquet, CSV, JSON, plain text; other files are named as binary.
+
+May import pyarrow and `formats.preview_cells`. Must not know stores or users: the file is opened by the caller. The
+content is only decoded, never executed: HTML, for example, is text. The extension of the name selects the format, and a
+file that does not have that format is shown as text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final, Protocol
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from limnos.formats.preview_cells import cell_of, cut_text, rows_of
+
+TEXT_BYTES_MAX: Final = 256 << 10
+"""The number of bytes of a text file that are read."""
+TEXT_CHARACTERS_MAX: Final = 50_000
+DECODED_BYTES_MAX: Final = 32 << 20
+FIELD_CHARACTERS_MAX: Final = 131_072
+"""Most characters in a field of delimited text; that of the csv library is a setting of the process."""
+"""The number of decoded bytes of a Parquet file after which no further batch is read."""
+_DELIMITERS: Final = ",;\t|"
+_BINARY: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+"""Control characters that texts do not contain; escape sequences of terminals are texts."""
+_BATCH_ROWS: Final = 25
+_BUFFER_BYTES: Final = 64 << 10
+Row = list[object]
+
+
+class OpenedFile(Protocol):
+    """A file opened for reading parts of it."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read up to `size` bytes."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move to a position."""
+
+    def size(self) -> int:
+        """Return the length in bytes."""
+
+
+class HeadLimits(msgspec.Struct, frozen=True):
+    """The maximum numbers of rows and columns of a preview, and of the bytes of its rows as JSON."""
+
+    rows_max: int
+    columns_max: int
+    bytes_max: int
+
+
+class FileContent(msgspec.Struct, frozen=True):
+    """The beginning of a file: `rows` with columns (name and type), a `text`, or neither for a binary file.
+
+    `is_complete` is true if this is the whole file.
+    """
+
+    size: int
+    is_complete: bool
+    columns: list[tuple[str, str]] = []
+    rows: list[Row] = []
+    columns_left_out: int = 0
+    text: str | None = None
+
+
+def file_content(name: str, file: OpenedFile, *, limits: HeadLimits) -> FileContent:
+    """Return the beginning of a file. Raises the errors of the file, and pyarrow's for a damaged Parquet file."""
+    extension = name.rpartition(".")[2].lower()
+    if extension == "parquet":
+        return _parquet(file, limits)
+    size = file.size()
+    data = file.read(min(size, TEXT_BYTES_MAX))
+    is_whole = size <= len(data)
+    text = _decoded(data, is_whole=is_whole)
+    if text is None:
+        return FileContent(size, False)
+    rows = _rows_in(text, extension, is_whole=is_whole)
+    if rows is not None:
+        return _table(rows, limits, size=size, is_whole=is_whole)
+    if extension == "json" and is_whole:
+        text = _formatted(text)
+    cut = text[:TEXT_CHARACTERS_MAX]
+    return FileContent(size, is_whole and len(cut) == len(text), text=cut)
+
+
+def _decoded(data: bytes, *, is_whole: bool) -> str | None:
+    """Return the bytes as text, with invalid ones replaced; None for a binary file."""
+    text = data.decode("utf-8-sig", "replace")
+    if not is_whole:
+        text = text.removesuffix("\ufffd")  # of a character that the end cuts
+    return None if _BINARY.search(text) else text
+
+
+def _rows_in(text: str, extension: str, *, is_whole: bool) -> tuple[list[str], list[Row]] | None:
+    """Return names of columns and the rows of a text in a format with rows; None if it has no such format."""
+    if extension in ("csv", "tsv"):
+        return _delimited(text, "\t" if extension == "tsv" else None, is_whole=is_whole)
+    try:
+        if extension in ("jsonl", "ndjson"):
+            return _objects([msgspec.json.decode(line) for line in _whole_lines(text, is_whole=is_whole)])
+        if extension == "json" and is_whole:
+            values = msgspec.json.decode(text)
+            return _objects(values) if isinstance(values, list) else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return None
+
+
+def _whole_lines(text: str, *, is_whole: bool) -> Iterator[str]:
+    lines = text.split("\n")
+    return (line for line in (lines if is_whole else lines[:-1]) if line.strip())
+
+
+def _objects(values: Sequence[object]) -> tuple[list[str], list[Row]] | None:
+    """Return objects as rows, with a column for each key; None if not all values are objects."""
+    objects = [value for value in values if isinstance(value, dict)]
+    if not objects or len(objects) < len(values):
+        return None
+    names = list(dict.fromkeys(str(key) for each in objects for key in each))
+    return names, [[each.get(name) for name in names] for each in objects]
+
+
+def _delimited(text: str, delimiter: str | None, *, is_whole: bool) -> tuple[list[str], list[Row]] | None:
+    """Return the rows of a delimited text, whose first row has the names of the columns."""
+    first = text.partition("\n")[0]
+    try:
+        lines = list(csv.reader(io.StringIO(text), delimiter=delimiter or max(_DELIMITERS, key=first.count)))
+    except csv.Error:
+        return None
+    if not is_whole:
+        lines = lines[:-1]  # its end was not read
+    if any(len(cell) > FIELD_CHARACTERS_MAX for line in lines for cell in line):
+        return None
+    rows = [line for line in lines if line]
+    if not rows:
+        return None
+    width = max(map(len, rows))
+    names = [*rows[0], *(f"column {number + 1}" for number in range(len(rows[0]), width))]
+    return names, [[*row, *(None for _ in range(width - len(row)))] for row in rows[1:]]
+
+
+def _formatted(text: str) -> str:
+    try:
+        return msgspec.json.format(text, indent=2)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
+def _table(table: tuple[list[str], list[Row]], limits: HeadLimits, *, size: int, is_whole: bool) -> FileContent:
+    names, all_rows = table
+    visible_names = names[: limits.columns_max]
+    cells = ([cell_of(value) for value in row[: len(visible_names)]] for row in all_rows)
+    rows, is_complete = _limited(cells, limits)
+    columns = [(cut_text(name), "") for name in visible_names]
+    return FileContent(size, is_whole and is_complete, columns, rows, len(names) - len(visible_names))
+
+
+def _limited(rows: Iterator[Row], limits: HeadLimits) -> tuple[list[Row], bool]:
+    """Return rows up to the limits, and whether these are all."""
+    results: list[Row] = []
+    size = 0
+    for row in rows:
+        size += len(msgspec.json.encode(row))
+        if len(results) >= limits.rows_max or size > limits.bytes_max:
+            return results, False
+        results.append(row)
+    return results, True
+
+
+def _parquet(file: OpenedFile, limits: HeadLimits) -> FileContent:
+    parquet = pq.ParquetFile(pa.PythonFile(file, mode="r"), buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    schema = parquet.schema_arrow
+    chosen = list(islice(schema, limits.columns_max))
+    names = [field.name for field in chosen]
+    is_read_whole = [True]
+
+    def rows() -> Iterator[Row]:
+        decoded = 0
+        for batch in parquet.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
+            yield from rows_of(pa.Table.from_batches([batch]).select(names))
+            decoded += batch.nbytes
+            if decoded >= DECODED_BYTES_MAX:
+                is_read_whole[0] = False
+                return
+
+    visible_rows, is_complete = _limited(rows(), limits)
+    columns = [(cut_text(field.name), str(field.type)) for field in chosen]
+    return FileContent(file.size(), is_complete and is_read_whole[0], columns, visible_rows, len(schema) - len(chosen))

@@ -1,0 +1,56 @@
+"""Retention of rows by a column: the column, the time before which rows are deleted, and the check of the commit.
+
+May import this package, `formats.avro` and `model`. Pure. Rows are deleted by whole days in UTC, so that partitions by
+day are dropped without rewriting their files, and a second run on the same day deletes nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.maintenance.table_metadata import TableMetadata
+from limnos.model.errors import BadRequest
+
+RETENTION: Final = "retention"
+COLUMN_TYPES: Final = ("date", "timestamp", "timestamptz")
+_DAY_MS: Final = 86_400_000
+
+
+class RetentionRule(msgspec.Struct, frozen=True, array_like=True):
+    """Rows whose column is older than so many days are deleted."""
+
+    column: str
+    days: int
+
+
+class RetentionTerms(NamedTuple):
+    """The column, its type, and the day in UTC before whose midnight rows are deleted."""
+
+    column: str
+    column_type: str
+    before: str
+
+    def options(self) -> dict[str, str]:
+        """Return the terms as options for an executor."""
+        return {"column": self.column, "column-type": self.column_type, "before": self.before}
+
+
+def retention_terms(metadata: TableMetadata, rule: RetentionRule, *, now_ms: int) -> RetentionTerms:
+    """Return what a rule deletes from a table now.
+
+    Raises BadRequest if the table has no such column, or if its type is not a date or timestamp.
+    """
+    schema = next((each for each in metadata.schemas or () if each.schema_id == metadata.current_schema_id), None)
+    field = next((each for each in (() if schema is None else schema.fields) if each.name == rule.column), None)
+    if field is None:
+        raise BadRequest(f"The table has no column {rule.column}: name a top-level column in the policy")
+    if field.type not in COLUMN_TYPES:
+        type_text = field.type if isinstance(field.type, str) else "nested"
+        raise BadRequest(
+            f"Column {rule.column} has type {type_text}: rows can be retained by a column of type {', '.join(COLUMN_TYPES)}"
+        )
+    day = dt.date(1970, 1, 1) + dt.timedelta(days=max(0, now_ms // _DAY_MS - rule.days))
+    return RetentionTerms(rule.column, field.type, day.isoformat())

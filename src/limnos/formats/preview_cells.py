@@ -1,0 +1,89 @@
+"""Values of Arrow tables as cells of a preview, in the form of JSON: long values are shortened, vectors most of all.
+
+May import pyarrow. Pure: must not know files or users.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+CELL_CHARACTERS_MAX: Final = 512
+VECTOR_NUMBERS: Final = 4
+"""The number of leading numbers of a vector that are shown."""
+_ROWS_AT_ONCE: Final = 200
+
+
+def rows_of(table: pa.Table) -> Iterator[list[object]]:
+    """Yield the rows of a table as lists of cells."""
+    for at in range(0, table.num_rows, _ROWS_AT_ONCE):
+        part = table.slice(at, _ROWS_AT_ONCE)
+        columns = [_plain(column).to_pylist() for column in part.columns]
+        for row in zip(*columns, strict=True):
+            yield [cell_of(value) for value in row]
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column with values that Python can represent: nanoseconds become texts, and vectors their beginning."""
+    kind = column.type
+    if is_vector(kind):
+        return _shortened_vectors(column)
+    is_nano = (pa.types.is_timestamp(kind) or pa.types.is_time(kind)) and kind.unit == "ns"
+    return column.cast(pa.string()) if is_nano else column
+
+
+def is_vector(kind: pa.DataType) -> bool:
+    """Return whether a type is a list of a fixed number of numbers, of which only the first ones are shown."""
+    if not pa.types.is_fixed_size_list(kind) or kind.list_size <= VECTOR_NUMBERS:
+        return False
+    return bool(pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
+
+
+def _shortened_vectors(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    size = column.type.list_size
+    chunks = [pc.list_slice(chunk, 0, VECTOR_NUMBERS) for chunk in column.chunks]
+    texts = [None if vector is None else _vector_text(vector, size) for chunk in chunks for vector in chunk.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _vector_text(numbers: list[float | None], size: int) -> str:
+    beginning = ", ".join("null" if each is None else f"{float(each):.4g}" for each in numbers)
+    return f"[{beginning}, … {size} numbers]"
+
+
+def cell_of(value: object) -> object:
+    """Return a value for JSON. Texts and nested values longer than `CELL_CHARACTERS_MAX` become shortened texts."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bytes):
+        return cut_text(f"0x{value[:CELL_CHARACTERS_MAX].hex()}")
+    if isinstance(value, str):
+        return cut_text(value)
+    if isinstance(value, list | tuple | dict):
+        nested = _nested(value)
+        text = msgspec.json.encode(nested).decode()
+        return nested if len(text) <= CELL_CHARACTERS_MAX else cut_text(text)
+    isoformat = getattr(value, "isoformat", None)
+    return cut_text(str(value) if isoformat is None else isoformat())
+
+
+def _nested(value: object) -> object:
+    if isinstance(value, list):
+        return [_nested(each) for each in value]
+    if isinstance(value, tuple):  # an entry of a map
+        return [_nested(each) for each in value]
+    if isinstance(value, dict):
+        return {str(name): _nested(each) for name, each in value.items()}
+    return cell_of(value)
+
+
+def cut_text(text: str) -> str:
+    """Return a text cut to `CELL_CHARACTERS_MAX` characters."""
+    return text if len(text) <= CELL_CHARACTERS_MAX else f"{text[:CELL_CHARACTERS_MAX]}…"

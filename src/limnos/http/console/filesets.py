@@ -1,0 +1,145 @@
+"""Pages of filesets: the files of a directory, page by page, and the beginning of a file.
+
+May import `model`, `services` and this package's shared modules. Has no business rules. Content is shown as text and as
+cells of a table, whatever it is.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+from urllib.parse import urlencode
+
+import msgspec
+
+from limnos.http.console.addresses import ObjectAddress
+from limnos.http.console.answers import html_response
+from limnos.http.console.frame import Frame, Link
+from limnos.http.console.look import render, size_text
+from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.table_parts.preview import PreviewTab, file_preview_tab
+from limnos.http.console.tabs import (
+    Chip,
+    Fact,
+    ObjectHeading,
+    Property,
+    facts_of,
+    heading_of,
+    object_frame,
+    properties_of,
+    tab_of,
+)
+from limnos.http.response import Response
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.model.records import FilesetRecord
+from limnos.services.catalog.fileset_browsing import FilePath, directory_page
+from limnos.services.catalog.filesets import location_name
+from limnos.services.governance.details import details_load
+
+TABS: Final = {"files": "Files", "properties": "Properties"}
+PAGE_SIZE: Final = 200
+
+
+class FileLine(msgspec.Struct, frozen=True):
+    """An entry of a directory, with the address of its own page."""
+
+    name: str
+    href: str
+    is_directory: bool
+    size: str = ""
+    changed_at_ms: int | None = None
+
+
+class FilesetPage(msgspec.Struct, frozen=True):
+    """The page of a fileset: a directory, or the beginning of a file.
+
+    `trail` has the directories above, `locations` the fileset's named locations if there are several.
+    """
+
+    frame: Frame
+    heading: ObjectHeading
+    tab: str
+    facts: tuple[Fact, ...]
+    properties: tuple[Property, ...]
+    locations: tuple[Link, ...] = ()
+    trail: tuple[Link, ...] = ()
+    lines: tuple[FileLine, ...] = ()
+    following: str = ""
+    refusal: str = ""
+    file: str = ""
+    preview: PreviewTab = PreviewTab()
+
+
+async def fileset_page(page_request: PageRequest, address: ObjectAddress) -> Response:
+    """Show a fileset: by default the top directory of its default location."""
+    details = await page_request.ctx.read(
+        address.scope, lambda view: details_load(view, Kind.FILESET, levels=address.levels)
+    )
+    record = cast("FilesetRecord", details.node.record)
+    tab = tab_of(page_request, TABS)
+    query = page_request.request.query
+    location, file = query("location") or location_name(record, None), query("file") or ""
+    path = file or query("directory") or ""
+    heading = heading_of(
+        page_request, address, details=details, tabs=TABS, tab=tab,
+        chips=(Chip("external" if record.external else "managed"),), comment=record.comment or "",
+    )  # fmt: skip
+    where = Fact("Location", record.locations.get(location, ""), is_code=True)
+    page = FilesetPage(
+        await object_frame(page_request, address), heading, tab, (where, *facts_of(details)),
+        properties_of(record.properties) if tab == "properties" else (),
+        tuple(Link(name, _href(page_request, address, location=name), name == location) for name in sorted(record.locations))
+        if len(record.locations) > 1 else (),
+        _trail(page_request, address, location=location, path=path), file=file,
+    )  # fmt: skip
+    if tab == "files":
+        at = FilePath(address.levels, path or "/", location)
+        page = await (_with_file if file else _with_lines)(page_request, address, page=page, at=at)
+    return html_response(page_request.request, render("fileset.html", page))
+
+
+async def _with_file(
+    page_request: PageRequest, address: ObjectAddress, *, page: FilesetPage, at: FilePath
+) -> FilesetPage:
+    return msgspec.structs.replace(page, preview=await file_preview_tab(page_request, address, at=at))
+
+
+async def _with_lines(
+    page_request: PageRequest, address: ObjectAddress, *, page: FilesetPage, at: FilePath
+) -> FilesetPage:
+    after = page_request.request.query("after") or ""
+    try:
+        entries = await directory_page(page_request.ctx, address.scope, at=at, after=after, size=PAGE_SIZE)
+    except LimnosError as error:
+        return msgspec.structs.replace(page, refusal=error.message)
+    above, location = at.path.strip("/"), at.location or ""
+
+    def href(name: str, key: str) -> str:
+        return _href(page_request, address, location=location, **{key: f"{above}/{name}" if above else name})
+
+    directories = tuple(FileLine(name, href(name, "directory"), True) for name in entries.directories)
+    files = tuple(
+        FileLine(each.name, href(each.name, "file"), False, size_text(each.size), each.modified_ms or None)
+        for each in entries.files
+    )
+    following = (
+        _href(page_request, address, location=location, directory=above, after=entries.after) if entries.after else ""
+    )
+    return msgspec.structs.replace(page, lines=(*directories, *files), following=following)
+
+
+def _trail(page_request: PageRequest, address: ObjectAddress, *, location: str, path: str) -> tuple[Link, ...]:
+    """Return links to the top and to each directory on a path; the last part is the one shown."""
+    names = [name for name in path.split("/") if name]
+    links = [Link("Top", _href(page_request, address, location=location), not names)]
+    for number, name in enumerate(names, 1):
+        directory = "/".join(names[:number])
+        links.append(
+            Link(name, _href(page_request, address, location=location, directory=directory), number == len(names))
+        )
+    return tuple(links)
+
+
+def _href(page_request: PageRequest, address: ObjectAddress, *, location: str, **more: str) -> str:
+    query = {"location": location, **{key: value for key, value in more.items() if value}}
+    return f"{page_request.base}{address.path}?{urlencode(query)}"

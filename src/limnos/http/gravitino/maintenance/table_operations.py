@@ -1,0 +1,230 @@
+"""Table maintenance by Gravitino's operations: jobs by a policy or for statistics, statistics from JSON lines, metrics.
+
+May import `access`, `model`, `services` and this package. Has no business rules. Gravitino has not released these
+routes. Their paths name no metalake: it is the parameter `metalake`, by default that of the setting `server.metalake`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+import msgspec
+
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, wrap_body_handler, wrap_handler
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.model.kinds import Kind
+from limnos.services.governance.statistics import statistics_update
+from limnos.services.lookup.securables import AttachmentTarget
+from limnos.services.maintenance import table_operations as operations
+from limnos.services.maintenance.table_operations import MetricPoint, Recommendation, tables_require
+from limnos.services.request.context import Context
+
+_RESERVED: Final = frozenset({"stats-type", "identifier", "partition-path", "timestamp"})
+LINES_MAX: Final = 1_000
+"""The maximum number of lines of statistics in one request."""
+_RANGE_S: Final = 86_400
+
+
+class StrategyJobs(GravitinoRequestBody, frozen=True):
+    """The tables, and the policy whose jobs are started for those that need them."""
+
+    identifiers: list[str]
+    strategy_name: str
+    dry_run: bool = False
+    limit: int | None = None
+
+
+class UpdateStatsJobs(GravitinoRequestBody, frozen=True):
+    """The tables whose statistics are computed. Options of the updater and of Spark are for Gravitino's own jobs."""
+
+    identifiers: list[str]
+    dry_run: bool = False
+    update_mode: str = "all"
+    updater_options: dict[str, str] | None = None
+    spark_conf: dict[str, str] | None = None
+
+
+class StatisticsPayload(GravitinoRequestBody, frozen=True):
+    """Statistics or metrics as lines of JSON; the tables limit which ones are taken."""
+
+    calculator_name: str
+    statistics_payload: str
+    identifiers: list[str] | None = None
+
+
+class MonitorMetrics(GravitinoRequestBody, frozen=True):
+    """The tables, and the moment before and after which their metrics are compared."""
+
+    identifiers: list[str]
+    action_time: int
+    range_seconds: int = _RANGE_S
+    partition_path: str | None = None
+
+
+class StatisticsLine(msgspec.Struct, frozen=True, rename="kebab"):
+    """The reserved fields of a line. All other fields are statistics."""
+
+    identifier: str
+    stats_type: str = "table"
+    partition_path: dict[str, str] | None = None
+
+
+def _metalake(request: Request, ctx: Context) -> str:
+    return request.query("metalake") or ctx.services.defaults.metalake
+
+
+def _identifiers(request: Request) -> list[str]:
+    return [text.strip() for text in (request.query("identifiers") or "").split(",") if text.strip()]
+
+
+async def strategy_jobs(request: Request, ctx: Context, *, body: StrategyJobs) -> Response:
+    """Start the jobs that a policy asks for on tables that need them, at most `limit`; `dryRun` only returns them."""
+    results = await operations.strategy_jobs(
+        ctx, _metalake(request, ctx), identifiers=body.identifiers, policy=body.strategy_name, limit=body.limit,
+        is_dry_run=body.dry_run,
+    )  # fmt: skip
+    return ok(results=[{"strategyName": body.strategy_name, **_job(each)} for each in results], dryRun=body.dry_run)
+
+
+def _job(each: Recommendation) -> dict[str, object]:
+    started = {} if each.job is None else {"jobId": each.job}
+    return {
+        "identifier": each.identifier, "score": each.score, "jobTemplate": each.template, "jobConfig": each.conf, **started,
+    }  # fmt: skip
+
+
+async def update_stats_jobs(request: Request, ctx: Context, *, body: UpdateStatsJobs) -> Response:
+    """Start a job for each table that computes statistics of all columns; `dryRun` only returns them."""
+    results = await operations.statistics_jobs(
+        ctx,
+        _metalake(request, ctx),
+        identifiers=body.identifiers,
+        update_mode=body.update_mode,
+        is_dry_run=body.dry_run,
+    )
+    return ok(results=[_job(each) for each in results], dryRun=body.dry_run)
+
+
+async def statistics_append(request: Request, ctx: Context, *, body: StatisticsPayload) -> Response:
+    """Write statistics of tables and partitions, given as lines of JSON. Their names begin with `custom-`."""
+    metalake = _metalake(request, ctx)
+    lines = await _lines(ctx, metalake, body=body)
+    of_table: dict[str, list[tuple[str, str, object]]] = {}
+    counts = {"table": 0, "partition": 0}
+    for line, values in lines:
+        if line.stats_type not in counts or (line.stats_type == "partition") is not bool(line.partition_path):
+            raise BadRequest(
+                f"A line about {line.identifier[:200]} has the stats-type '{line.stats_type[:50]}': use table, or partition with a partition-path"
+            )
+        counts[line.stats_type] += 1
+        partition = "/".join(f"{name}={value}" for name, value in (line.partition_path or {}).items())
+        of_table.setdefault(line.identifier, []).extend([(partition, name, value) for name, value in values.items()])
+    for identifier, written in of_table.items():
+        target = AttachmentTarget(metalake, Kind.TABLE, identifier)
+        await statistics_update(ctx, target, values=written)
+    records = {"totalRecords": len(lines), "tableRecords": counts["table"], "partitionRecords": counts["partition"]}
+    return ok(**records, jobRecords=0)
+
+
+async def _lines(
+    ctx: Context, metalake: str, *, body: StatisticsPayload
+) -> list[tuple[StatisticsLine, dict[str, object]]]:
+    """Read the lines about the tables of a request, and require the right to maintain these. Raises BadRequest."""
+    lines = []
+    for number, text in enumerate(filter(str.strip, body.statistics_payload.splitlines()), 1):
+        try:
+            line = msgspec.json.decode(text, type=StatisticsLine)
+            fields = msgspec.json.decode(text, type=dict[str, object])
+        except msgspec.DecodeError as error:
+            raise BadRequest(f"Line {number} of statisticsPayload is not a record of statistics: {error}") from None
+        lines.append((line, {name: _value(value) for name, value in fields.items() if name not in _RESERVED}))
+    if not 0 < len(lines) <= LINES_MAX:
+        raise BadRequest(f"Field statisticsPayload must have 1 to {LINES_MAX} lines, not {len(lines)}")
+    if body.identifiers:
+        lines = [each for each in lines if each[0].identifier in body.identifiers]
+    await tables_require(ctx, metalake, identifiers=list(dict.fromkeys(line.identifier for line, _ in lines)))
+    return lines
+
+
+def _value(value: object) -> object:
+    return value["value"] if isinstance(value, dict) and value.keys() == {"value"} else value
+
+
+async def metrics_append(request: Request, ctx: Context, *, body: StatisticsPayload) -> Response:
+    """Refuse metrics of tables: the server reads them from the tables' snapshots."""
+    await _lines(ctx, _metalake(request, ctx), body=body)
+    raise UnsupportedOperation(
+        "Metrics are not stored: the server reads those of tables from their snapshots, and those of jobs from their"
+        " operations. Other numbers can be written as statistics"
+    )
+
+
+async def metrics_monitor(request: Request, ctx: Context, *, body: MonitorMetrics) -> Response:
+    """Compare the metrics of tables before and after a moment; a table with no more files after it has passed."""
+    metalake = _metalake(request, ctx)
+    if body.partition_path:
+        await tables_require(ctx, metalake, identifiers=body.identifiers)
+        raise UnsupportedOperation("Metrics are those of whole tables: leave partitionPath out")
+    results = await operations.metrics_monitor(
+        ctx, metalake, identifiers=body.identifiers, action_s=body.action_time, range_s=body.range_seconds
+    )
+    evaluations = [
+        {
+            "scopeType": "TABLE", "identifier": each.identifier, "evaluation": each.passed, "evaluatorName": "limnos",
+            "actionTimeSeconds": body.action_time, "rangeSeconds": body.range_seconds,
+            "beforeMetrics": _metrics(each.before), "afterMetrics": _metrics(each.after),
+        }
+        for each in results
+    ]  # fmt: skip
+    return ok(results=evaluations)
+
+
+def _metrics(points: Sequence[MetricPoint]) -> dict[str, list[dict[str, int]]]:
+    """Encode metrics: for each name its values by time."""
+    ordered = sorted(points)
+    return {
+        name: [{"timestamp": each.timestamp_s, "value": each.value} for each in group]
+        for name, group in groupby(ordered, key=lambda each: each.name)
+    }
+
+
+async def table_metrics(request: Request, ctx: Context) -> Response:
+    """Return metrics of the tables `identifiers`, separated by commas, from their snapshots."""
+    metalake, identifiers = _metalake(request, ctx), _identifiers(request)
+    if request.query("partitionPath"):
+        await tables_require(ctx, metalake, identifiers=identifiers)
+        raise UnsupportedOperation("Metrics are those of whole tables: leave partitionPath out")
+    return ok(results=_results("TABLE", await operations.metrics_list(ctx, metalake, identifiers=identifiers)))
+
+
+async def job_metrics(request: Request, ctx: Context) -> Response:
+    """Return metrics of the jobs `identifiers`, separated by commas, from their operations."""
+    metrics = await operations.job_metrics(ctx, _metalake(request, ctx), identifiers=_identifiers(request))
+    return ok(results=_results("JOB", metrics))
+
+
+def _results(scope_type: str, metrics: Mapping[str, Sequence[MetricPoint]]) -> list[dict[str, object]]:
+    return [
+        {"scopeType": scope_type, "identifier": identifier, "metrics": _metrics(points)}
+        for identifier, points in metrics.items()
+    ]
+
+
+_FAILED: Final = "Failed to operate table maintenance operation [%s]"
+_OPS: Final = "/maintenance/table/ops"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("POST", f"{_OPS}/strategy-jobs", wrap_body_handler(_FAILED % "SUBMIT", StrategyJobs, strategy_jobs), "submit-strategy-jobs", query=("metalake",)),
+    Route("POST", f"{_OPS}/update-stats-jobs", wrap_body_handler(_FAILED % "SUBMIT", UpdateStatsJobs, update_stats_jobs), "submit-update-stats-jobs", query=("metalake",)),
+    Route("POST", f"{_OPS}/statistics", wrap_body_handler(_FAILED % "UPDATE", StatisticsPayload, statistics_append), "append-table-statistics", query=("metalake",)),
+    Route("POST", f"{_OPS}/metrics", wrap_body_handler(_FAILED % "APPEND", StatisticsPayload, metrics_append), "append-table-metrics", query=("metalake",)),
+    Route("POST", f"{_OPS}/metrics/monitor", wrap_body_handler(_FAILED % "MONITOR", MonitorMetrics, metrics_monitor), "monitor-table-metrics", query=("metalake",)),
+    Route("GET", f"{_OPS}/metrics/tables", wrap_handler(_FAILED % "LIST", table_metrics), "list-table-metrics", query=("metalake", "identifiers", "partitionPath")),
+    Route("GET", f"{_OPS}/metrics/jobs", wrap_handler(_FAILED % "LIST", job_metrics), "list-job-metrics", query=("metalake", "identifiers")),
+)  # fmt: skip

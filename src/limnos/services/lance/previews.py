@@ -1,0 +1,57 @@
+"""Previews of Lance tables: their first rows, for a caller who may read all of them.
+
+May import the rooms below. Must not know any wire format. The decision is that of a query. Lance tables cannot have
+read restrictions, so no filter or mask is applied. A worker process reads the rows, within limits. Each preview is
+audited, because rows leave the lake.
+"""
+
+from __future__ import annotations
+
+from limnos.access.actions import Action
+from limnos.model.kinds import Kind
+from limnos.model.previews import ANSWER_BYTES_MAX, COLUMNS_MAX, PreviewColumn, PreviewRequest, TablePreview
+from limnos.names.path import Levels
+from limnos.services.lance.row_operations import bind_question, table_for_rows
+from limnos.services.lance.table_description import VersionReference
+from limnos.services.lance.workers import answer_question, worker_task_of
+from limnos.services.request.concurrency.previews import RUNNING_PREVIEWS, ended_process_explained
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.table_formats import LANCE, format_of
+from limnos.sources.lance.questions import Head, LanceHead
+
+
+async def is_lance_catalog(ctx: Context, scope: RequestScope) -> bool:
+    """Return whether the tables of a catalog are Lance tables. Raises NotFound, PermissionDenied."""
+    return await ctx.read(scope, lambda view: format_of(view) == LANCE)
+
+
+async def lance_preview(
+    ctx: Context, scope: RequestScope, *, path: Levels, preview_request: PreviewRequest
+) -> TablePreview:
+    """Return the first rows of a Lance table that the caller may read. `snapshot_id` is its version.
+
+    Raises NotFound (also of a version), PermissionDenied, BadRequest (limits, unknown columns), StorageFailed,
+    InvalidTable, ServiceUnavailable (deadline, dead process).
+    """
+    at = VersionReference(preview_request.snapshot_id)
+    table, at = await table_for_rows(ctx, scope, levels=path, at=at, action=Action.TABLE_READ)
+    preview_request.check()
+    question = Head(
+        "", {}, columns=list(preview_request.columns), rows_max=preview_request.rows, columns_max=COLUMNS_MAX,
+        bytes_max=ANSWER_BYTES_MAX,
+    )  # fmt: skip
+    task = worker_task_of(ctx, bind_question(table, question, at=at))
+
+    async def read() -> LanceHead:
+        with ended_process_explained():
+            return await answer_question(ctx, task, shape=LanceHead)
+
+    head = await RUNNING_PREVIEWS.of(ctx.services).run(task.caller, read)
+    columns = tuple(PreviewColumn(name, kind) for name, kind in head.columns)
+    detail = f"preview of {len(head.rows)} rows of {len(columns)} columns, version {head.version}"
+    ctx.audit_rows(
+        table.node.id, (scope.catalog or "", *path), kind=Kind.TABLE.word, action=Action.TABLE_READ,
+        user=task.caller, detail=detail,
+    )  # fmt: skip
+    return TablePreview(columns, head.rows, head.version, head.is_complete, False, head.columns_left_out)

@@ -1,0 +1,73 @@
+"""Retention of rows: which rows an operation deletes, by the policy that applies at that time; requests for it.
+
+May import the rooms below and `formats.maintenance`. Must not know leases or Spark. The column and the age come from
+the effective policy alone, never from a request, and the rows are deleted with the rights of the operation's user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from limnos.formats.gravitino.policies import ROW_RETENTION
+from limnos.formats.maintenance.row_retention import RETENTION, RetentionTerms, retention_terms
+from limnos.formats.maintenance.table_metadata import metadata_of
+from limnos.model.entities import MetadataDocument
+from limnos.model.errors import BadRequest
+from limnos.names.path import Levels
+from limnos.services.maintenance.assessing import AssessmentRound
+from limnos.services.maintenance.policies import EffectivePolicy, policies_load, retention_rule
+from limnos.services.maintenance.rewriting.planning import rewrite_request
+from limnos.services.maintenance.table_access import maintained_table
+from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+
+_NO_POLICY: Final = (
+    f"No enabled policy of type {ROW_RETENTION} applies to the table: attach one to it, its schema or catalog"
+)
+
+
+async def effective_policies(services: NodeServices, node_id: int) -> Mapping[str, EffectivePolicy]:
+    """Return the maintenance policy of each type that applies to a table now."""
+    chain = await AssessmentRound(services, tables_max=0).chain_of(node_id)
+    return (await services.gate.look_up(policies_load)).effective(chain)
+
+
+async def terms_of(services: NodeServices, document: MetadataDocument) -> RetentionTerms:
+    """Return which rows of a table are deleted now.
+
+    Raises BadRequest if no policy applies, or if its column is missing or of another type.
+    """
+    rule = retention_rule(await effective_policies(services, document.node_id))
+    if rule is None:
+        raise BadRequest(_NO_POLICY)
+    return retention_terms(metadata_of(document.body), rule, now_ms=services.store.time.now_ms())
+
+
+def retention_refusals(
+    document: MetadataDocument, policies: Mapping[str, EffectivePolicy], *, now_ms: int
+) -> tuple[str, ...]:
+    """Return why the policy of row retention cannot be carried out on a table; nothing if it can, or without one."""
+    rule = retention_rule(policies)
+    try:
+        if rule is not None:
+            retention_terms(metadata_of(document.body), rule, now_ms=now_ms)
+    except BadRequest as error:
+        return (f"no row is deleted: {error.message}",)
+    return ()
+
+
+async def retention_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:
+    """Request that the rows that the table's policy no longer keeps are deleted now, in the caller's name.
+
+    Returns the operation's id; that of the open operation if there is one. Raises NotFound, PermissionDenied,
+    UnsupportedOperation, BadRequest.
+    """
+
+    def look(request_view: RequestView) -> MetadataDocument:
+        return request_view.document(maintained_table(request_view, path).entity.id)
+
+    await terms_of(ctx.services, await ctx.read(scope, look))
+    return await rewrite_request(ctx, scope, path=path, kind=RETENTION)

@@ -1,0 +1,267 @@
+"""Gravitino's operations of table maintenance on several tables: jobs by a policy, jobs of statistics, and metrics.
+
+May import the rooms below and `names`. Must not know any wire format. Each operation needs the right to maintain each
+named table, which is decided for all of them before anything is done. Metrics are read from snapshots and operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.formats.gravitino.policies import (
+    COMPACTION,
+    MAINTENANCE_TYPES,
+    ORPHAN_FILE_REMOVAL,
+    SNAPSHOT_EXPIRATION,
+    TABLE_MAINTENANCE,
+)
+from limnos.formats.maintenance.assessment import COMPACT, MANIFESTS
+from limnos.formats.maintenance.table_metadata import Snapshot, metadata_of
+from limnos.model.entities import MetadataDocument
+from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
+from limnos.model.kinds import Kind
+from limnos.model.records import PolicyRecord
+from limnos.names import display
+from limnos.names.path import Levels
+from limnos.services.maintenance.builtin_jobs import (
+    TEMPLATES,
+    BuiltinTemplate,
+    builtin_load,
+    builtin_start,
+    job_id,
+    operation_of,
+)
+from limnos.services.maintenance.operations import EXPIRE
+from limnos.services.maintenance.orphans.rounds import ORPHANS
+from limnos.services.maintenance.rewriting.kinds import STATISTICS
+from limnos.services.maintenance.rewriting.planning import asking_policy
+from limnos.services.maintenance.rewriting.row_retention import effective_policies
+from limnos.services.maintenance.table_access import maintained_table
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.activity.maintenance import findings_of
+
+TABLES_MAX: Final = 100
+"""The maximum number of tables or jobs of one request."""
+METRICS: Final = ("total-data-files", "total-delete-files", "total-files-size", "total-records")
+"""The numbers in the summaries of snapshots that are metrics of a table."""
+JOB_METRICS: Final = ("duration_ms",)
+_KINDS: Final = {
+    COMPACTION: (COMPACT,), TABLE_MAINTENANCE: (COMPACT, MANIFESTS), SNAPSHOT_EXPIRATION: (EXPIRE,),
+    ORPHAN_FILE_REMOVAL: (ORPHANS,),
+}  # fmt: skip
+"""The kinds of operations that a policy of a type asks for and that have a job template."""
+_BY_KIND: Final = {each.kind: each for each in TEMPLATES}
+
+
+class NamedTable(NamedTuple):
+    """A table of a request: the name as it was sent, its catalog, its path below it, and its document."""
+
+    identifier: str
+    catalog: str
+    path: Levels
+    document: MetadataDocument
+
+
+class Recommendation(NamedTuple):
+    """A job that a policy recommends for a table, and the job's id if it was started."""
+
+    identifier: str
+    score: int
+    template: str
+    conf: dict[str, str]
+    job: str | None = None
+
+
+class MetricPoint(NamedTuple):
+    """A value of a metric at a time, in seconds since 1970."""
+
+    name: str
+    timestamp_s: int
+    value: int
+
+
+class MetricsEvaluation(NamedTuple):
+    """The metrics of a table before and after a moment, and whether the table has no more files after it."""
+
+    identifier: str
+    passed: bool
+    before: tuple[MetricPoint, ...]
+    after: tuple[MetricPoint, ...]
+
+
+def _metalake_require(request_view: RequestView) -> None:
+    """Require that the caller may load the metalake, before anything else is answered. Raises PermissionDenied."""
+    request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
+
+
+async def tables_require(ctx: Context, metalake: str, *, identifiers: Sequence[str]) -> tuple[NamedTable, ...]:
+    """Find the tables of a request, for a caller who may maintain each of them.
+
+    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    """
+    await ctx.read(RequestScope(metalake), _metalake_require)
+    if not 0 < len(identifiers) <= TABLES_MAX:
+        raise BadRequest(f"Field identifiers must name 1 to {TABLES_MAX} tables, not {len(identifiers)}")
+    tables = []
+    for text in dict.fromkeys(identifiers):
+        parts = tuple(display.parse(text))
+        if len(parts) < 3:
+            raise BadRequest(f"'{text[:200]}' does not name a table: write catalog.schema.table")
+
+        def look(request_view: RequestView, path: Levels = parts[1:]) -> MetadataDocument:
+            return request_view.document(maintained_table(request_view, path).entity.id)
+
+        document = await ctx.read(RequestScope(metalake, parts[0]), look)
+        tables.append(NamedTable(text, parts[0], parts[1:], document))
+    return tuple(tables)
+
+
+async def strategy_jobs(
+    ctx: Context, metalake: str, *, identifiers: Sequence[str], policy: str, limit: int | None, is_dry_run: bool
+) -> tuple[Recommendation, ...]:
+    """Recommend the jobs that a policy asks for on those tables to which it applies, most useful first; or start them.
+
+    A table needs a job if the server has a finding about it. Raises as `tables_require`; NotFound also for the policy.
+    """
+    tables = await tables_require(ctx, metalake, identifiers=identifiers)
+    policy_type = await ctx.read(RequestScope(metalake), lambda request_view: _policy_type(request_view, policy))
+    if limit is not None and limit < 1:
+        raise BadRequest(f"Field limit must be 1 at least, not {limit}")
+    recommendations: list[Recommendation] = []
+    for table in tables:
+        recommendations += await _recommend(ctx, table, policy=policy, policy_type=policy_type)
+    chosen = sorted(recommendations, key=lambda each: -each.score)[:limit]
+    if is_dry_run:
+        return tuple(chosen)
+    return tuple([each._replace(job=await _start(ctx, metalake, recommendation=each)) for each in chosen])
+
+
+async def _start(ctx: Context, metalake: str, *, recommendation: Recommendation) -> str:
+    return job_id(await builtin_start(ctx, metalake, name=recommendation.template, conf=recommendation.conf))
+
+
+def _policy_type(request_view: RequestView, name: str) -> str:
+    node, chain = request_view.find_outside(Kind.POLICY, (name,))
+    if node is None or not request_view.decide(Action.POLICY_LOAD, chain).allowed:
+        raise NotFound(f"Policy {name[:200]} does not exist", kind="policy")
+    policy_type = node.record.policy_type if isinstance(node.record, PolicyRecord) else ""
+    if policy_type not in _KINDS:
+        names = ", ".join(each for each in MAINTENANCE_TYPES if each in _KINDS)
+        raise BadRequest(f"Policy {name[:200]} has no jobs: strategyName must name a policy of type {names}")
+    return policy_type
+
+
+async def _recommend(ctx: Context, table: NamedTable, *, policy: str, policy_type: str) -> list[Recommendation]:
+    """Return the jobs that a policy asks for on one table."""
+    effective = await effective_policies(ctx.services, table.document.node_id)
+    own = effective.get(policy_type)
+    if own is None or own.name != policy or not own.is_enabled:
+        return []
+    kinds = _KINDS[policy_type]
+    if policy_type in (COMPACTION, TABLE_MAINTENANCE):
+        kinds = tuple([kind for kind in kinds if asking_policy(effective, kind) == own])
+    rows = await ctx.look_up(lambda: findings_of([table.document.node_id]))
+    scores = {row.kind: row.score for row in rows} | {ORPHANS: 0}  # whether there are orphans, only a check can tell
+    jobs = [(_BY_KIND[kind], scores[kind]) for kind in kinds if kind in scores]
+    return [Recommendation(table.identifier, score, each.name, _conf(table)) for each, score in jobs]
+
+
+def _conf(table: NamedTable) -> dict[str, str]:
+    return {"catalog_name": table.catalog, "table_identifier": display.render(table.path)}
+
+
+async def statistics_jobs(
+    ctx: Context, metalake: str, *, identifiers: Sequence[str], update_mode: str, is_dry_run: bool
+) -> tuple[Recommendation, ...]:
+    """Start a job for each table that computes statistics of its columns, or only return what would be started.
+
+    Raises as `tables_require`; UnsupportedOperation for mode `metrics`, as metrics need no job.
+    """
+    tables = await tables_require(ctx, metalake, identifiers=identifiers)
+    if update_mode not in ("stats", "metrics", "all"):
+        raise BadRequest(f"Field updateMode must be stats, metrics or all, not '{update_mode[:50]}'")
+    if update_mode == "metrics":
+        raise UnsupportedOperation("Metrics need no job: the server reads them from the snapshots of tables")
+    template: BuiltinTemplate = _BY_KIND[STATISTICS]
+    recommendations = [Recommendation(each.identifier, 0, template.name, _conf(each)) for each in tables]
+    return tuple(
+        recommendations
+        if is_dry_run
+        else [each._replace(job=await _start(ctx, metalake, recommendation=each)) for each in recommendations]
+    )
+
+
+async def metrics_list(
+    ctx: Context, metalake: str, *, identifiers: Sequence[str]
+) -> dict[str, tuple[MetricPoint, ...]]:
+    """Return the metrics of tables, from their snapshots. Raises as `tables_require`."""
+    tables = await tables_require(ctx, metalake, identifiers=identifiers)
+    return {each.identifier: _points(each.document) for each in tables}
+
+
+async def metrics_monitor(
+    ctx: Context, metalake: str, *, identifiers: Sequence[str], action_s: int, range_s: int
+) -> tuple[MetricsEvaluation, ...]:
+    """Compare the metrics of tables before and after a moment.
+
+    Args:
+        ctx: The request.
+        metalake: The metalake.
+        identifiers: The tables.
+        action_s: The moment in seconds since 1970.
+        range_s: How many seconds before and after it are compared.
+
+    Raises as `tables_require`.
+    """
+    tables = await tables_require(ctx, metalake, identifiers=identifiers)
+    if action_s < 0 or range_s < 1:
+        raise BadRequest("Field actionTime must be a time in seconds since 1970, and rangeSeconds 1 at least")
+    return tuple([_evaluate(each, action_s=action_s, range_s=range_s) for each in tables])
+
+
+def _evaluate(table: NamedTable, *, action_s: int, range_s: int) -> MetricsEvaluation:
+    points = _points(table.document)
+    before = tuple([each for each in points if action_s - range_s <= each.timestamp_s < action_s])
+    after = tuple([each for each in points if action_s <= each.timestamp_s <= action_s + range_s])
+    files_before, files_after = _last_files(before), _last_files(after)
+    passed = files_before is not None and files_after is not None and files_after <= files_before
+    return MetricsEvaluation(table.identifier, passed, before, after)
+
+
+def _last_files(points: Sequence[MetricPoint]) -> int | None:
+    counts = [each.value for each in points if each.name == METRICS[0]]
+    return counts[-1] if counts else None
+
+
+def _points(document: MetadataDocument) -> tuple[MetricPoint, ...]:
+    """Return the metrics of a table's snapshots on `main`, oldest first."""
+    metadata = metadata_of(document.body)
+    snapshots: list[Snapshot] = [] if metadata.current is None else [*metadata.ancestors(metadata.current.snapshot_id)]
+    return tuple([
+        MetricPoint(name, each.timestamp_ms // 1000, value)
+        for each in reversed(snapshots)
+        for name in METRICS
+        if (value := each.count(name)) is not None
+    ])  # fmt: skip
+
+
+async def job_metrics(ctx: Context, metalake: str, *, identifiers: Sequence[str]) -> dict[str, tuple[MetricPoint, ...]]:
+    """Return the metrics of jobs of built-in templates. Raises NotFound, PermissionDenied, BadRequest."""
+    await ctx.read(RequestScope(metalake), _metalake_require)
+    if not 0 < len(identifiers) <= TABLES_MAX:
+        raise BadRequest(f"Parameter identifiers must name 1 to {TABLES_MAX} jobs, not {len(identifiers)}")
+    metrics: dict[str, tuple[MetricPoint, ...]] = {}
+    for text in dict.fromkeys(identifiers):
+        operation = operation_of(text)
+        if operation is None:
+            raise NotFound(f"Job {text[:200]} is not one of a built-in template", kind="job")
+        row = (await builtin_load(ctx, metalake, operation=operation)).row
+        ended = row.ended_at
+        metrics[text] = (
+            () if ended is None else (MetricPoint(JOB_METRICS[0], ended // 1000, max(0, ended - row.started_at)),)
+        )
+    return metrics

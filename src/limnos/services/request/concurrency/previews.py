@@ -1,0 +1,78 @@
+"""Limits of previews on a node: how many of one caller run at once, how long one may take, and which processes read.
+
+May import the rooms below `services`. Must not know what a preview reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from limnos.model.errors import ServiceUnavailable
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.offloaded_work import InlineOffloader, WorkOffloader
+
+T = TypeVar("T")
+DEADLINE_S: Final = 10.0
+CALLER_MAX: Final = 2
+"""The maximum number of concurrent previews of one caller on a node."""
+_ENDED: Final = "The rows were not read: the worker process has ended, or too many previews are running. Try again, request fewer columns or rows, or read the data with a client"
+
+
+class RunningPreviews:
+    """Counts the previews that run on a node, by caller."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    @contextmanager
+    def turn(self, caller: str) -> Iterator[None]:
+        """Count a preview while it runs. Raises ServiceUnavailable if the caller has too many."""
+        if self._counts.get(caller, 0) >= CALLER_MAX:
+            raise ServiceUnavailable(
+                f"{CALLER_MAX} previews of your user are running: try again when one is complete", retry_after_s=2
+            )
+        self._counts[caller] = self._counts.get(caller, 0) + 1
+        try:
+            yield
+        finally:
+            self._counts[caller] -= 1
+            if not self._counts[caller]:
+                del self._counts[caller]
+
+    async def run(self, caller: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
+        """Do work as a preview of the caller, up to the deadline; then cancel it, which kills its process.
+
+        Raises ServiceUnavailable: too many previews, the deadline, or an ended process.
+        """
+        with self.turn(caller):
+            return await _before_deadline(work())
+
+
+async def _before_deadline(work: Coroutine[object, object, T]) -> T:
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((task,), timeout=DEADLINE_S)
+        if task.done():
+            return task.result()
+        raise ServiceUnavailable(
+            f"Reading the first rows took longer than {DEADLINE_S:.0f} s: request fewer columns, or read the data with a client"
+        )
+    finally:
+        task.cancel()
+
+
+@contextmanager
+def ended_process_explained() -> Iterator[None]:
+    """Say in the error of an ended process what the caller of a preview can do. Raises ServiceUnavailable."""
+    try:
+        yield
+    except ServiceUnavailable as error:
+        raise ServiceUnavailable(_ENDED, retry_after_s=error.retry_after_s) from error
+
+
+RUNNING_PREVIEWS: ComponentKey[RunningPreviews] = ComponentKey("previews", lambda _: RunningPreviews())
+PREVIEW_OFFLOADER: ComponentKey[WorkOffloader] = ComponentKey("preview_chores", lambda _: InlineOffloader())
+"""The processes that read files for previews: those of scans."""

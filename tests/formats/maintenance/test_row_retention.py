@@ -1,0 +1,76 @@
+"""Retention of rows: which column it is about, and before which day rows are deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from limnos.formats.maintenance.assessment import AssessmentRules, assess_table
+from limnos.formats.maintenance.row_retention import RETENTION, RetentionRule, retention_terms
+from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
+from limnos.model.errors import BadRequest
+
+DAY_MS = 86_400_000
+NOW_MS = 20_000 * DAY_MS + DAY_MS // 2
+"""Noon of 2024-10-04."""
+STRUCT = {"type": "struct", "fields": [{"id": 9, "name": "ts", "type": "date", "required": False}]}
+TYPES: dict[str, Any] = {
+    "d": "date", "t": "timestamp", "z": "timestamptz", "n": "timestamp_ns", "s": "string", "i": "long", "nested": STRUCT,
+}  # fmt: skip
+
+
+def body(**more: object) -> bytes:
+    """Metadata of a table with a column of each type, and a former schema with one more."""
+    fields = [
+        {"id": at, "name": name, "type": kind, "required": False} for at, (name, kind) in enumerate(TYPES.items())
+    ]
+    schemas = [
+        {"type": "struct", "schema-id": 0, "fields": [*fields, {"id": 50, "name": "gone", "type": "date", "required": True}]},
+        {"type": "struct", "schema-id": 1, "fields": fields},
+    ]  # fmt: skip
+    return msgspec.json.encode({"location": "file:///t", "current-schema-id": 1, "schemas": schemas, **more})
+
+
+def metadata() -> TableMetadata:
+    """Return the same metadata, decoded."""
+    return metadata_of(body())
+
+
+@pytest.mark.parametrize("column", ["d", "t", "z"])
+def test_the_day(column: str) -> None:
+    """Rows before the midnight of the day so many days ago are deleted, whatever the hour is."""
+    options = {"column": column, "column-type": TYPES[column], "before": "2024-09-27"}
+    for now_ms in (NOW_MS - DAY_MS // 2, NOW_MS, NOW_MS + DAY_MS // 2 - 1):
+        assert retention_terms(metadata(), RetentionRule(column, 7), now_ms=now_ms).options() == options
+
+    assert retention_terms(metadata(), RetentionRule(column, 7), now_ms=NOW_MS + DAY_MS).before == "2024-09-28"
+    assert retention_terms(metadata(), RetentionRule(column, 36_500), now_ms=NOW_MS).before == "1970-01-01"
+
+
+@pytest.mark.parametrize(
+    "column, text",
+    [
+        ("n", "has type timestamp_ns"), ("s", "has type string"), ("i", "has type long"), ("nested", "has type nested"),
+        ("ts", "no column ts"), ("nested.ts", "no column nested.ts"), ("gone", "no column gone"), ("D", "no column D"),
+    ],
+)  # fmt: skip
+def test_other_columns_are_refused(column: str, text: str) -> None:
+    """A column that is no date or timestamp, is nested, was dropped or is missing: nothing is guessed."""
+    with pytest.raises(BadRequest, match=text):
+        retention_terms(metadata(), RetentionRule(column, 7), now_ms=NOW_MS)
+
+
+def test_findings() -> None:
+    """A table with rows and a usable column has a finding; an empty one, or one without the column, has none."""
+
+    def kinds(rule: RetentionRule | None, rows: str | None) -> list[str]:
+        summary = {"operation": "append", **({} if rows is None else {"total-records": rows})}
+        snapshot = {"snapshot-id": 5, "timestamp-ms": 1, "summary": summary}
+        data = body(**{"current-snapshot-id": 5, "snapshots": [snapshot]})
+        found = assess_table(data, "file:///t/metadata/1.json", rules=AssessmentRules(retention=rule), now_ms=NOW_MS)
+        return [each.kind for each in found.findings]
+
+    assert kinds(RetentionRule("d", 7), "3") == kinds(RetentionRule("d", 7), None) == [RETENTION]
+    assert kinds(RetentionRule("d", 7), "0") == kinds(RetentionRule("s", 7), "3") == kinds(None, "3") == []

@@ -1,0 +1,140 @@
+"""The beginning of files: each format's rows, texts, and what no format fits; limits; nothing is executed."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from limnos.formats.file_heads import TEXT_BYTES_MAX, TEXT_CHARACTERS_MAX, FileContent, HeadLimits, file_content
+
+LIMITS = HeadLimits(rows_max=3, columns_max=2, bytes_max=1 << 20)
+
+
+class OpenedBytes(io.BytesIO):
+    """A file in memory, which counts the bytes that are read."""
+
+    taken = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read up to `size` bytes."""
+        data = super().read(size)
+        self.taken += len(data)
+        return data
+
+    def size(self) -> int:
+        """Return the length."""
+        return len(self.getbuffer())
+
+
+def content(name: str, data: bytes, limits: HeadLimits = LIMITS) -> FileContent:
+    """Read the beginning of a file."""
+    return file_content(name, OpenedBytes(data), limits=limits)
+
+
+@pytest.mark.parametrize(
+    "name, data",
+    [
+        ("a.csv", b'\xef\xbb\xbfid,place\n1,Oslo\n2,"Ro,me"\n'),
+        ("a.CSV", b"id;place\r\n1;Oslo\r\n2;Ro,me\r\n"),
+        ("a.tsv", b"id\tplace\n1\tOslo\n2\tRo,me\n"),
+        ("a.jsonl", b'{"id": "1", "place": "Oslo"}\n\n{"place": "Ro,me", "id": "2"}\n'),
+        ("a.json", b'[{"id": "1", "place": "Oslo"}, {"id": "2", "place": "Ro,me"}]'),
+    ],
+)  # fmt: skip
+def test_rows_of_text_formats(name: str, data: bytes) -> None:
+    """The first line of a delimited file has the names, of objects the keys."""
+    found = content(name, data)
+
+    assert [column[0] for column in found.columns] == ["id", "place"]
+    assert found.rows == [["1", "Oslo"], ["2", "Ro,me"]]
+    assert (found.is_complete, found.text, found.size) == (True, None, len(data))
+
+
+def test_limits_of_rows_and_columns() -> None:
+    """Further rows and columns are not shown, and that is told."""
+    data = b"a,b,c\n" + b"1,2,3\n" * 4
+
+    found = content("x.csv", data)
+
+    assert ([name for name, _ in found.columns], found.columns_left_out) == (["a", "b"], 1)
+    assert (found.rows, found.is_complete) == ([["1", "2"]] * 3, False)
+    assert content("x.csv", data, HeadLimits(3, 2, 10)).rows == [["1", "2"]]  # ten bytes as JSON
+
+
+def test_uneven_rows_have_cells_for_all_columns() -> None:
+    """Missing cells are null, and columns beyond the first line get a number."""
+    found = content("x.csv", b"a\n1,2\n3\n")
+
+    assert [name for name, _ in found.columns] == ["a", "column 2"]
+    assert found.rows == [["1", "2"], ["3", None]]
+
+
+def test_only_the_beginning_of_a_long_text_is_read() -> None:
+    """The row that the end cuts is left out."""
+    file = OpenedBytes(b"id,text\n" + b"".join(b"%d,xxxxxxxxxxxxxxxxxxxxxxx\n" % each for each in range(20_000)))
+
+    found = file_content("x.csv", file, limits=HeadLimits(100_000, 2, 1 << 30))
+
+    assert (found.is_complete, file.taken) == (False, TEXT_BYTES_MAX)
+    assert {row[1] for row in found.rows} == {"x" * 23}
+    assert [row[0] for row in found.rows] == [str(each) for each in range(len(found.rows))]
+
+
+@pytest.mark.parametrize(
+    "name, data",
+    [
+        ("x.html", b"<script>alert(1)</script>"),
+        ("x.svg", b"<svg onload='x'/>"),
+        ("x", "größer\n\x1b[31mred".encode()),
+        ("x.jsonl", b'{"a": 1}\n{"a": '),
+        ("x.jsonl", b"[1]\n[2]\n"),
+        ("x.json", b"{"),
+        ("x.json", b"[" * 100_000),
+        ("x.csv", b"a," + b"b" * 200_000),
+        ("x.txt", b"latin \xe9t\xe9"),
+        ("empty.txt", b""),
+    ],
+)
+def test_texts(name: str, data: bytes) -> None:
+    """What has no rows, or is not what its name says, is a text, as it is."""
+    found = content(name, data)
+
+    assert (found.rows, found.columns) == ([], [])
+    assert found.text == data.decode("utf-8", "replace")[:TEXT_CHARACTERS_MAX]
+    assert found.is_complete is (len(data) <= TEXT_CHARACTERS_MAX)
+
+
+def test_json_documents_are_indented() -> None:
+    """An object, and a list of other values."""
+    assert content("x.json", b'{"a":[1]}').text == json.dumps({"a": [1]}, indent=2)
+    assert content("x.json", b"[1,2]").text == "[\n  1,\n  2\n]"
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\x00\x00", b"GIF\x01", b"PK\x03\x04"])
+def test_binary_files_have_no_content(data: bytes) -> None:
+    """Neither rows nor text."""
+    found = content("picture.txt", data)
+
+    assert (found.rows, found.text, found.is_complete, found.size) == ([], None, False, len(data))
+
+
+def test_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Types are Arrow's; of a large file not all is read; a damaged one fails."""
+    sink = io.BytesIO()
+    table = pa.table({"id": range(100_000), "vector": [[0.5] * 3] * 100_000, "third": ["x" * 50] * 100_000})
+    pq.write_table(table, sink, row_group_size=1_000)
+    file = OpenedBytes(sink.getvalue())
+
+    found = file_content("x.parquet", file, limits=LIMITS)
+
+    assert found.columns == [("id", "int64"), ("vector", "list<element: double>")]
+    assert (found.rows, found.is_complete, found.columns_left_out) == (
+        [[0, [0.5] * 3], [1, [0.5] * 3], [2, [0.5] * 3]], False, 1,
+    )  # fmt: skip
+    assert file.taken < file.size() / 2
+    with pytest.raises(pa.ArrowInvalid):
+        content("x.parquet", b"no parquet at all")

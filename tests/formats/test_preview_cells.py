@@ -1,0 +1,39 @@
+"""Cells of previews: values that JSON lacks, long values, and vectors."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from limnos.formats.preview_cells import CELL_CHARACTERS_MAX, cell_of, rows_of
+
+
+def test_long_and_odd_values() -> None:
+    """Values that JSON lacks become texts, and long ones are cut."""
+    assert [cell_of(float("nan")), cell_of(b"\x01"), cell_of({"a": [b"\x02", None]})] == [
+        "nan", "0x01", {"a": ["0x02", None]},
+    ]  # fmt: skip
+    assert len(str(cell_of("x" * 5_000))) == CELL_CHARACTERS_MAX + 1
+    assert str(cell_of([["y"] * 5_000])).endswith("…")
+
+
+def test_vectors_are_shortened() -> None:
+    """Of a vector the first four numbers are shown, and how many there are; a short one is a list as others are."""
+    long = pa.array([[0.123456, -2.0, None, 4.0, 5.0, 6.0], None], pa.list_(pa.float32(), 6))
+    halves = pa.array([[1.0] * 8, [2.0] * 8], pa.list_(pa.float16(), 8))
+    short = pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32(), 2))
+    table = pa.table({"long": long, "halves": halves, "short": short})
+
+    whole, none = list(rows_of(table))
+
+    assert whole == ["[0.1235, -2, null, 4, … 6 numbers]", "[1, 1, 1, 1, … 8 numbers]", [1.0, 2.0]]
+    assert none == [None, "[2, 2, 2, 2, … 8 numbers]", [3.0, 4.0]]
+    assert list(rows_of(table.slice(1))) == [none]
+
+
+def test_days_and_nanoseconds() -> None:
+    """Times of day and instants are texts in ISO's form, nanoseconds too, which Python has no type for."""
+    table = pa.table({"at": pa.array([1], pa.timestamp("ns")), "day": pa.array([1], pa.date32())})
+
+    ((at, day),) = rows_of(table)
+
+    assert (str(at).replace("T", " "), day) == ("1970-01-01 00:00:00.000000001", "1970-01-02")

@@ -1,0 +1,316 @@
+"""Files of filesets over the own API: pages of a directory, and beginnings of files; on disk and in an object store."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+import boto3  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from limnos.app.preview_files import PREVIEW_FUNCTIONS
+from limnos.config.storage import StorageSection
+from limnos.model.errors import ServiceUnavailable
+from limnos.services.catalog import fileset_browsing
+from limnos.services.request.concurrency import previews as preview_limits
+from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
+from limnos.services.request.offloaded_work import InlineOffloader
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant, node_at
+from tests.http.iceberg.wire import node_over
+from tests.objects import objects
+
+FILESETS = f"{OWN}/metalakes/lake/catalogs/files/filesets"
+NASTY = "<script>x<\N{PILE OF POO} \"' %2e \N{ARABIC LETTER ALEF}"
+
+
+class Workers(InlineOffloader):
+    """Does at once what processes do; `dies` makes the next reader of a file end as a killed process does,
+    `hangs` makes it read for ever.
+    """
+
+    dies = hangs = False
+
+    async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
+        """Do offloaded work."""
+        if self.dies:
+            raise ServiceUnavailable("a process died")
+        if self.hangs:
+            await asyncio.Event().wait()
+        return PREVIEW_FUNCTIONS[name](*parts)
+
+
+class BrowsedFileset:
+    """A fileset `raw.f` with files; bob may read it, eve may write it, ann may create others."""
+
+    def __init__(self, node: DriverNode, properties: dict[str, str]) -> None:
+        self.node = node
+        self.workers = Workers()
+        PREVIEW_OFFLOADER.put(node.built.services, self.workers)
+        body = {"name": "files", "type": "fileset", "properties": properties}
+        node.done("POST", f"{API}/lake/catalogs", body)
+        node.done("POST", f"{API}/lake/catalogs/files/schemas", {"name": "raw"})
+        made = node.done("POST", f"{API}/lake/catalogs/files/schemas/raw/filesets", {"name": "f"})
+        self.location = str(made["fileset"]["storageLocation"])
+        for user, privileges in (
+            ("bob", "use_catalog use_schema read_fileset"),
+            ("eve", "use_catalog use_schema write_fileset"),
+            ("ann", "use_catalog use_schema create_fileset"),
+        ):
+            grant(node, user, privileges, kind="CATALOG", on="files")
+        for name, data in FILES.items():
+            self.write(name, data)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file."""
+        at = Path(self.location.removeprefix("file://"), name)
+        at.parent.mkdir(exist_ok=True)
+        at.write_bytes(data)
+
+    def list(self, user: str = "bob", **query: object) -> DriverAnswer:
+        """List a directory."""
+        return self.node.get(f"{FILESETS}/entries?{urlencode({'fileset': 'raw.f', **query})}", user=user)
+
+    def show(self, file: str, user: str = "bob", **query: object) -> DriverAnswer:
+        """Ask for the beginning of a file."""
+        return self.node.get(f"{FILESETS}/preview?{urlencode({'fileset': 'raw.f', 'file': file, **query})}", user=user)
+
+
+class StoredFileset(BrowsedFileset):
+    """The same in an object store."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write an object."""
+        bucket, _, prefix = self.location.removeprefix("s3://").partition("/")
+        self.client.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=data)
+
+    def __init__(self, node: DriverNode, properties: dict[str, str]) -> None:
+        self.client = boto3.client(
+            "s3", endpoint_url=properties["s3.endpoint"], aws_access_key_id=properties["s3.access-key-id"],
+            aws_secret_access_key=properties["s3.secret-access-key"], region_name=properties["s3.region"],
+        )  # fmt: skip
+        super().__init__(node, {**properties, "location": "s3://lake/files"})
+
+
+def _parquet() -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": [1, 2, 3], "city": ["Oslo", None, "Rome"]}), sink)
+    return sink.getvalue()
+
+
+FILES = {
+    "day=1/deep.csv": b"1",
+    "a.csv": b"id,city\n1,Oslo\n2,<b>Rome</b>\n",
+    "b.parquet": _parquet(),
+    "c.html": b"<script>alert(1)</script>",
+    "d.jsonl": b'{"id": 1}\n',
+    "e.bin": b"\x00\x01",
+    NASTY: b"nasty",
+}
+
+
+@contextmanager
+def on_disk(data: Path) -> Iterator[BrowsedFileset]:
+    """A fileset on the local disk."""
+    with node_over(data) as node:
+        yield BrowsedFileset(node, {})
+
+
+@contextmanager
+def in_a_store(data: Path) -> Iterator[BrowsedFileset]:
+    """A fileset in an object store, whose credentials are the catalog's."""
+    with objects() as store:
+        storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+        known = {name: value for name, value in store.properties.items() if name != "s3-role-arn"}
+        with node_at(data / "data", storage=storage) as node:
+            yield StoredFileset(node, known)
+
+
+@pytest.fixture(scope="module", params=["disk", pytest.param("store", marks=pytest.mark.integration)])
+def fileset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowsedFileset]:
+    """The fileset, in both kinds of places."""
+    data = tmp_path_factory.mktemp("fileset")
+    with (on_disk if request.param == "disk" else in_a_store)(data) as found:
+        yield found
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[BrowsedFileset]:
+    """A fileset on disk of the test's own."""
+    with on_disk(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a loaded machine time."""
+    monkeypatch.setattr(preview_limits, "DEADLINE_S", 600.0)
+
+
+def test_directories_come_first(fileset: BrowsedFileset) -> None:
+    """Then files, with size and time; of an inner directory its own."""
+    top, inner = fileset.list().json(), fileset.list(directory="day=1").json()
+
+    assert [(each["name"], each["directory"]) for each in top["entries"]] == [
+        ("day=1", True), *((name, False) for name in sorted(FILES) if "/" not in name),
+    ]  # fmt: skip
+    (file,) = [each for each in top["entries"] if each["name"] == "a.csv"]
+    assert (file["size"], file["changed_at"][:2], top["after"]) == (len(FILES["a.csv"]), "20", None)
+    assert [each["name"] for each in inner["entries"]] == ["deep.csv"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7])
+def test_pages_join_to_the_whole(fileset: BrowsedFileset, limit: int) -> None:
+    """No entry is missing and none is twice, whatever the size of pages; the last page says that it is the last."""
+    names, after = [], ""
+    for _ in range(len(FILES) + 1):
+        page = fileset.list(limit=limit, **({"after": after} if after else {})).json()
+        assert len(page["entries"]) <= limit
+        names += [each["name"] for each in page["entries"]]
+        after = page["after"]
+        if after is None:
+            break
+
+    assert (names, after) == (["day=1", *sorted(name for name in FILES if "/" not in name)], None)
+
+
+def test_formats(fileset: BrowsedFileset) -> None:
+    """Rows of Parquet, CSV and JSON; HTML is text; a binary file has a size."""
+    csv, parquet, lines = (fileset.show(name).json() for name in ("a.csv", "b.parquet", "d.jsonl"))
+
+    assert (csv["kind"], csv["rows"], csv["complete"]) == ("rows", [["1", "Oslo"], ["2", "<b>Rome</b>"]], True)
+    assert parquet["columns"] == [{"name": "id", "type": "int64"}, {"name": "city", "type": "string"}]
+    assert (parquet["rows"], lines["rows"]) == ([[1, "Oslo"], [2, None], [3, "Rome"]], [[1]])
+    html, binary, nasty = (fileset.show(name) for name in ("c.html", "e.bin", NASTY))
+    assert (html.json()["text"], html.headers["content-type"]) == ("<script>alert(1)</script>", "application/json")
+    assert binary.json() == {"kind": "binary", "size": 2, "complete": False}
+    assert nasty.json()["text"] == "nasty"
+    assert fileset.show("b.parquet", rows=1).json()["rows"] == [[1, "Oslo"]]
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["gone.csv", "day=1", "../f/a.csv/x", "day=1/../a.csv", "..%2fx", "%2e%2e/x", "a\x00b", "/etc/passwd", "//x"],
+)
+def test_no_path_leads_out(fileset: BrowsedFileset, file: str) -> None:
+    """Missing files and directories are missing; paths with dots are refused; an absolute one is one in the fileset."""
+    assert fileset.show(file).status == (404 if ".." not in file and "%2e" not in file and "\x00" not in file else 400)
+    assert fileset.list(directory=file).status in (200, 400)
+    assert fileset.list(directory=file).json().get("entries", []) in (
+        [],
+        fileset.list(directory="day=1").json()["entries"],
+    )
+
+
+@pytest.mark.parametrize("query", [{"rows": 0}, {"rows": 201}, {"rows": "x"}, {"fileset": "f"}])
+def test_bad_queries_of_previews(fileset: BrowsedFileset, query: dict[str, object]) -> None:
+    """Limits are told as such."""
+    assert fileset.show("a.csv", **query).status == 400
+
+
+@pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 1001}, {"limit": "x"}, {"fileset": "f"}])
+def test_bad_queries_of_lists(fileset: BrowsedFileset, query: dict[str, object]) -> None:
+    """Limits are told as such."""
+    assert fileset.list(**query).status == 400
+
+
+def test_names_that_are_not_there(fileset: BrowsedFileset) -> None:
+    """An unknown fileset, and an unknown location of it."""
+    assert fileset.show("a.csv", user="ann", fileset="raw.gone").status == 403
+    assert fileset.show("a.csv", user="admin", fileset="raw.gone").status == 404
+    assert fileset.show("a.csv", location="elsewhere").status == 404
+    assert fileset.list(location="elsewhere").status == 404
+
+
+def test_content_needs_the_right_to_read(fileset: BrowsedFileset) -> None:
+    """Who may write files sees their names and no content; who may make filesets sees nothing."""
+    assert [fileset.show("a.csv", user=user).status for user in ("eve", "ann", "stranger")] == [403, 403, 403]
+    assert b"READ_FILESET" in fileset.show("a.csv", user="eve").body
+    assert [fileset.list(user=user).status for user in ("eve", "ann", "stranger")] == [200, 403, 403]
+    assert fileset.show("gone.csv", user="eve").status == 403  # and learns nothing about which files there are
+
+
+def test_each_preview_has_its_line_in_the_audit(fileset: BrowsedFileset) -> None:
+    """Who, which fileset, how much of which file; the list has none of its own kind."""
+    fileset.show("a.csv")
+
+    fileset.node.runner.run(fileset.node.built.services.audit.flush())
+    line = fileset.node.done("GET", f"{OWN}/metalakes/lake/audit?user=bob")["lines"][0]
+    assert (line["operation"], line["outcome"], line["object"]["path"]) == (
+        "preview-fileset-file",
+        "done",
+        "files.raw.f",
+    )
+    assert line["detail"] == "preview of 2 rows of a.csv"
+    assert "read_fileset" in str(line).lower()
+
+
+def test_links_are_not_followed_out(disk: BrowsedFileset, tmp_path: Path) -> None:
+    """A link to a file or directory outside is neither listed nor read, also one to another fileset; one within is
+    read.
+    """
+    top = Path(disk.location.removeprefix("file://"))
+    made = disk.node.done("POST", f"{API}/lake/catalogs/files/schemas/raw/filesets", {"name": "other"})["fileset"]
+    other = Path(str(made["storageLocation"]).removeprefix("file://"))
+    (tmp_path / "secret").mkdir()
+    for place in (tmp_path / "secret", other):
+        (place / "s.txt").write_text("secret")
+    for name, target in (
+        ("out", tmp_path / "secret"), ("out.txt", tmp_path / "secret/s.txt"), ("far", other), ("far.txt", other / "s.txt"),
+        ("db.txt", disk.node.data / "limnos.db"), ("in.txt", top / "c.html"),
+    ):  # fmt: skip
+        (top / name).symlink_to(target)
+
+    names = {each["name"] for each in disk.list().json()["entries"]}
+
+    assert names.isdisjoint({"out", "out.txt", "far", "far.txt", "db.txt"})
+    for name in ("out.txt", "out/s.txt", "far.txt", "far/s.txt", "db.txt"):
+        answer = disk.show(name)
+        assert (answer.status, b"secret" in answer.body) == (404, False), name
+    for name in ("out", "far"):
+        assert b"s.txt" not in disk.list(directory=name).body
+    assert disk.show("in.txt").json()["text"] == "<script>alert(1)</script>"
+
+
+def test_names_that_are_no_text(disk: BrowsedFileset) -> None:
+    """A name of bytes that are not UTF-8 is listed with marks in their place, by both protocols."""
+    top = Path(disk.location.removeprefix("file://"))
+    (Path(bytes(top).decode()) / b"z\xff.txt".decode("utf-8", "surrogateescape")).write_text("x")
+
+    entries = disk.list().json()["entries"]
+    listed = disk.node.done("GET", f"{API}/lake/catalogs/files/schemas/raw/filesets/f/files?sub_path=/")["files"]
+
+    assert [each["name"] for each in entries if each["name"].startswith("z")] == ["z\ufffd.txt"]
+    assert [each["name"] for each in listed if each["name"].startswith("z")] == ["z\ufffd.txt"]
+
+
+def test_budget_and_damage(disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that needs too many bytes is refused with what to do, and so is one that is not what its name says."""
+    disk.write("no.parquet", b"no parquet")
+    damaged = disk.show("no.parquet")
+    monkeypatch.setattr(fileset_browsing, "READ_BYTES_MAX", 10)
+    large = disk.show("b.parquet")
+
+    assert (damaged.status, b"damaged" in damaged.body) == (405, True)
+    assert (large.status, b"with a client" in large.body) == (405, True)
+
+
+def test_killed_process_and_deadline_say_what_to_do(disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 with the next step; the next preview is served."""
+    disk.workers.dies = True
+    killed = disk.show("a.csv")
+    disk.workers.dies = False
+    disk.workers.hangs = True
+    monkeypatch.setattr(preview_limits, "DEADLINE_S", 0.01)
+    late = disk.show("a.csv")
+    monkeypatch.setattr(preview_limits, "DEADLINE_S", 600.0)
+    disk.workers.hangs = False
+
+    assert (killed.status, b"worker process has ended" in killed.body) == (503, True)
+    assert (late.status, b"took longer" in late.body) == (503, True)
+    assert disk.show("a.csv").status == 200

@@ -1,0 +1,113 @@
+"""Pages of filesets: directories, files as text and rows, pages of a long list, refusals, hostile names and content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from limnos.http.console import filesets
+from tests.http.admin.catalog.test_filesets import NASTY, BrowsedFileset, on_disk
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+from tests.http.driver import API
+
+PAGE = "/console/o/fileset/lake/files/raw/f"
+
+
+@pytest.fixture
+def fileset(tmp_path: Path) -> Iterator[BrowsedFileset]:
+    """A fileset on disk, which bob may read."""
+    with on_disk(tmp_path) as found:
+        yield found
+
+
+def bob(fileset: BrowsedFileset) -> ConsoleVisitor:
+    """Bob, signed in."""
+    return ConsoleVisitor(fileset.node).sign_in("bob")
+
+
+def test_every_entry_leads_to_its_page(fileset: BrowsedFileset) -> None:
+    """Each link of the list, of a directory and of a file, is a page that shows it; no element of a name or of a
+    content is one of the page.
+    """
+    visitor = bob(fileset)
+    page = visitor.read(PAGE)
+    links = [href for href in page.hrefs if "file=" in href or "directory=" in href]
+
+    assert len(links) == 7
+    for words in ("day=1/", "a.csv", "29 B", NASTY):
+        assert words in page.text
+    for href in links:
+        inner = visitor.read(href)
+        assert (inner.faults, inner.tags.count("script")) == ([], page.tags.count("script")), href
+        assert "audit has a record" in inner.text or "deep.csv" in inner.text
+
+
+def test_content_is_text_and_cells(fileset: BrowsedFileset) -> None:
+    """Rows, HTML as text, and the size of a binary file; the trail leads back."""
+    visitor = bob(fileset)
+    rows, html, binary, deep = (
+        visitor.read(f"{PAGE}?file={quote(name)}") for name in ("a.csv", "c.html", "e.bin", "day=1/deep.csv")
+    )
+
+    assert "The first 2 rows" in rows.text
+    assert "2 <b>Rome</b>" in rows.text
+    assert "<script>alert(1)</script>" in html.text
+    assert "binary file" in binary.text
+    assert any("directory=day%3D1" in href for href in deep.hrefs)
+
+
+def test_a_long_directory_has_pages(fileset: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page leads to the next one, and all together have every entry once."""
+    monkeypatch.setattr(filesets, "PAGE_SIZE", 2)
+    visitor, at, names = bob(fileset), PAGE, []
+    while at:
+        page = visitor.read(at)
+        names += [href for href in page.hrefs if "file=" in href or "directory=" in href]
+        at = next((href for href in page.hrefs if "after=" in href), "")
+
+    assert len(names) == len(set(names)) == 7
+
+
+def test_refusals_are_words_on_the_page(fileset: BrowsedFileset) -> None:
+    """Who may write sees names and no content; a path outside and a missing file are told; a stranger gets 403."""
+    eve, visitor = ConsoleVisitor(fileset.node).sign_in("eve"), bob(fileset)
+
+    assert "a.csv" in eve.read(PAGE).text
+    refused = eve.read(f"{PAGE}?file=a.csv").text
+    assert ("READ_FILESET" in refused, "Oslo" in refused) == (True, False)
+    outside = visitor.read(f"{PAGE}?directory=../x")
+    assert "a.csv" not in outside.text
+    assert ".." in outside.text
+    assert "has no file gone" in visitor.read(f"{PAGE}?file=gone").text
+    assert ConsoleVisitor(fileset.node).sign_in("ann").get(PAGE).status == 403
+
+
+def test_several_locations(fileset: BrowsedFileset) -> None:
+    """Each named location is a choice, and the list is that of the chosen one."""
+    base = fileset.location.rpartition("/")[0]
+    body = {
+        "name": "two", "storageLocations": {"one": f"{base}/one", "two": f"{base}/two"},
+        "properties": {"default-location-name": "one"},
+    }  # fmt: skip
+    fileset.node.done("POST", f"{API}/lake/catalogs/files/schemas/raw/filesets", body)
+    Path(base.removeprefix("file://"), "two", "x.txt").write_text("x")
+    visitor = ConsoleVisitor(fileset.node).sign_in()
+
+    one = visitor.read("/console/o/fileset/lake/files/raw/two")
+    (href,) = [each for each in one.hrefs if each.endswith("location=two")]
+
+    assert "no file here" in one.text
+    assert "x.txt" in visitor.read(href).text
+
+
+def test_dead_worker_is_a_page_with_the_next_step(fileset: BrowsedFileset) -> None:
+    """503, and what to do."""
+    fileset.workers.dies = True
+
+    answer = bob(fileset).get(f"{PAGE}?file=a.csv")
+
+    assert answer.status == 503
+    assert "worker process has ended" in PageReader(text_of(answer)).text

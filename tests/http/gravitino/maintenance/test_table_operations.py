@@ -1,0 +1,231 @@
+"""Gravitino's seven operations of table maintenance: jobs by a policy, statistics, metrics, and the needed rights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
+from tests.http.iceberg.wire import make_space, node_over
+from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
+from tests.services.maintenance.rewriting.executor import FakeExecutor, commit_with, replacement, told
+
+OPS = "/api/maintenance/table/ops"
+COMPACTION, WHOLE = "system_iceberg_compaction", "system_iceberg_table_maintenance"
+REWRITE, STATS = "builtin-iceberg-rewrite-data-files", "builtin-iceberg-update-stats"
+NOW_MS = FIRST_MS + 30 * DAY_MS
+LINE = {"stats-type": "table", "identifier": "main.a.t", "custom-cost": 5}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[DriverNode]:
+    """A node with a namespace `a`, a table `t` of twelve small files, and `u` of thirty, which are assessed."""
+    with node_over(tmp_path) as running:
+        make_space(running, "a")
+        for name, files in (("t", 12), ("u", 30)):
+            HistoryTable(running, name).append(files)
+        set_clock(running, NOW_MS)
+        assess(running)
+        yield running
+
+
+def strategy(node: DriverNode, *tables: str, user: str = "admin", **more: object) -> DriverAnswer:
+    """Ask for the jobs of a policy."""
+    body = {"identifiers": [*tables], "strategyName": "small", **more}
+    return node.post(f"{OPS}/strategy-jobs", body, user=user)
+
+
+def lines(*records: dict[str, Any], **more: object) -> dict[str, object]:
+    """A body with lines of statistics."""
+    text = "\n".join(json.dumps(each) for each in records)
+    return {"calculatorName": "local-stats-calculator", "statisticsPayload": text, **more}
+
+
+def test_jobs_of_a_policy(node: DriverNode) -> None:
+    """Tables with a finding are recommended, the neediest first; without `dryRun` each gets a job, once."""
+    add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
+    dry = strategy(node, "main.a.t", "main.a.u", dryRun=True).json()
+    scores = [(each["identifier"], each["score"], each["jobTemplate"]) for each in dry["results"]]
+    assert scores == [("main.a.u", 29, REWRITE), ("main.a.t", 11, REWRITE)]
+    assert dry["results"][0]["jobConfig"] == {"catalog_name": "main", "table_identifier": "a.u"}
+    assert (dry["dryRun"], told(node)) == (True, [])
+
+    done = strategy(node, "main.a.t", "main.a.u", limit=1).json()["results"]
+    again = strategy(node, "main.a.u").json()["results"]
+    assert [each["identifier"] for each in done] == ["main.a.u"]
+    assert again[0]["jobId"] == done[0]["jobId"]
+    job = node.get(f"{API}/lake/jobs/runs/{done[0]['jobId']}").json()["job"]
+    assert (job["jobTemplateName"], job["status"]) == (REWRITE, "queued")
+    (leased,) = FakeExecutor(node).lease()
+    assert (leased["kind"], leased["path"]) == ("compact", ["a", "u"])
+
+
+def test_policies_that_ask_for_nothing(node: DriverNode) -> None:
+    """A policy that does not apply, is disabled, or is about other work has no jobs; one that is missing is told."""
+    add_policy(node, "small", WHOLE, {"compact": False}, on="main.a.t", kind="table")
+    assert strategy(node, "main.a.t", "main.a.u").json()["results"] == []
+    node.post(f"{API}/lake/objects/catalog/main/policies", {"policiesToAdd": ["small"]})
+    node.patch(f"{API}/lake/policies/small", {"enable": False})
+    assert strategy(node, "main.a.u").json()["results"] == []
+    retention = {"column": "id", "olderThanDays": 1}
+    add_policy(node, "rows", "limnos-row-retention", retention, on="main", kind="catalog")
+    for name, status, text in (("none", 404, "Policy none"), ("rows", 400, "strategyName must name a policy of type")):
+        answer = strategy(node, "main.a.t", strategyName=name)
+        assert (answer.status, text in str(answer.body)) == (status, True), answer.body
+
+
+def test_jobs_of_statistics(node: DriverNode) -> None:
+    """Each table gets a job of the built-in template; metrics need none."""
+    path = f"{OPS}/update-stats-jobs"
+    options = {
+        "updaterOptions": {"gravitino_uri": "http://x", "metalake": "lake"},
+        "sparkConf": {"spark.master": "yarn"},
+    }
+    dry = node.post(path, {"identifiers": ["main.a.t"], "dryRun": True, **options}).json()["results"]
+    assert ([each["jobTemplate"] for each in dry], "jobId" in dry[0], told(node)) == ([STATS], False, [])
+    done = node.post(path, {"identifiers": ["main.a.t", "main.a.u"], "updateMode": "stats"}).json()["results"]
+    assert {each["kind"] for each in told(node)} == {"statistics"}
+    assert len({each["jobId"] for each in done}) == 2
+    assert node.post(path, {"identifiers": ["main.a.t"], "updateMode": "metrics"}).status == 405
+    assert node.post(path, {"identifiers": ["main.a.t"], "updateMode": "x"}).status == 400
+
+
+def test_statistics_from_lines(node: DriverNode) -> None:
+    """Statistics of tables and partitions are those of the other routes; lines about other tables are left out."""
+    partition = {
+        "stats-type": "partition", "identifier": "main.a.t", "partition-path": {"dt": "1", "hour": "2"},
+        "custom-rows": {"value": 7}, "timestamp": 5,
+    }  # fmt: skip
+    other = {**LINE, "identifier": "main.a.u"}
+    answer = node.post(f"{OPS}/statistics", lines(LINE, partition, other, identifiers=["main.a.t"]))
+    counts = {"code": 0, "totalRecords": 2, "tableRecords": 1, "partitionRecords": 1, "jobRecords": 0}
+    assert (answer.status, answer.json()) == (200, counts), answer.body
+    at = f"{API}/lake/objects/table/main.a"
+    assert [(each["name"], each["value"]) for each in node.get(f"{at}.t/statistics").json()["statistics"]] == [
+        ("custom-cost", 5)
+    ]
+    parts = node.get(f"{at}.t/statistics/partitions?from=d").json()["partitionStatistics"]
+    assert [(each["partitionName"], each["statistics"][0]["value"]) for each in parts] == [("dt=1/hour=2", 7)]
+    assert node.get(f"{at}.u/statistics").json()["statistics"] == []
+
+
+@pytest.mark.parametrize(
+    "record, text",
+    [
+        ({**LINE, "stats-type": "job"}, "use table, or partition"), ({**LINE, "stats-type": "partition"}, "partition-path"),
+        ({"stats-type": "table"}, "Line 1"), ({**LINE, "partition-path": {"d": "1"}}, "use table, or partition"),
+        ({"identifier": "main.a.t", "cost": 1}, "custom-"), ({**LINE, "identifier": "a.t"}, "catalog.schema.table"),
+    ],
+)  # fmt: skip
+def test_lines_that_are_refused(node: DriverNode, record: dict[str, Any], text: str) -> None:
+    """A line that is not understood is refused with what is wrong, and nothing is written."""
+    answer = node.post(f"{OPS}/statistics", lines(record))
+
+    assert (answer.status, text in str(answer.body)) == (400, True), answer.body
+    assert node.get(f"{API}/lake/objects/table/main.a.t/statistics").json()["statistics"] == []
+
+
+def test_metrics_of_tables_and_jobs(node: DriverNode) -> None:
+    """Metrics are those of snapshots and operations; a compaction passes, a growing table does not."""
+    add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
+    at = f"{OPS}/metrics"
+    (seen,) = node.get(f"{at}/tables?identifiers=main.a.t").json()["results"]
+    assert [each["value"] for each in seen["metrics"]["total-data-files"]] == [*range(1, 13)]
+    (job,) = strategy(node, "main.a.t").json()["results"]
+    assert node.get(f"{at}/jobs?identifiers={job['jobId']}").json()["results"] == [
+        {"scopeType": "JOB", "identifier": job["jobId"], "metrics": {}}
+    ]
+    (leased,) = FakeExecutor(node).lease()
+    FakeExecutor(node).report(leased["operation"])
+    (ended,) = node.get(f"{at}/jobs?identifiers={job['jobId']}").json()["results"]
+    assert [*ended["metrics"]] == ["duration_ms"]
+
+    last = seen["metrics"]["total-data-files"][-1]["timestamp"]
+    body = {"identifiers": ["main.a.t"], "actionTime": last, "rangeSeconds": 100 * 86_400}
+    (grown,) = node.post(f"{at}/monitor", body).json()["results"]
+    assert (grown["evaluation"], grown["scopeType"], grown["rangeSeconds"]) == (False, "TABLE", 100 * 86_400)
+    assert node.post(at, lines(LINE)).status == 405
+    assert node.get(f"{at}/tables?identifiers=main.a.t&partitionPath=d").status == 405
+    assert node.post(f"{at}/monitor", {**body, "partitionPath": "d"}).status == 405
+    assert node.post(f"{at}/monitor", {**body, "rangeSeconds": 0}).status == 400
+    assert node.get(f"{at}/jobs?identifiers=maintenance-9999").status == 404
+    assert node.get(f"{at}/jobs?identifiers=other").status == 404
+    assert node.get(f"{at}/jobs").status == node.get(f"{at}/tables").status == 400
+
+
+def requests(table: str, job: str) -> list[tuple[str, str, object]]:
+    """A request of each operation about a table, or a job on it."""
+    return [
+        ("POST", f"{OPS}/strategy-jobs", {"identifiers": [table], "strategyName": "small"}),
+        ("POST", f"{OPS}/strategy-jobs", {"identifiers": [table], "strategyName": "small", "dryRun": True}),
+        ("POST", f"{OPS}/update-stats-jobs", {"identifiers": [table]}),
+        ("POST", f"{OPS}/statistics", lines({**LINE, "identifier": table})),
+        ("POST", f"{OPS}/metrics", lines({**LINE, "identifier": table})),
+        ("POST", f"{OPS}/metrics/monitor", {"identifiers": [table], "actionTime": 1}),
+        ("GET", f"{OPS}/metrics/tables?identifiers={table}", None),
+        ("GET", f"{OPS}/metrics/jobs?identifiers={job}", None),
+    ]
+
+
+def test_who_may_ask(node: DriverNode) -> None:
+    """Each operation needs the right to modify each table: reading it is not enough, nor modifying another one."""
+    add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
+    (job,) = strategy(node, "main.a.t").json()["results"]
+    grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    grant(node, "half", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    grant(node, "half", "modify_table", kind="TABLE", on="main.a.u")
+    grant(node, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
+    grant(node, "writer", "apply_policy", kind="METALAKE", on="lake")
+    before = len(told(node))
+    for method, target, body in requests("main.a.t", str(job["jobId"])):
+        statuses = [node.ask(method, target, body, user=user).status for user in ("stranger", "reader", "half")]
+        if "/jobs?" in target:
+            assert statuses == [403, 404, 404], target
+        else:
+            assert statuses == [403, 403, 403], target
+    grant(node, "modifier", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
+    assert strategy(node, "main.a.t", user="modifier").status == 404, "who may not load a policy does not learn of it"
+    both = {"identifiers": ["main.a.u", "main.a.t"]}
+    assert node.post(f"{OPS}/update-stats-jobs", both, user="half").status == 403
+    assert len(told(node)) == before, "nothing was begun for one of the two tables"
+
+    writer = [
+        (target.partition("?")[0].removeprefix(OPS), node.ask(method, target, body, user="writer").status)
+        for method, target, body in requests("main.a.t", str(job["jobId"]))
+    ]
+    assert {status for target, status in writer if target != "/metrics"} == {200}, writer
+
+
+def test_bad_requests(node: DriverNode) -> None:
+    """Names that are no tables, missing tables, too many, and another metalake."""
+    add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
+    for tables, status in ((["t"], 400), (["main.a"], 400), ([], 400), (["main.a.none"], 404), (["none.a.t"], 404)):
+        assert strategy(node, *tables).status == status, tables
+    assert strategy(node, *[f"main.a.t{number}" for number in range(101)]).status == 400
+    assert strategy(node, "main.a.t", limit=0).status == 400
+    body = {"identifiers": ["main.a.t"], "strategyName": "small"}
+    assert node.post(f"{OPS}/strategy-jobs?metalake=none", body).status in (403, 404)
+    assert node.post(f"{OPS}/strategy-jobs?metalake=lake", body).status == 200
+
+
+def test_a_compaction_passes(node: DriverNode) -> None:
+    """A table that has fewer files after a rewrite has passed."""
+    made = HistoryTable(node, "v")
+    made.append(3)
+    add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
+    node.post(f"{API}/lake/jobs/runs", {
+        "jobTemplateName": REWRITE, "jobConf": {"catalog_name": "main", "table_identifier": "a.v"},
+    })  # fmt: skip
+    (leased,) = FakeExecutor(node).lease()
+    at_ms = FIRST_MS + DAY_MS
+    updates = replacement(made, summary={"total-data-files": "1"}, snapshot={"timestamp-ms": at_ms})
+    answer = commit_with(node, leased["token"], "v", updates)
+    assert answer.status == 200, answer.body
+    body = {"identifiers": ["main.a.v"], "actionTime": at_ms // 1000, "rangeSeconds": 100 * 86_400}
+    (result,) = node.post(f"{OPS}/metrics/monitor", body).json()["results"]
+
+    assert result["evaluation"] is True, result

@@ -1,0 +1,128 @@
+"""Deaths of a node in the middle of its work, as by `kill -9`, and its next start over the same store and files.
+
+A node dies at a transaction (before it, within it, or after its commit), at a fault point, or at the deletion of a
+file. From then on it writes nothing: whatever its code still does on the way out, no row and no file changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from limnos.app.bootstrap import bootstrap
+from limnos.app.node_builder import build
+from limnos.config.settings import DatabaseSection, ServerSection, Settings
+from limnos.http.throttle import CredentialThrottle
+from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from limnos.services.maintenance import table_storage
+from limnos.services.maintenance.orphans import removal, rounds
+from limnos.services.request.offloaded_work import InlineOffloader
+from limnos.services.sqlpp.requests.running_requests import REQUESTS
+from tests.http.driver import DriverNode
+
+FAULT_MODULES = (rounds, removal, table_storage)
+MOMENTS = ("before", "within", "after")
+
+
+class _RolledBackError(Exception):
+    """Ends a mutation before its commit."""
+
+
+@dataclass
+class NodeDeath:
+    """The death of a node at one of the next steps of its work."""
+
+    steps: int
+    """The number of the step at which it dies."""
+    moment: str
+    """When it dies, if the step is a transaction: before it, within it, or after its commit."""
+    happened: bool = False
+
+    def passed(self) -> bool:
+        """Count a step. Returns whether it is the one; raises CancelledError if the node is dead."""
+        if self.happened:
+            raise asyncio.CancelledError
+        self.steps -= 1
+        self.happened = self.steps == 0
+        return self.happened
+
+    def at_point(self, _point: str = "") -> None:
+        """Pass a fault point or the deletion of a file."""
+        if self.passed():
+            raise asyncio.CancelledError
+
+    async def at_transaction(self, real: Callable[..., Any], permit: Any, mutation: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+        """Pass a transaction."""
+        if not self.passed():
+            return await real(permit, mutation, **named)
+        if self.moment == "after":
+            await real(permit, mutation, **named)
+        elif self.moment == "within":
+
+            def rolled_back(*args: object) -> None:
+                mutation(*args)
+                raise _RolledBackError
+
+            with suppress(_RolledBackError):
+                await real(permit, rolled_back, **named)
+        raise asyncio.CancelledError
+
+
+@contextmanager
+def mortal(node: DriverNode, death: NodeDeath) -> Iterator[None]:
+    """Let a node die in the body of a `with`, if it does so many steps there. Then start it again."""
+    services = node.built.services
+    store, files, point = services.store, services.files, rounds.fault_point
+    submit, delete, staged = store.submit, files.delete, files.delete_staged
+
+    async def submitted(permit: Any, mutation: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+        return await death.at_transaction(submit, permit, mutation, **named)
+
+    async def deleted(*args: Any, **named: Any) -> None:  # noqa: ANN401 - passed on
+        death.at_point()
+        await delete(*args, **named)
+
+    async def taken_back(*args: Any) -> None:  # noqa: ANN401 - passed on
+        death.at_point()
+        await staged(*args)
+
+    store.submit, files.delete, files.delete_staged = submitted, deleted, taken_back  # type: ignore[method-assign, assignment]
+    for module in FAULT_MODULES:
+        module.fault_point = death.at_point  # type: ignore[attr-defined]
+    try:
+        yield
+    except (asyncio.CancelledError, AssertionError):  # a request of a dead node gets no answer
+        if not death.happened:
+            raise
+    finally:
+        store.submit, files.delete, files.delete_staged = submit, delete, staged  # type: ignore[method-assign]
+        for module in FAULT_MODULES:
+            module.fault_point = point  # type: ignore[attr-defined]
+    if death.happened:
+        restart(node)
+
+
+def restart(node: DriverNode) -> None:
+    """Close a node, and start another one over its store, with the same clock and settings of maintenance."""
+    old = node.built
+    services = old.services
+    database = DatabaseSection.model_validate({"url": node.database})
+    settings = Settings(server=ServerSection(data=str(node.data)), database=database)
+    node.runner.run(old.close())
+    new = build(settings)
+    REQUESTS.of(new.services).reach_s = 0.0
+    SCAN_OFFLOADER.put(new.services, InlineOffloader())
+    new.application.throttle = CredentialThrottle(burst=1_000_000)
+    new.services.store.time = services.store.time  # type: ignore[misc, assignment]
+    new.services.defaults = new.services.defaults._replace(maintenance=services.defaults.maintenance)
+    node.runner.run(bootstrap(new.services, settings))
+    node.built = new
+
+
+def random_death(chance: random.Random, steps_max: int) -> NodeDeath:
+    """Return a death at one of the next steps."""
+    return NodeDeath(chance.randrange(1, steps_max + 1), chance.choice(MOMENTS))

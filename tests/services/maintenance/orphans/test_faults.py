@@ -1,0 +1,142 @@
+"""Faults during a removal of orphan files, between the mark and the deletion: each ends told, and no live file goes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from limnos.files.local import LocalFiles
+from limnos.model.errors import StorageFailed
+from limnos.services.maintenance.orphans import removal
+from tests.http.driver import API, DriverNode, grant
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import DAY_MS, MAINTENANCE, HistoryTable, add_policy
+from tests.services.maintenance.live_files import files_of_table, lost_files
+from tests.services.maintenance.orphans.histories import (
+    POLICY,
+    checked,
+    clock_of,
+    no_wait,
+    run_days,
+    run_round,
+    turn_on,
+    write_orphan,
+)
+
+Act = Callable[[], Awaitable[Any]]
+TRASH = "/api/limnos/v1/metalakes/lake/catalogs/main/trash"
+
+
+@pytest.fixture
+def table(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> HistoryTable:
+    """A table with three snapshots, on a node that removes orphan files of all tables."""
+    no_wait(monkeypatch)
+    made = HistoryTable(lake)
+    made.append(3)
+    turn_on(lake)
+    return made
+
+
+def last(node: DriverNode) -> dict[str, Any]:
+    """The newest operation."""
+    rows: list[dict[str, Any]] = node.get(f"{MAINTENANCE}/operations").json()["operations"]
+    return rows[0]
+
+
+def lost(node: DriverNode, name: str = "t") -> list[str]:
+    """The files that a table needs and that are gone."""
+    return lost_files(files_of_table(str(node.get(wire.table_path("a", name))["metadata-location"])))
+
+
+def removed_beside(node: DriverNode, act: Act) -> int:
+    """Do a round, and something between the mark of its files and their deletion. Returns how many files it deleted."""
+    real = removal.orphans_search
+
+    async def searched(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+        await act()
+        return await real(*args, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(removal, "orphans_search", searched)
+        return run_round(node).files
+
+
+def test_a_table_that_is_dropped_and_comes_back(table: HistoryTable) -> None:
+    """Dropped after the mark, it keeps all its files, and the operation says so; back again, the orphan goes later."""
+    node, clock = table.node, clock_of(table.node)
+    path = write_orphan(table)
+    assert run_days(node, clock, 3) == 0
+    assert removed_beside(node, lambda: node.answer("DELETE", wire.table_path("a", "t"))) == 0
+    assert path.exists()
+    (row,) = node.get(TRASH).json()["trash"]
+    assert node.post(f"{TRASH}/{row['id']}/undrop", {}).status == 200
+    assert (last(node)["state"], last(node)["result"]) == ("failed", "the table was dropped")
+    assert lost(node) == []
+    clock.at_ms += DAY_MS
+    assert run_days(node, clock, 6) == 1
+    assert (path.exists(), lost(node)) == (False, [])
+
+
+def test_a_table_that_is_renamed(table: HistoryTable) -> None:
+    """Renamed after the mark, it is the same table: its orphan goes, and nothing else."""
+    node, clock = table.node, clock_of(table.node)
+    path = write_orphan(table)
+    assert run_days(node, clock, 3) == 0
+    names = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "new"}}
+    assert removed_beside(node, lambda: node.answer("POST", f"{wire.ROOT}/tables/rename", names)) == 1
+    assert (path.exists(), lost(node, "new")) == (False, [])
+
+
+def test_a_table_that_is_protected(table: HistoryTable) -> None:
+    """Protected after the mark, it keeps its files."""
+    node, clock = table.node, clock_of(table.node)
+    path = write_orphan(table)
+    assert run_days(node, clock, 3) == 0
+    target = "/api/limnos/v1/metalakes/lake/objects/table/main.a.t/protection"
+    assert removed_beside(node, lambda: node.answer("PUT", target, {})) == 0
+    assert (last(node)["state"], last(node)["result"]) == ("failed", "the table is protected")
+    assert path.exists()
+
+
+def test_a_right_that_is_revoked(table: HistoryTable) -> None:
+    """The owner of the policy loses the right before the next round: nothing is marked or deleted until it is back."""
+    node, clock = table.node, clock_of(table.node)
+    turn_on(node, "policies")
+    privileges = "use_catalog use_schema select_table modify_table"
+    role = grant(node, "maker", privileges, kind="CATALOG", on="main")
+    add_policy(node, "clean", POLICY, {"olderThanDays": 3}, on="main", kind="catalog")
+    node.done("PUT", f"{API}/lake/owners/POLICY/clean", {"name": "maker", "type": "USER"})
+    path = write_orphan(table)
+    assert run_days(node, clock, 3) == 0
+    node.done("PUT", f"{API}/lake/permissions/users/maker/revoke", {"roleNames": [role]})
+    assert run_days(node, clock, 2) == 0
+    assert "maker" in str(checked(node)["blocked"])
+    node.done("PUT", f"{API}/lake/permissions/users/maker/grant", {"roleNames": [role]})
+    assert run_days(node, clock, 4) == 1
+    assert (path.exists(), lost(node)) == (False, [])
+
+
+def test_storage_that_is_away(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the storage does not list, nothing is decided; while it does not delete, the marks wait for its return."""
+    node, clock = table.node, clock_of(table.node)
+    paths = [write_orphan(table), write_orphan(table, "data/second.parquet")]
+    assert run_days(node, clock, 3) == 0
+
+    def away(*args: object, **named: object) -> Any:  # noqa: ANN401 - it never returns
+        del args, named
+        raise StorageFailed("The storage is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, "delete", away)
+        assert run_round(node).files == 0
+    assert (last(node)["state"], all(each.exists() for each in paths)) == ("failed", True)
+    clock.at_ms += DAY_MS
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, "entries", away)
+        assert run_round(node).files == 0
+    assert "away" in str(checked(node)["blocked"])
+    clock.at_ms += DAY_MS
+    assert run_days(node, clock, 2) == 2
+    assert lost(node) == []

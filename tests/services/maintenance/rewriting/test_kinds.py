@@ -1,0 +1,18 @@
+"""Options of Iceberg's action: those of a policy take precedence, within the limits of the server."""
+
+from __future__ import annotations
+
+from limnos.services.maintenance.rewriting.kinds import GROUP_BYTES, RewriteOptions, action_options
+
+
+def test_limits_precede_a_policy() -> None:
+    """A stored policy cannot ask for larger groups of files, or for more of them at once, than the server allows."""
+    wanted = {
+        "max-concurrent-file-group-rewrites": "10000", "max-file-group-size-bytes": "1", "min-input-files": "2",
+    }  # fmt: skip
+    options = action_options("compact", RewriteOptions(options=wanted))
+
+    assert options["max-concurrent-file-group-rewrites"] == "20"
+    assert options["max-file-group-size-bytes"] == str(GROUP_BYTES)
+    assert options["min-input-files"] == "2"
+    assert "max-concurrent-file-group-rewrites" not in action_options("compact", RewriteOptions())

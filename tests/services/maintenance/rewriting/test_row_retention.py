@@ -1,0 +1,207 @@
+"""Retention of rows by a policy: what an executor is told to delete, in whose name, when, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from limnos.services.maintenance.rewriting.planning import RETENTION_INTERVAL_MS
+from tests.http.driver import API, OWN, DriverNode, grant
+from tests.http.iceberg import wire
+from tests.manifests import data_file, entry, manifest_list
+from tests.services.maintenance.histories import (
+    DAY_MS,
+    FIRST_MS,
+    HistoryTable,
+    MovedClock,
+    add_policy,
+    assess,
+    explained,
+    findings,
+    set_clock,
+)
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
+from tests.services.maintenance.rewriting.test_planning import plan
+
+TYPE = "limnos-row-retention"
+NOW_MS = FIRST_MS + 30 * DAY_MS
+TODAY, TEN_DAYS_AGO = "2023-12-14", "2023-12-04"
+SCHEMA = {"type": "struct", "fields": [
+    {"id": 1, "name": "id", "type": "long", "required": False},
+    {"id": 2, "name": "at", "type": "timestamptz", "required": False},
+]}  # fmt: skip
+RIGHTS = "use_catalog use_schema select_table modify_table"
+
+
+@pytest.fixture
+def clock(lake: DriverNode) -> MovedClock:
+    """The node's clock."""
+    return set_clock(lake, NOW_MS)
+
+
+@pytest.fixture
+def table(lake: DriverNode, clock: MovedClock) -> HistoryTable:
+    """A table of four files with a time column, and a policy of its catalog that keeps rows for ten days."""
+    made = HistoryTable(lake, schema=SCHEMA)
+    made.append(4)
+    add_policy(lake, "ten", TYPE, {"column": "at", "olderThanDays": 10}, on="main", kind="catalog")
+    assess(lake)
+    return made
+
+
+def deletion(table: HistoryTable, *, operation: str = "delete", added: int = 0) -> list[dict[str, Any]]:
+    """The updates of a commit that drops the table's first file, and adds one with so many records."""
+    number = table.snapshots + 1
+    new = [] if not added else [
+        table.manifest(f"r{number}.avro", [entry(data_file(f"{table.location}/data/r.parquet", record_count=added))])
+    ]  # fmt: skip
+    place = table.write(f"delete-{number}.avro", manifest_list([*table.manifests[1:], *new]))
+    snapshot = wire.snapshot(number, manifest_list=place, parent=table.snapshots)
+    more = {"sequence-number": number, "summary": {"operation": operation}}
+    snapshot["snapshot"] = {**snapshot["snapshot"], **more}  # type: ignore[dict-item]
+    return [snapshot, wire.point(number)]
+
+
+def test_a_policy_from_the_finding_to_the_end(lake: DriverNode, table: HistoryTable, clock: MovedClock) -> None:
+    """An executor is told the column and the day; its commit names the operation; then the table rests a day."""
+    assert findings(lake)["a.t", "retention"]["reason"] == "rows whose at is older than 10 days are deleted once a day"
+    assert plan(lake) == 1
+    (leased,) = FakeExecutor(lake).lease()
+    assert (leased["kind"], leased["options"]) == (
+        "retention", {"column": "at", "column-type": "timestamptz", "before": TEN_DAYS_AGO},
+    )  # fmt: skip
+    answer = commit_with(lake, leased["token"], "t", deletion(table))
+    assert answer.status == 200, answer.body
+    FakeExecutor(lake).report(leased["operation"], text="deleted 10 rows")
+
+    metadata: Any = wire.metadata_of(lake, "a", "t")
+    summary = metadata["snapshots"][-1]["summary"]
+    assert summary == {"operation": "delete", "limnos.operation": str(leased["operation"])}
+    (done,) = told(lake)
+    assert (done["kind"], done["state"], done["policy"], done["user"]) == ("retention", "done", "ten", "admin")
+    assert explained(lake)["policies"][0]["content"] == {"column": "at", "olderThanDays": 10}
+    clock.at_ms += RETENTION_INTERVAL_MS - 1
+    assert plan(lake) == 0
+    clock.at_ms += 1
+    assert plan(lake) == 1
+
+
+def test_what_such_a_token_may_not_commit(lake: DriverNode, table: HistoryTable) -> None:
+    """More rows, an append and a rewrite are refused; a compaction's token deletes no rows."""
+    assert plan(lake) == 1
+    (leased,) = FakeExecutor(lake).lease()
+    more = commit_with(lake, leased["token"], "t", deletion(table, operation="overwrite", added=11))
+    append = commit_with(lake, leased["token"], "t", deletion(table, operation="append"))
+    replace = commit_with(lake, leased["token"], "t", replacement(table))
+    assert (more.status, b"1 records more" in more.body) == (400, True), more.body
+    assert (append.status, replace.status) == (400, 400)
+    fewer = commit_with(lake, leased["token"], "t", deletion(table, operation="overwrite", added=9))
+    assert fewer.status == 200, fewer.body
+
+    other = HistoryTable(lake, "u", schema=SCHEMA)
+    other.append(4)
+    assert ask(lake, "a.u").status == 200
+    (compaction,) = FakeExecutor(lake).lease()
+    answer = commit_with(lake, compaction["token"], "u", deletion(other))
+    assert (answer.status, b"operation 'replace'" in answer.body) == (400, True), answer.body
+
+
+def test_requests(lake: DriverNode, table: HistoryTable) -> None:
+    """A user who may maintain the table has it done now, by the policy's terms and with the user's rights."""
+    grant(lake, "writer", RIGHTS, kind="CATALOG", on="main")
+    grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    assert ask(lake, operation="retention", user="reader").status == 403
+    assert ask(lake, operation="retention", user="writer").status == 200
+    (leased,) = FakeExecutor(lake).lease()
+    assert leased["options"]["before"] == TEN_DAYS_AGO
+    assert told(lake)[0]["user"] == "writer"
+
+    HistoryTable(lake, "plain").append(1)
+    without_column = ask(lake, "a.plain", "retention")
+    assert (without_column.status, b"no column at" in without_column.body) == (400, True), without_column.body
+    lake.patch(f"{API}/lake/policies/ten", {"enable": False})
+    refused = ask(lake, operation="retention")
+    assert (refused.status, b"No enabled policy of type limnos-row-retention" in refused.body) == (400, True)
+
+
+def test_columns_that_do_not_fit(lake: DriverNode, table: HistoryTable) -> None:
+    """The nearest policy decides; one about a column without a time has no finding, and the explanation says why."""
+    add_policy(lake, "by-id", TYPE, {"column": "id", "olderThanDays": 10}, on="main.a.t", kind="table")
+    assess(lake)
+
+    assert ("a.t", "retention") not in findings(lake)
+    assert explained(lake)["blocked"] == [
+        "no row is deleted: Column id has type long: rows can be retained by a column of type date, timestamp, timestamptz"
+    ]
+    assert plan(lake) == 0
+    assert ask(lake, operation="retention").status == 400
+
+
+def test_a_policy_that_changes_before_the_lease(lake: DriverNode, table: HistoryTable) -> None:
+    """What is deleted is decided when the executor asks: by the policy as it is then, or not at all."""
+    assert plan(lake) == 1
+    content = {"column": "at", "olderThanDays": 20}
+    update = {"@type": "updateContent", "policyType": TYPE, "newContent": content}
+    lake.done("PUT", f"{API}/lake/policies/ten", {"updates": [update]})
+    (leased,) = FakeExecutor(lake).lease()
+    assert leased["options"]["before"] == "2023-11-24"
+    FakeExecutor(lake).report(leased["operation"], "failed", "no memory")
+    set_clock(lake, NOW_MS + DAY_MS)
+    assert plan(lake) == 1
+    lake.patch(f"{API}/lake/policies/ten", {"enable": False})
+
+    assert FakeExecutor(lake).lease() == []
+    assert told(lake)[0]["result"] == "The policy ten no longer requires this"
+
+
+def test_settings_delete_no_rows(lake: DriverNode, table: HistoryTable) -> None:
+    """The setting that rewrites files of tables without a policy is not about rows."""
+    lake.done("POST", f"{API}/lake/objects/catalog/main/policies", {"policiesToRemove": ["ten"]})
+    services = lake.built.services
+    services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(rewrite=True))
+
+    assert plan(lake) == 0
+
+
+def test_quiet_hours(lake: DriverNode, table: HistoryTable) -> None:
+    """The policy's own hours delay it; a request does not wait for them."""
+    content = {"column": "at", "olderThanDays": 10, "quietHours": ["00:00-00:01 UTC"]}
+    add_policy(lake, "night", TYPE, content, on="main.a.t", kind="table")
+    assert plan(lake) == 1
+
+    assert FakeExecutor(lake).lease() == []
+    assert "waits for the quiet hours" in told(lake)[0]["result"]
+    assert ask(lake, operation="retention").status == 200
+    assert len(FakeExecutor(lake).lease()) == 1
+
+
+def test_an_author_who_sees_only_some_rows(lake: DriverNode, table: HistoryTable) -> None:
+    """The policy of a user whom a row filter binds deletes nothing: it would delete rows that its author cannot see."""
+    grant(lake, "writer", RIGHTS, kind="CATALOG", on="main")
+    owner = {"name": "writer", "type": "USER"}
+    lake.done("PUT", f"{API}/lake/owners/policy/ten", owner)
+    restriction = {"filter": "id = 1"}
+    restricted = lake.put(f"{OWN}/metalakes/lake/objects/table/main.a.t/restrictions/some", restriction)
+    assert restricted.status == 200, restricted.body
+    assert plan(lake) == 1
+
+    assert FakeExecutor(lake).lease() == []
+    (done,) = told(lake)
+    assert (done["state"], done["user"]) == ("failed", "writer")
+
+
+@pytest.mark.parametrize(
+    "content, text",
+    [
+        ({"column": "at"}, "olderThanDays"), ({"olderThanDays": 1}, "column"), ({"column": "", "olderThanDays": 1}, "column"),
+        ({"column": "at", "olderThanDays": 0}, "from 1 to 36500"), ({"column": "at", "olderThanDays": 1.5}, "olderThanDays"),
+        ({"column": "at", "olderThanDays": 40_000}, "from 1 to 36500"), ({"column": "at", "olderThanDays": 1, "x": 1}, "x"),
+        ({"column": "at", "olderThanDays": 1, "quietHours": ["now"]}, "quietHours"),
+    ],
+)  # fmt: skip
+def test_contents_that_are_refused(node: DriverNode, content: dict[str, object], text: str) -> None:
+    """A policy names a column and a whole number of days, and nothing else."""
+    answer = node.post(f"{API}/lake/policies", {"name": "p", "policyType": TYPE, "content": content})
+
+    assert (answer.status, text in str(answer.body)) == (400, True), answer.body

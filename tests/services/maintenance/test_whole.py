@@ -1,0 +1,40 @@
+"""Random stories of all maintenance together lose nothing: neither a file that a reader opens nor a needed snapshot."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Final
+
+import pytest
+
+from tests.http.driver import DriverNode
+from tests.services.maintenance.orphans.histories import no_wait
+from tests.services.maintenance.whole_story import WholeStory
+
+pytestmark = pytest.mark.heavy
+STEPS: Final = int(os.environ.get("LIMNOS_TEST_MAINTENANCE", "300"))
+"""Steps of the story on each store; `make test-maintenance` does 10,000."""
+SEED: Final = int(os.environ.get("LIMNOS_TEST_MAINTENANCE_SEED", "71"))
+LONG: Final = 2_000
+"""Steps in which snapshots expire and orphan files are deleted, whatever the seed."""
+KILLS_OF_WHOLE: Final = 200
+"""The least number of deaths of the node in 10,000 steps."""
+
+
+def test_nothing_is_lost(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever writers, readers, executors, clocks and deaths of the node do beside each other."""
+    no_wait(monkeypatch)
+    story = WholeStory(lake, seed=SEED)
+    began = time.process_time()
+    for number in range(STEPS):
+        act = story.step()
+        assert not (lost := story.check()), f"step {number} ({act}): {lost}"
+    print(
+        f"\n{STEPS} steps with seed {SEED}: {story.kills} kills, {story.gone} snapshots expired, {story.deleted} orphan files deleted of"
+        f" {story.orphans} left, {story.files} metadata files, {story.compacted} compactions and {story.yielded} refused,"
+        f" {story.branched} commits to branches, {story.refused} late commits refused, {time.process_time() - began:.0f} s CPU"
+    )
+    assert min(story.kills, story.files, story.compacted) > 0
+    assert STEPS < LONG or min(story.gone, story.deleted) > 0
+    assert story.kills >= KILLS_OF_WHOLE * STEPS // 10_000
