@@ -6,7 +6,9 @@ named table, which is decided for all of them before anything is done. Metrics a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
@@ -48,6 +50,8 @@ TABLES_MAX: Final = 100
 """The maximum number of tables or jobs of one request."""
 METRICS: Final = ("total-data-files", "total-delete-files", "total-files-size", "total-records")
 """The numbers in the summaries of snapshots that are metrics of a table."""
+SNAPSHOTS_MAX: Final = 1_000
+"""The maximum number of snapshots of a table whose metrics are returned, newest first."""
 JOB_METRICS: Final = ("duration_ms",)
 _KINDS: Final = {
     COMPACTION: (COMPACT,), TABLE_MAINTENANCE: (COMPACT, MANIFESTS), SNAPSHOT_EXPIRATION: (EXPIRE,),
@@ -198,9 +202,13 @@ async def statistics_jobs(
 async def metrics_list(
     ctx: Context, metalake: str, *, identifiers: Sequence[str]
 ) -> dict[str, tuple[MetricPoint, ...]]:
-    """Return the metrics of tables, from their snapshots. Raises as `tables_require`."""
+    """Return the metrics of tables, from their newest snapshots. Raises as `tables_require`."""
     tables = await tables_require(ctx, metalake, identifiers=identifiers)
-    return {each.identifier: _points(each.document) for each in tables}
+    metrics: dict[str, tuple[MetricPoint, ...]] = {}
+    for each in tables:
+        metrics[each.identifier] = _points(each.document)
+        await asyncio.sleep(0)  # other requests run between two large documents
+    return metrics
 
 
 async def metrics_monitor(
@@ -220,7 +228,11 @@ async def metrics_monitor(
     tables = await tables_require(ctx, metalake, identifiers=identifiers)
     if action_s < 0 or range_s < 1:
         raise BadRequest("Field actionTime must be a time in seconds since 1970, and rangeSeconds 1 at least")
-    return tuple([_evaluate(each, action_s=action_s, range_s=range_s) for each in tables])
+    evaluations = []
+    for each in tables:
+        evaluations.append(_evaluate(each, action_s=action_s, range_s=range_s))
+        await asyncio.sleep(0)  # other requests run between two large documents
+    return tuple(evaluations)
 
 
 def _evaluate(table: NamedTable, *, action_s: int, range_s: int) -> MetricsEvaluation:
@@ -238,9 +250,11 @@ def _last_files(points: Sequence[MetricPoint]) -> int | None:
 
 
 def _points(document: MetadataDocument) -> tuple[MetricPoint, ...]:
-    """Return the metrics of a table's snapshots on `main`, oldest first."""
+    """Return the metrics of a table's newest snapshots on `main`, oldest first."""
     metadata = metadata_of(document.body)
-    snapshots: list[Snapshot] = [] if metadata.current is None else [*metadata.ancestors(metadata.current.snapshot_id)]
+    snapshots: list[Snapshot] = []
+    if metadata.current is not None:
+        snapshots = [*islice(metadata.ancestors(metadata.current.snapshot_id), SNAPSHOTS_MAX)]
     return tuple([
         MetricPoint(name, each.timestamp_ms // 1000, value)
         for each in reversed(snapshots)

@@ -1,0 +1,40 @@
+"""Metrics of Gravitino's table operations: read from the newest snapshots of a table."""
+
+from __future__ import annotations
+
+import json
+
+from limnos.model.entities import MetadataDocument
+from limnos.services.maintenance.table_operations import METRICS, SNAPSHOTS_MAX, _points
+
+
+def document(snapshots: int) -> MetadataDocument:
+    """Return the document of a table with that many snapshots, each with one more file."""
+    summaries = [{"operation": "append", "total-data-files": str(number)} for number in range(1, snapshots + 1)]
+    body = {
+        "format-version": 2,
+        "table-uuid": "u",
+        "location": "file:///t",
+        "last-updated-ms": 1,
+        "current-snapshot-id": snapshots,
+        "snapshots": [
+            {
+                "snapshot-id": number,
+                "parent-snapshot-id": number - 1 or None,
+                "timestamp-ms": number * 1000,
+                "manifest-list": "l",
+                "summary": summary,
+            }
+            for number, summary in enumerate(summaries, 1)
+        ],
+    }
+    return MetadataDocument(1, 1, "u", "file:///t", "file:///t/m.json", json.dumps(body).encode())
+
+
+def test_metrics_are_those_of_the_newest_snapshots() -> None:
+    """A table with a long history does not make a long answer; the points stand oldest first."""
+    points = _points(document(SNAPSHOTS_MAX + 2))
+
+    assert (len(points), {each.name for each in points}) == (SNAPSHOTS_MAX, {METRICS[0]})
+    assert [points[0].value, points[-1].value] == [3, SNAPSHOTS_MAX + 2]
+    assert [points[0].timestamp_s, points[-1].timestamp_s] == [3, SNAPSHOTS_MAX + 2]
