@@ -33,7 +33,7 @@ SHOWING: Final = tuple(
         {
             leaf.privilege
             for action in LISTED_IN_CATALOGS
-            if ITEMS[action] in POLICY  # tests/house/test_kinds.py names an action without a rule
+            if ITEMS[action] in POLICY  # if a rule is missing, tests/house/test_kinds.py fails and names the action
             for leaf in POLICY[ITEMS[action]].leaves()
             if isinstance(leaf, PrivilegeRule)
         }

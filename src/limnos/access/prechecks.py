@@ -56,7 +56,7 @@ def _holds(rule: Rule, subject: Subject, chain: SecurableChain, owner_of: OwnerO
             return subject.service_admin
         case NotDeniedRule():
             return True
-    return True  # membership, oneself, a held role: true for every caller that got here, or cheap for the decision
+    return True  # rules on membership, the user itself or its roles: usually true here, and cheap to decide
 
 
 def _may_own(kinds: frozenset[Kind], subject: Subject, chain: SecurableChain, owner_of: OwnerOf) -> bool:

@@ -193,7 +193,7 @@ def _parts(view: StoreView, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant
             next_end = rules_end_key(role.id, end)
             requested = [key] if end == LAST_ID or view.get(next_end) is not ABSENT else [key, next_end]
             raise CacheMiss(dict.fromkeys(requested, zone), goes_on=True)
-        if len(part) > 2 * PART_MAX:  # it has grown: read its end again, which will be nearer
+        if len(part) > 2 * PART_MAX:  # the part has grown: read its end again, so that it is split
             raise CacheMiss({end_key: zone}, goes_on=True)
         yield after, part
         after = end

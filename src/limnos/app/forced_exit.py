@@ -73,7 +73,7 @@ def _listen(signal_number: int, onward: int, *, signals: Collection[int], then: 
         if any(number in signals for number in numbers):
             then()
         if onward != -1:
-            with suppress(BlockingIOError):  # the event loop's pipe is full, so it will wake anyway
+            with suppress(BlockingIOError):  # the pipe is full, so the event loop will wake anyway
                 os.write(onward, numbers)
 
 

@@ -81,9 +81,8 @@ async def _run(server: _AdapterServer, adapter: LanceAdapter, *, bound: socket.s
 
 def _folders(directory: LanceDirectory, settings: LanceSection) -> FolderTables:
     limits = FolderLimits(settings.batch_bytes_max, settings.body_bytes_max, settings.data_timeout_s)
-    environment = (
-        None if is_local(directory.root) else os.environ
-    )  # the user who starts this process configures access to stores in its environment
+    # Clients of object stores read their credentials from the environment variables of this process.
+    environment = None if is_local(directory.root) else os.environ
     return FolderTables(directory, lance_processes(settings, environment=environment), limits=limits)
 
 

@@ -139,7 +139,7 @@ class LanceProcesses:
                 feed.stop(feeding)
             await asyncio.wait({feeding})
         finally:
-            if not feeding.done():  # the caller has gone; the process is killed, too
+            if not feeding.done():  # the caller was cancelled; its process is killed, too
                 feeding.cancel()
                 await asyncio.wait({feeding})
         if answer.done():
@@ -335,7 +335,7 @@ class LanceProcesses:
     def _rest(self, worker: WorkerProcess) -> None:
         """Keep a process for the next request, and end it after an idle time."""
         if self._is_closed or worker.resident_bytes() > self._resident_bytes_max // 2:
-            worker.end()  # it would not return the memory that it has taken
+            worker.end()  # a process does not return memory to the system
         else:
             self._idle.rest(worker)
 

@@ -183,7 +183,7 @@ def _can_write(settings: Settings) -> None:
 def _can_open(settings: Settings) -> None:
     database = database_of(settings)
     if "://" not in database and not Path(database).parent.is_dir():
-        return  # already reported for the directory
+        return  # the check of the data directory reports it
     revision = current_revision(database)
     if revision == head_revision():
         warn_of_keys(settings, database)

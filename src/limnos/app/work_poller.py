@@ -50,7 +50,8 @@ class WorkPoller(ABC):
                         await self._woken.wait()
                 self._woken.clear()
         finally:
-            await asyncio.sleep(0)  # a task that is cancelled before its first step would not release its lease
+            # Lets new tasks start: one that is cancelled before its first step would not release its lease.
+            await asyncio.sleep(0)
             for task in tuple(self._held):
                 task.cancel()
             await asyncio.gather(*self._held, return_exceptions=True)

@@ -275,7 +275,7 @@ class _Parquet:
             raise SqlppError(
                 PARQUET_ERROR, f"Parquet writer error: Extra field in the result, field '{extra}' does not exist in the schema"
             )  # fmt: skip
-        if self._form.bytes_max:  # else nobody asks
+        if self._form.bytes_max:  # without a limit the size is not used
             self.size += len(json_text(value))
         self._rows.append({name: plain(item) for name, item in value.items() if item is not MISSING})
         return b""

@@ -91,7 +91,8 @@ def _begin(start: wire.EngineStart, task: Future[StatementSessions]) -> None:
         sessions = StatementSessions(start)
         sessions.begin()
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, most))  # the JVM, which is running, keeps its own
+        # For this process only: the JVM runs already and keeps its limit.
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, most))
     except BaseException as error:
         logger.exception("Spark could not be started")
         task.set_exception(start_error(error, start))

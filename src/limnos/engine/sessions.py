@@ -88,7 +88,7 @@ class StatementSessions:
         """Cancel a job's work in Spark. May be called from any thread."""
         if self._spark is not None:
             self._spark.sparkContext.cancelJobGroup(job)
-            self._spark.sparkContext.cancelJobsWithTag(job)  # of actions that give their jobs groups of their own
+            self._spark.sparkContext.cancelJobsWithTag(job)  # for actions that set job groups of their own
 
     @contextmanager
     def of(self, job: EngineJob) -> Iterator[SparkSession]:
@@ -102,7 +102,7 @@ class StatementSessions:
         catalogs = sorted({ref.path[0] for ref in refs})
         if self._spark is None:
             raise RuntimeError("Spark has not been started")
-        more = {"rest-metrics-reporting-enabled": "false"}  # nobody asks for them
+        more = {"rest-metrics-reporting-enabled": "false"}  # metrics reports of statements are not used
         if job.lock:
             more["header.X-Limnos-Lock"] = job.lock
         spark = another_session(

@@ -96,9 +96,8 @@ class _JobRun:
         table = self._table(self._job.target)
         objects_ = self._objects(table)
         returns = self._job.returns
-        returned = (
-            [] if returns is None else list(self._returned(returns, objects_))
-        )  # evaluated first: an error here leaves the dataset unchanged
+        # Evaluate RETURNING first: an error in it leaves the dataset unchanged.
+        returned = [] if returns is None else list(self._returned(returns, objects_))
         writer = DatasetWriter(self._spark, table, stop=self._stop)
         {"delete": writer.delete, "upsert": writer.upsert, "copy": writer.upsert, "update": writer.update}.get(
             self._job.kind, writer.insert

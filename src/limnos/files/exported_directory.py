@@ -55,7 +55,7 @@ class ExportedDirectory:
         try:
             for name in names[:-1]:
                 directory /= name
-                directory.mkdir(exist_ok=True)  # never the hidden directory again: files before this one were in it
+                directory.mkdir(exist_ok=True)  # never creates the staging directory again: earlier files were in it
             self._file = (directory / names[-1]).open("xb")
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise BadRequest(f"{'/'.join(names)} is the name of a directory and of a file of this export") from None

@@ -92,7 +92,8 @@ def _exclusive_lock(directory: Path) -> Iterator[None]:
 
 def _write_keys(path: Path, keys: Sequence[bytes]) -> None:
     text = _HEAD + "".join(f"{base64.b64encode(each).decode()}\n" for each in keys)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made with mode 600
+    # mkstemp creates the file with mode 600.
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w") as file:
             file.write(text)

@@ -46,7 +46,7 @@ class LocalFiles:
             try:
                 _write_all(descriptor, data)
             except BaseException:
-                os.unlink(path)  # ours: O_EXCL made it
+                os.unlink(path)  # safe: O_EXCL ensures that this call created the file
                 raise
             finally:
                 os.close(descriptor)

@@ -174,7 +174,7 @@ class RemoteFiles:
                 return
             raise file_errors.storage_error("list", location, error, remote=True) from error
         for each in names:
-            if each != path:  # an object of that very name is not below it
+            if each != path:  # an object whose name is the prefix itself is not below it
                 yield f"{place.scheme}://{place.authority}/{each.partition('/')[2]}"
 
     def holds(self, location: str) -> bool:
@@ -327,7 +327,7 @@ def _abfs_arguments(values: dict[str, str]) -> dict[str, object]:
     if "sas_token" in values:
         return fields
     if "account_key" in values:
-        # Together, because adlfs cannot read the account's name from a host that is not Azure's.
+        # adlfs derives the account's name from the host, which works only for Azure's own hosts. So pass it, too.
         fields["credential"] = {"account_name": values.get("account_name", ""), "account_key": values["account_key"]}
     elif {"tenant", "client", "secret"} <= values.keys():
         from azure.identity.aio import ClientSecretCredential

@@ -23,7 +23,8 @@ def read_within(location: str, roots: Sequence[str], allowed: AllowedStorage, *,
     if result == normalise(location):
         return LOCAL_FILES.read(location, bytes_max=bytes_max)
     try:
-        return LOCAL_FILES.read(result, bytes_max=bytes_max)  # not through the links again: they may have changed
+        # The resolved path, because the links may have changed since the check.
+        return LOCAL_FILES.read(result, bytes_max=bytes_max)
     except MissingFile:
         raise file_errors.missing_error(location) from None
 

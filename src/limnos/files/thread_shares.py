@@ -152,7 +152,7 @@ class ThreadShares:
                 another error.
         """
         if asyncio.current_task() is None:
-            await asyncio.sleep(0)  # a request started outside a task continues in one
+            await asyncio.sleep(0)  # moves a request that runs outside of a task into one
         one = _BlockingCall(call, late)
         share = self._share(key)
         share.add(one)

@@ -286,7 +286,7 @@ class _SchemaBounds:
                 raise BadAvro("its schema repeats parts without bytes")
             return True
         if kind == "record":
-            self._known |= dict.fromkeys(names, False)  # a record may not refer to itself
+            self._known |= dict.fromkeys(names, False)  # false while the record is checked, for references to itself
             parts = [self.takes_bytes(field["type"], depth + 1) for field in schema["fields"]]
             is_found = any(parts)
         elif kind in ("fixed", "enum"):

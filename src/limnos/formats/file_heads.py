@@ -94,7 +94,7 @@ def _decoded(data: bytes, *, is_whole: bool) -> str | None:
     """Return the bytes as text, with invalid ones replaced; None for a binary file."""
     text = data.decode("utf-8-sig", "replace")
     if not is_whole:
-        text = text.removesuffix("\ufffd")  # of a character that the end cuts
+        text = text.removesuffix("\ufffd")  # the end cut a multi-byte character
     return None if _BINARY.search(text) else text
 
 

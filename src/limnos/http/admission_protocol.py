@@ -193,7 +193,7 @@ class AdmissionProtocol(HttpToolsProtocol):
             return
         self._enter(dict(self.headers))
         super().on_headers_complete()
-        self._phase = _BODY  # from here on there is a cycle, which a refusal can answer
+        self._phase = _BODY  # from here on uvicorn's request cycle exists, and a refusal is sent through it
         self.headers = []  # trailer fields are not part of the head that was checked
 
     def _enter(self, headers: dict[bytes, bytes]) -> None:
@@ -302,7 +302,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         cycle = cast("Any", self.cycle)
         if cycle is None or cycle.response_complete:
             if self._phase is ConnectionPhase.BODY:
-                self.transport.close()  # the rest of a body whose request is answered
+                self.transport.close()  # the request is answered; the rest of its body is not read
             else:
                 self._say_last(failure)
         elif self._phase is not ConnectionPhase.BODY:

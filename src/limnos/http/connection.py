@@ -408,7 +408,7 @@ class FastPathProtocol(AdmissionProtocol):
                 if exchange.disconnected:
                     raise StreamTruncated
                 self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-                await asyncio.sleep(0)  # the transport sends at the end of the turn
+                await asyncio.sleep(0)  # let the event loop send, so that `write_paused` is current
                 if self.flow.write_paused:
                     await self.flow.drain()
             self.transport.write(b"0\r\n\r\n")

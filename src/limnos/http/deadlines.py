@@ -63,7 +63,7 @@ class Deadlines:
         for queue in self._queues.values():
             for task, until in tuple(queue.items()):
                 if until > now:
-                    break  # the queue is in the order of start, and all have the same limit
+                    break  # one limit per queue, so deadlines are in the order of start
                 del queue[task]
                 self._late.add(task)
                 task.cancel()

@@ -136,7 +136,7 @@ class _IdempotentHandler:
         once = IdempotentRequest(
             key, await fingerprint_of(request, data), operation=self.route.operation, status=self.keyed.status, lifetime_ms=lifetime_ms
         )  # fmt: skip
-        ctx.submitted = True  # an earlier one may be running: after a timeout the outcome is unknown
+        ctx.submitted = True  # the same request may be running already, so after a timeout the outcome is unknown
         async with idempotency_replay.KEY_QUEUE.of(ctx.services).turn(hash(key)):
             outcome = await idempotency_replay.outcome_find(ctx, once)
             if outcome is None:

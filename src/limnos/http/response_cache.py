@@ -201,7 +201,7 @@ class ResponseCache:
             return False
         try:
             return validity.file is None or self._exists(validity.file)
-        except LimnosError:  # the handler meets the same error and answers it
+        except LimnosError:  # the handler will raise the same error and report it
             return False
 
     def _put(self, key: ResponseCacheKey, answer: CachedResponse) -> None:

@@ -47,7 +47,7 @@ class CredentialThrottle:
         used = max(0.0, used - (now - at) * PER_S) + 1.0
         is_over = used > self.burst
         if len(self._used) >= ADDRESSES_MAX:
-            del self._used[next(iter(self._used))]  # the address without attempts for the longest time
+            del self._used[next(iter(self._used))]  # the least recently used address
         self._used[address] = (min(used, self.burst + 1.0), now)
         WRONG[429 if is_over else 401,] += 1
         self._tell(address, wrong, now)

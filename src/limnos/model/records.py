@@ -342,7 +342,8 @@ def _encode(record: Record) -> bytes:
         raise BadRequest(
             f"A comment or property is not valid Unicode text ({error.reason}). Send it as UTF-8."
         ) from error
-    if not message.HasField("version"):  # else a newer minor version wrote it, and its fields are still in there
+    # A version means that a newer minor version wrote it; its unknown fields are kept.
+    if not message.HasField("version"):
         message.version.major_version = MAJOR_VERSION
         message.version.minor_version = MINOR_VERSION
     return message.SerializeToString(deterministic=True)

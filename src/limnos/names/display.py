@@ -69,7 +69,7 @@ def _escape(match: re.Match[str]) -> str:
 
 def _unquote(body: str) -> str:
     part = _UNIT.sub(_unescape, body)
-    # Two \uXXXX halves of one character beyond U+FFFF become that character; a half alone is left for check_part.
+    # A surrogate pair \uXXXX\uXXXX becomes one character. `check_part` refuses a lone surrogate.
     return part if part.isascii() else part.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 

@@ -38,7 +38,7 @@ class InvalidName(ValueError):
     message: str
 
     def __init__(self, reason: Reason, message: str) -> None:
-        super().__init__(reason, message)  # both, so that the exception survives pickling (Spark's workers)
+        super().__init__(reason, message)  # both arguments, so that Spark's workers can unpickle it
         self.reason = reason
         self.message = message
 

@@ -31,7 +31,7 @@ def decode_path(raw: bytes) -> parts.Levels:
 
     Raises InvalidName for an empty level, a bad escape, bytes that are not UTF-8, or a part the tree refuses.
     """
-    if b"%" in raw:  # an escape holds no further %, so the separator's never begins inside another one
+    if b"%" in raw:  # escapes contain one %, so `%1F` cannot begin inside another escape
         raw = raw.replace(b"%1F", b"\x1f").replace(b"%1f", b"\x1f")
         raw = _plus_kept(raw)
     if b"%" not in raw and b"+" not in raw and raw.isascii():

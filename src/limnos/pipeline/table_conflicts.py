@@ -74,7 +74,7 @@ def put_declaration(
 
 
 def _restore_declaration(client: Client, name: str, *, before: Declared | None) -> None:
-    with suppress(ClientError):  # somebody runs it already, or has other rights: the conflict stays and is reported
+    with suppress(ClientError):  # a run has begun, or the rights changed: the caller reports the conflict
         if before is None:
             client.pipelines.drop(name)
         else:

@@ -215,7 +215,7 @@ class _TreeBuilder:
 
     def _value(self, event: yaml.ScalarEvent, at: SourcePosition) -> Scalar:
         text: str = event.value
-        if event.style:  # quoted, or a block
+        if event.style:  # quoted and block scalars are always strings
             return text
         if text in _NULL:
             return None

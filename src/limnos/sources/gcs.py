@@ -114,7 +114,7 @@ def check_account(properties: Mapping[str, str]) -> None:
     """Check a catalog's account properties, even if vending is off. Raises BadRequest."""
     account_of({**properties, VENDED[0]: "true"})
     key = find_property(properties, KEY)
-    if key is not None and not keys_of(key):  # an encrypted key was checked when it was set
+    if key is not None and not keys_of(key):  # a key that is stored encrypted was checked when it was set
         _check_key(key)
 
 

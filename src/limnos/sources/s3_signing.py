@@ -260,7 +260,7 @@ def _tag(element: ET.Element) -> str:
 
 def _of_list(request: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
     if request.method == "GET" and set(query) - {"x-id"} == {"location"}:
-        return [StoreAccess(BUCKET, _checked_location(bucket, "").removesuffix("/"))]  # asks for the bucket's region
+        return [StoreAccess(BUCKET, _checked_location(bucket, "").removesuffix("/"))]  # GetBucketLocation
     if request.method != "GET" or not set(query) <= _OF_LISTS:
         raise _unknown(request.method, query)
     return [StoreAccess(LIST, _checked_location(bucket, query.get("prefix", "")))]

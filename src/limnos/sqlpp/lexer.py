@@ -196,7 +196,7 @@ class _Lexer:
             end = stop + 1
             if extended or not self.text.startswith(quote, end):
                 break
-            end += 1  # a doubled quote stands for one
+            end += 1  # a doubled quote is an escaped quote
         place = self.place(start)
         value = self.unescaped(pieces, quote, place)
         kind = STRING if quote != "`" else PARAMETER if self.text[start] == "$" else QUOTED

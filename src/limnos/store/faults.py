@@ -46,7 +46,8 @@ def fault_point(point: str) -> None:
     if _fault.point == point:
         _fault.left -= 1
         if _fault.left == 0:
-            signal.pthread_kill(threading.get_ident(), _fault.signal)  # this thread does not continue
+            # To this thread, so that it cannot pass this point.
+            signal.pthread_kill(threading.get_ident(), _fault.signal)
 
 
 def _look() -> None:

@@ -181,7 +181,7 @@ class MutationBatch:
     def check(self, permit: Permit[object]) -> None:
         """Raise StalePermit if access has changed since the permit's decision in any of its zones (rule 7)."""
         if permit.stamps == self._passed:
-            return  # same stamps as the mutation before, and nothing has moved access since
+            return  # checked for the previous mutation, and no access revision has moved since
         clocks = self._clocks
         unread = [zone for zone, _ in permit.stamps if zone not in clocks]
         if unread:

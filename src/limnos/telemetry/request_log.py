@@ -148,7 +148,7 @@ class RequestLog:
     def _write(self) -> None:
         try:
             self._write_to(self._stream.fileno())
-        except (ValueError, OSError):  # no descriptor, or one that is closed
+        except (ValueError, OSError):  # the stream has no file descriptor or is closed
             self._write_text()
 
     def _write_to(self, descriptor: int) -> None:

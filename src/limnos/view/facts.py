@@ -123,7 +123,7 @@ def _nodes_facts(zone: int, node_ids: tuple[int, ...]) -> Load[dict[Key, Value]]
     results: dict[Key, Value] = {node_key(node_id): None for node_id in node_ids}
     for node, owner_id, alive in (yield from nodes.nodes_read(zone, node_ids)):
         if node.zone != zone:
-            del results[node_key(node.id)]  # its revision belongs to another zone's clock
+            del results[node_key(node.id)]  # a node of another zone, whose clock this fact does not follow
             continue
         results[node_key(node.id)] = node if alive else None
         results[owner_key(node.id)] = owner_id
@@ -296,7 +296,7 @@ def size_of(key: Key, value: Value) -> int:
     for part in key:
         if isinstance(part, str):
             base += len(part)
-    if isinstance(value, tuple):  # most facts
+    if isinstance(value, tuple):  # first, because most facts are tuples
         return base + 120 * len(value) + (100 * len(value[1]) if len(value) > 1 and isinstance(value[1], tuple) else 0)
     if isinstance(value, MetadataDocument):
         return base + 300 + len(value.body)

@@ -175,7 +175,7 @@ class StoreView:
         if zone is None:
             zone = self.zones[clock.zone] = ZoneState()
         if clock.revision <= zone.revision:
-            return  # an older result that lands late changes nothing (rule 1)
+            return  # a late response with older changes is ignored (rule 1)
         if zone.revision == UNKNOWN:
             zone.revision, zone.access_revision = clock.revision, clock.access_revision
             return

@@ -160,7 +160,7 @@ class SqlSession:
         with self.connect() as client:
             while not sent.done() and time.monotonic() < until:
                 try:
-                    is_found = client.sqlpp.cancel(own_id)  # the request may not have begun yet, or run on another node
+                    is_found = client.sqlpp.cancel(own_id)  # False if it has not begun yet or runs on another node
                 except ClientError:
                     break
                 pause_s = until - time.monotonic() if is_found else CANCEL_EVERY_S

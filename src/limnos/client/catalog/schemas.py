@@ -43,9 +43,8 @@ def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
     kind = HELD.get(provider or "")
     if kind is not None:
         return kind.word
-    if (
-        provider is None or provider not in SOURCE_PROVIDERS or provider in REST_PROVIDERS
-    ):  # their tables are Iceberg's, like the server's own
+    # Tables of REST providers are Iceberg tables, like the server's own.
+    if provider is None or provider not in SOURCE_PROVIDERS or provider in REST_PROVIDERS:
         return ""
     return "topic" if SOURCE_PROVIDERS[provider] == "STREAM" else "table"
 

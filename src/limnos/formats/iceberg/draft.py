@@ -74,7 +74,7 @@ class MetadataDraft:
     def rows(self, key: str) -> DocumentRows:
         """Return a list of rows with ids, to read and to change."""
         document_rows = self._lists.get(key)
-        if document_rows is None:  # once: checking every element of a long list costs more than all the rest
+        if document_rows is None:  # cached, because checking every element of a long list dominates a commit
             document_rows = self._lists[key] = DocumentRows(rows(self.doc, key), ID_KEYS[key])
         return document_rows
 

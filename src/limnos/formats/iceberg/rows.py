@@ -44,7 +44,7 @@ class DocumentRows:
         """Return the last row with an id; None if there is none."""
         if self._places is None and self._scans < SCANS_MAX:
             self._scans += 1
-            id_key = self._id_key  # the newest row is last and most likely wanted
+            id_key = self._id_key  # scan from the end: the newest row is the likeliest
             return next((row for row in reversed(self._rows) if row is not None and row.get(id_key) == expected), None)
         places = self._index().get(expected)
         return self._rows[places[-1]] if places else None
@@ -106,7 +106,7 @@ class DocumentRows:
             return None
         _rows = self._rows[known]
         if _rows is None:
-            del self._contents[content]  # removed: a row appended now takes its place
+            del self._contents[content]  # the row was removed, so an equal one may be appended
         return _rows
 
     def _own(self) -> None:

@@ -339,7 +339,7 @@ def _comparable(value: object) -> object:
     for key, item in value.items():
         if item is None:
             continue
-        # A default is a value, not a type: its inner keys may be called anything. The tag keeps true apart from 1.
+        # A default is a value, not a type, so its keys have no meaning here. `repr` distinguishes true from 1.
         if key in ("initial-default", "write-default"):
             entries[key] = repr(item)
         elif key in ("type", "element", "key", "value") and isinstance(item, str) and item not in NESTED:

@@ -173,7 +173,8 @@ class _FilterReader:
                 return None
             name, sort = column
             literals = {literal_of(sort, _value(each)) for each in values}
-            literals = {each for each in literals if not isinstance(each, (AboveMax, BelowMin))}  # no row has these
+            # Out of the type's range, so no row has the value.
+            literals = {each for each in literals if not isinstance(each, (AboveMax, BelowMin))}
             return cast("BooleanExpression", _SETS[str(kind)](Reference(name), literals))
         raise BadRequest(f"A filter of type {str(kind)[:50]!r} is unknown")
 
@@ -189,7 +190,7 @@ class _FilterReader:
             raise BadRequest(f"The filter tests the prefix of column {name} of type {sort}: only strings have prefixes")
         literal = literal_of(sort, value)
         if isinstance(literal, (AboveMax, BelowMin)):
-            return None  # pyiceberg would take it as true, even for nulls
+            return None  # PyIceberg reduces such a comparison to a constant, which is wrong for nulls
         return cast("BooleanExpression", _COMPARED[kind](Reference(name), literal))
 
     def _column(self, term: object) -> tuple[str, IcebergType] | None:

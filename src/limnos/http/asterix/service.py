@@ -158,7 +158,7 @@ async def _pieces(
                 yield body.rows(batch)
         except _FAILURES as error:
             failure = error
-        except Exception:  # part of the body is sent: only a proper end tells the client that the rest is missing
+        except Exception:  # part of the body is sent, so the error must be reported at its end
             log.exception("unexpected failure", operation="query-service", request_id=run.running.id)
             failure = _unexpected_error(run)
     yield body.tail(run.session.warnings, failure)

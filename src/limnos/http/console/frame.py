@@ -101,7 +101,7 @@ async def frame_of(
     )
     tree: tuple[TreeItem, ...] = ()
     if own in visible:
-        with suppress(LimnosError):  # a page is shown even where the tree is not
+        with suppress(LimnosError):  # an error in the tree must not break the page
             tree = await tree_of(page_request, own, at=at)
     return Frame(
         page_request.base, static_version(), title, page_request.now_ms, page_request.user, own, links, tree, _is_access_off(page_request),
@@ -150,7 +150,7 @@ async def _opened(page_request: PageRequest, address: ObjectAddress, *, at: Obje
             next_on_path = None
         else:
             children.append(_child_item(page_request.base, prefix, kind=child.kind, name=child.name))
-    if next_on_path is not None:  # beyond the first page, or not listed
+    if next_on_path is not None:  # on a later page of the list, or not in it
         children.insert(0, await _item_on_path(page_request, next_on_path, at=at))
     following = "" if page is None else following_of(page_request, address, page=page)
     return msgspec.structs.replace(item, is_open=True, children=tuple(children), following=following)

@@ -80,7 +80,7 @@ async def _catalogs(page_request: PageRequest, metalake: str) -> tuple[CatalogLi
 
 async def _changes(page_request: PageRequest, metalake: str) -> tuple[ChangeLine, ...]:
     changes: list[PublishedChange] = []
-    with suppress(LimnosError):  # the list is missing, the page is not
+    with suppress(LimnosError):  # an error in the list must not break the page
         changes = await changes_latest(page_request.ctx, RequestScope(metalake), count=CHANGES_SHOWN)
     return tuple(change_line(page_request, metalake, change=change) for change in changes)
 

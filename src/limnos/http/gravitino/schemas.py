@@ -148,7 +148,7 @@ def _check_new_name(codec: LogicalCodec, part: str) -> str:
     try:
         check_gravitino_name(part.replace(codec.separator, "_"))
     except InvalidName:
-        return check_gravitino_name(part)  # its message is about the name itself
+        return check_gravitino_name(part)  # again with the original name, for the message
     return part
 
 

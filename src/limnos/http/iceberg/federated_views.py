@@ -77,7 +77,7 @@ async def view_load(request: Request, ctx: Context) -> Response:
 
 def _view(call: RestCall, reply: RestReply) -> Response:
     whole = read_reply(call, reply, shape=dict[str, msgspec.Raw])
-    read_reply(call, reply, shape=SourceLoadResponse)  # checks that the response is one
+    read_reply(call, reply, shape=SourceLoadResponse)  # raises an error if the response is no view
     return json_response({**whole, "config": {}})
 
 

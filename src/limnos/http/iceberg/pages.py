@@ -93,7 +93,7 @@ class JoinedPageCache:
         if known is None:
             known = parts, _join(parts, before, after)
         if len(known[1]) <= JOINED_BYTES_MAX:
-            self._young[key] = known  # it holds the parts, so no other object can get their ids
+            self._young[key] = known  # the entry keeps the parts alive, so their `id()`s are not used again
             self._young_bytes += JOINED_ENTRY_BYTES + 2 * len(known[1])
             if self._young_bytes > JOINED_ALL_BYTES_MAX // 2:
                 self._old, self._young, self._young_bytes = self._young, {}, 0

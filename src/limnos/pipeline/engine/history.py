@@ -217,7 +217,7 @@ def _intervals(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
     events = events.withColumn(_OLD, f.row_number().over(moment)).where(f.col(_OLD) == 1)
     line = Window.partitionBy(*_columns(shape.keys)).orderBy(_AT)
     state = f.struct(f.col(_END), *[_tracked_column(each, shape) for each in shape.tracked])
-    # An end has no state: two successive ends are equal, whatever their rows contain.
+    # An end of validity has a null state, so two successive ends are equal whatever their rows contain.
     state = f.when(~f.col(_END), state)
     before = f.lag(_STATE).over(line)
     starts = f.row_number().over(line) == 1

@@ -90,7 +90,7 @@ def query_names(spark: SparkSession | None, sql: str) -> QueryNames:
     tree = grammar.tree(sql)
     _require_query(tree)
     parameters = _parameters(tree)
-    if not parameters:  # with parameters, a plan would need their values
+    if not parameters:  # Spark can plan a parameterized query only with the values
         grammar.accept(sql)
     clauses = [_with(context, grammar, sql=sql) for context in tree.find_contexts("ctes")]
     result = (_relation(context, grammar, sql=sql) for context in tree.find_contexts("identifierReference"))

@@ -50,7 +50,7 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
         records = await ctx.look_up(partial(lines_read, seen, limit=most + 1))
         if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == seen:
             return AuditLinesPage(records[:most], len(records) > most)
-        seen = now  # the rights changed while lines were made and read, which may take a while
+        seen = now  # the caller's rights changed while the lines were read: read again under the new rights
 
 
 async def _narrow_to_allowed(ctx: Context, metalake: str | None, *, filters: AuditFilter) -> AuditFilter:

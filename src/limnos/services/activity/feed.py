@@ -119,7 +119,7 @@ async def changes_latest(ctx: Context, scope: RequestScope, *, count: int) -> li
     limit = min(count * max(len(zones), 1), LIMIT_MAX)
     try:
         page = await page_read(ctx, scope, position, limit=limit)
-    except PositionPruned:  # fewer than that are kept
+    except PositionPruned:  # the feed no longer holds that many: begin at its oldest change
         page = await page_read(ctx, scope, None, limit=limit)
     return page.changes[: -count - 1 : -1]
 
@@ -255,7 +255,7 @@ def _page(home: _FeedScope, position: FeedPosition | None, part: FeedSlice, chan
     zones, behind = entries | part.reached, part.behind
     for each in changes:
         if each.kind is Kind.CATALOG and each.operation == "create" and each.zone == home.zone and each.id not in zones:
-            zones[each.id] = 0  # it was created since, and perhaps dropped already: its changes are delivered too
+            zones[each.id] = 0  # created after the position: its changes are delivered even if it was dropped again
             behind += 1
     following = {home.zone, *home.catalogs, *home.hidden}
     for zone in part.reached.keys() - following:

@@ -176,7 +176,7 @@ class _LineageIntake:
         sources = tuple([each for each in named if not each.is_hidden])
         anchor = target if target.node_id is not None else next((each for each in sources if each.node_id), None)
         if target.is_hidden or anchor is None or not sources:
-            return None  # a hidden target, or no object of ours is involved
+            return None  # the target is hidden, or no dataset is an object of this server
         return _LineageItem(event, output, target, sources, anchor)
 
     def leave_out(self, dataset: ResolvedDataset, verb: str) -> None:

@@ -60,8 +60,8 @@ class CatalogAlter(msgspec.Struct, frozen=True):
     in_use: bool | None = None
     separator: str = ""
     """The separator, which no namespace name may contain once namespaces may nest."""
-    keys: SealingKeys = SealingKeys()  # holds no keys
-    """The keys that seal secrets."""
+    keys: SealingKeys = SealingKeys()  # empty and without a file, so it never changes and may be shared
+    """The keys that seal secrets; none by default."""
     warehouse: str = ""
     """The server's warehouse; empty if no location changes."""
 

@@ -78,9 +78,8 @@ async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, req
             return _record(request_view, path, request=request, uuid=uuid), catalog_storage_of(request_view)
         except BadRequest:
             if request_view.find(path, Kind.FILESET)[0] is not None:
-                raise namespace_objects.namespace_object_exists_error(
-                    path, Kind.FILESET
-                ) from None  # clients test for existence by creating
+                # Clients create a fileset to test whether it exists, so this error precedes errors of the form.
+                raise namespace_objects.namespace_object_exists_error(path, Kind.FILESET) from None
             raise
 
     record, place = await ctx.read(scope, decide)

@@ -190,9 +190,8 @@ def namespace_create_of(
             nearest, lacking, chain = node, levels[size:], links
             break
     absent = [ChainLink.absent(Kind.NAMESPACE, name) for name in reversed(lacking[:-1])]
-    decision = request_view.require(
-        Action.NAMESPACE_CREATE, (*absent, *chain)
-    )  # the same words as for existing parents
+    # Absent parents are part of the chain, so that the refusal does not reveal which parents exist.
+    decision = request_view.require(Action.NAMESPACE_CREATE, (*absent, *chain))
     refuse_create(request_view)
     _refuse_nesting(request_view, levels)
     _refuse_reserved(request_view, levels)
@@ -335,7 +334,7 @@ def namespace_move_of(request_view: RequestView, source: Levels, target: Levels)
     _check_parts(request_view, target)
     node, chain, decision = namespace_find(request_view, source, Action.NAMESPACE_MOVE)
     _refuse_nesting(request_view, target)
-    if source[0] != METADATA_NAME:  # an existing one may be renamed within it
+    if source[0] != METADATA_NAME:  # namespaces in it from before the name was reserved may be renamed
         _refuse_reserved(request_view, target)
     into, above = request_view.find_parent(target)
     decisions = [decision]

@@ -280,7 +280,7 @@ def _nest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
             tx.nesting.put(command.catalog.id, row._replace(step=LEFT))
             continue
         into = _place(tx, cast("Levels", row.path), command=command)
-        if into is None:  # another object has that name, there or on the way: this namespace keeps its own
+        if into is None:  # another object has the name of it or of a parent: it stays where it is
             tx.nesting.put(command.catalog.id, row._replace(step=ON_PATH, into_id=row.parent_id))
             continue
         tx.nodes.move(node, parent_id=into, name=cast("Levels", row.path)[-1], moves_access=True)

@@ -271,7 +271,7 @@ def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
         document = tx.documents.read(node.id)
         stated = msgspec.json.decode(command.purge)
         if document is not None and document.metadata_location != stated["metadata-location"]:
-            tx.stale()  # a commit came between: its files must be purged too
+            tx.stale()  # another commit came first: decide again, so that its files are purged too
         tx.tasks.create(PURGE, command.purge)
     if not command.keep_ms:
         tx.documents.delete(node.id)

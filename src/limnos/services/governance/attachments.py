@@ -130,7 +130,7 @@ def attachments_of(
         request_view.view, [attached_key(kind, link.id) for link in holders if link.id > 0], zone=zone
     )
     own = [each for each in facts[0] if each.field_id == field_id] if field_id != OWN else []
-    first = [own] if field_id != OWN or holders[0].id <= 0 else []  # a missing object or column has none of its own
+    first = [own] if field_id != OWN or holders[0].id <= 0 else []  # a missing object or column has no attachments
     rows = first + [[each for each in fact if each.field_id == OWN] for fact in facts]
     places: dict[int, tuple[bool, tuple[str, ...]]] = {}
     for depth, on in enumerate(rows):
@@ -184,9 +184,8 @@ async def attachments_associate(
         apply = Action(f"{kind.word}_apply")
         results = for_each((*added, *removed), lambda name: request_view.look_up(kind, (name,), apply))
         nodes, decisions = tuple(each.entity for each in results), [each.decision for each in results]
-        place = attachment_point_require(
-            request_view, on, kind=kind
-        )  # after the names: a caller who may not apply one learns nothing of the object
+        # After the names: a caller who may not apply one of them must not learn whether the object exists.
+        place = attachment_point_require(request_view, on, kind=kind)
         decisions.append(request_view.require(Action.METADATA_LOAD, place.chain))
         actions = dict.fromkeys(action for node in nodes if (action := action_on_target(node)) is not None)
         decisions += [request_view.require(action, place.chain) for action in actions]

@@ -119,7 +119,7 @@ async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, req
     Raises NotFound, PermissionDenied, BadRequest for a restriction that does not fit the table.
     """
     check_part(name)
-    # before any work is done for a caller who may not restrict
+    # Refuse callers without the right before the filter is parsed, which is expensive.
     await ctx.read(_scope(on), lambda request_view: _target(request_view, on))
     row_filter = await _filter_of(ctx, request.filter)
     if len(request.masks) > MASKS_MAX:

@@ -93,7 +93,7 @@ async def pairs_associate(
         tags = tuple(TagPairs(each.entity, *by_name[name]) for name, each in zip(by_name, results, strict=True))
         place = attachments.attachment_point_require(
             request_view, on, kind=Kind.TAG
-        )  # after the tags: a caller who may not apply one learns nothing of the object
+        )  # after the tags: a caller who may not apply one must not learn whether the object exists
         here = request_view.require(Action.METADATA_LOAD, place.chain)
         for tag in tags:
             _check_allowed(tag)

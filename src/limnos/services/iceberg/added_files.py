@@ -167,7 +167,7 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
         names += await own_locations(ctx, document)
     brought = added.new_places if commit.location is None else (*added.new_places, commit.location)
     if document is None and not brought:
-        return None  # the server chooses a location, which no writer knows yet
+        return None  # the server will choose the location, so no file can be there yet
     for location in brought:
         try:
             commit.place.check(location)

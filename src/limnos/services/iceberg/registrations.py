@@ -59,7 +59,8 @@ async def table_register(
         if node is not None and node.kind is Kind.TABLE and overwrite:
             request_view.require_in_use()
             if not request_view.decide(Action.TABLE_DROP, chain).allowed:
-                request_view.require(Action.TABLE_REGISTER, chain[1:])  # the same words as for a free name
+                # The refusal must not reveal that the name is taken.
+                request_view.require(Action.TABLE_REGISTER, chain[1:])
             request_view.require(Action.TABLE_DROP, chain)
             guard, _ = dataset_guard_of(request_view, node, chain=chain, path=(*namespace, name))
             return catalog_storage_of(request_view), request_view.document(node.id), guard

@@ -149,7 +149,7 @@ async def _check_snapshot(
                 f"The manifests of this rewrite have more than {BYTES_MAX >> 20} MiB: rewrite fewer files at once"
             )
         if left < 0:
-            break  # manifests of data files that stay: read to notice a file that is there twice
+            break  # unchanged data manifests are read only to find duplicate files: stop at the limit
         about = after[path] if path in after else before[path]
         checked.append(rewrites.CheckedManifest(path in before, path in after, about.sequence))
         data.append(piece)

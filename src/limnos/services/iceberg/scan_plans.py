@@ -95,7 +95,8 @@ async def plan_load(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanP
         raise _no_plan()
     if plan.is_cancelled:
         return ScanPlanView(plan_id, is_cancelled=True)
-    scan = _scan(ctx, scanned, plan_record=plan)  # refuses a caller to whom a restriction applies by now
+    # Refuses a caller to whom a restriction applies since the plan was made.
+    scan = _scan(ctx, scanned, plan_record=plan)
     if plan.parts:
         return _plan_view(plan_id, _PlanResult(None, int(plan.parts)))
     result = await _work_out(ctx, scan, plan_id=plan_id)
@@ -150,7 +151,7 @@ async def tasks_load(ctx: Context, scanned: ScanTarget, *, task: str) -> ScanTas
     scan = _scan(ctx, scanned, plan_record=plan)
     parts = scan.parts(await scan.needed())
     if int(number) >= len(parts):
-        return ScanTasks(b"", b"", 0)  # a node with other settings made fewer tasks, which contain all files
+        return ScanTasks(b"", b"", 0)  # another node's settings gave more tasks; the existing ones contain all files
     return await scan.tasks(parts[int(number)])
 
 

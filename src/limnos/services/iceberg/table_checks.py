@@ -201,7 +201,7 @@ class _SliceCheck:
         known = set() if before is None else {each.path for each in await self._manifests(before, is_first=False)}
         for number, each in enumerate(listed[manifest:], manifest):
             if each.path in known:
-                continue  # checked with the snapshot before
+                continue  # already checked with the previous snapshot
             skip = file if number == manifest else 0
             if self.is_over():
                 return number, skip

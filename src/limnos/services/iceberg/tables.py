@@ -101,7 +101,7 @@ async def table_stage(
     def look(request_view: RequestView) -> NewTable:
         draft = new_table_of(request_view, namespace, request.name, Action.TABLE_CREATE)
         path = (*namespace, request.name)
-        other, _ = request_view.find(path, Kind.TABLE)  # no mutation will check the name again
+        other, _ = request_view.find(path, Kind.TABLE)  # a staged create runs no mutation that would check the name
         if other is not None:
             raise name_taken_error(path, kind=Kind.TABLE, holder=other.kind.word)
         return draft

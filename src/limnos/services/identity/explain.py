@@ -55,7 +55,8 @@ async def access_explain(
         raise BadRequest(f"Definer's rights of views cover only {' and '.join(DEFINER_ACTIONS)}, not {action.word}")
 
     def read(request_view: RequestView) -> tuple[Decision, list[str]]:
-        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])  # a stranger learns only this
+        # A user of no metalake is refused here.
+        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
         chain = chain_to(request_view, expected, path=path)
         if user is not None and user != request_view.user:
             request_view.require(Action.EXPLAIN_OTHERS, chain)

@@ -74,9 +74,8 @@ async def store_identity(
     try:
         await _check_user(ctx, identity.user)
         for metalake in ISSUER.of(services).metalakes:
-            with suppress(
-                NotFound, PermissionDenied
-            ):  # the metalake does not exist, or the user is disabled, which stays so
+            # The metalake does not exist, or the user is disabled; sign-in does not enable a user.
+            with suppress(NotFound, PermissionDenied):
                 await _write_user(ctx, metalake, identity=identity)
     except BadRequest as error:
         raise AuthenticationFailed(f"The token of the outside issuer names an invalid user: {error.message}") from error

@@ -80,7 +80,7 @@ class PasswordAttempts:
         used = max(0.0, self._used_now(key) + count)
         self._used.pop(key, None)
         if len(self._used) >= KNOWN_MAX:
-            del self._used[next(iter(self._used))]  # the entry that was unused for longest
+            del self._used[next(iter(self._used))]  # the least recently used entry
         self._used[key] = (used, self._now())
 
 

@@ -87,7 +87,7 @@ async def lance_namespace_create(
             )
         except NotFound:
             pass
-        raise  # a table has the name
+        raise  # no namespace has the name, so a table has it
 
 
 async def _create(

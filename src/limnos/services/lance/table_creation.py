@@ -113,7 +113,7 @@ def _decide_create(request_view: RequestView, request: TableCreateRequest) -> tu
     except PermissionDenied:
         if request.mode != CREATE:
             raise
-        raise exists from None  # a caller who may create tables may know that the name is taken
+        raise exists from None  # a caller who may create tables here may learn that the name is taken
 
 
 async def _create_new(
@@ -130,7 +130,7 @@ async def _create_new(
     document = draft.document(request.location, now_ms=ctx.services.store.time.now_ms())
     if await has_data(ctx, document.location, place=draft.place):
         raise AlreadyExists(f"At {document.location} there already is a table: register it", kind="table")
-    if request.delegates:  # before anything is written
+    if request.delegates:  # fails before anything is written if no credentials can be issued
         await new_table_credentials(ctx, document.location, place=draft.place, table_format=LANCE)
 
     def decide(request_view: RequestView) -> Permit[LanceCreate]:
@@ -150,7 +150,7 @@ async def _create_new(
     worker_task = worker_task_of(ctx, bind_question(table, question), settled=settled)
     try:
         data = await WORKERS.of(ctx.services).feed(worker_task, body)
-        ctx.submitted = False  # what was written is not visible yet
+        ctx.submitted = False  # nothing references the new files yet, so after an error they can be deleted
         versions = await versions_of(ctx, document, place=draft.place, record=record)
         node = await lance_table_make(ctx, scope, decide=decide, levels=request.levels)
     except BaseException:
@@ -202,7 +202,7 @@ async def _overwrite_rows(
 
     def decide(request_view: RequestView) -> LanceTable:
         _, table = _decide_create(request_view, request)
-        return lance_table._replace(location="") if table is None else table  # the table no longer exists
+        return lance_table._replace(location="") if table is None else table  # no such table any more: create it
 
     question = Write("", {}, mode=request.mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
     result = await write_body(

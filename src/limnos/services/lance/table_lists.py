@@ -177,7 +177,7 @@ async def _walk_namespace(
     ctx: Context, scope: RequestScope, *, levels: Levels, after: Levels | None, declared: bool
 ) -> AsyncIterator[Levels]:  # fmt: skip
     """Yield the tables of a namespace after `after`, which is a path relative to it."""
-    with suppress(PermissionDenied, NotFound):  # what is closed to the caller, or gone by now, adds nothing
+    with suppress(PermissionDenied, NotFound):  # not permitted to the caller, or dropped meanwhile: skip it
         if after is None or len(after) == 1:
             async for name in _tables(ctx, scope, levels=levels, after=after[0] if after else "", declared=declared):
                 yield (*levels, name)

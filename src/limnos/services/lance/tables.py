@@ -409,7 +409,7 @@ def lance_drop_confirmed(tx: Tx, node: Node, *, keep_ms: int, purges: bool) -> N
     if not keep_ms:
         document = tx.documents.read(node.id)
         if not purges:
-            tx.places.clear(node.id)  # its files and its location are free for others
+            tx.places.clear(node.id)  # the files stay, and other tables may use the location
         elif document is not None:
             tx.tasks.create(LANCE_PURGE, lance_purge_of(node.zone, document.location))
             locations_mark_deleting(tx, node.id)

@@ -69,12 +69,12 @@ async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> Lan
             return None
         if top is not None and not await manifests.settle(top):
             if branch and not await manifests.names():
-                return None  # a client deleted the branch's folder, and so the branch
+                return None  # a client deleted the branch by deleting its directory
             raise manifest_lost_error(table, top)
         above = await manifests.above(0 if top is None else top.version)
         if not above:
             return top
-        if top == await ctx.look_up(read):  # else commits came meanwhile
+        if top == await ctx.look_up(read):  # no commit came meanwhile, so those manifests belong to no version
             for name in above:
                 moved[(manifest_of(name) or (0,))[0]] = await manifests.move_aside(name)
     raise ServiceUnavailable("The table changed faster than it could be read: try again")

@@ -188,7 +188,7 @@ async def _visible(ctx: Context, metalake: str, *, rows: Sequence[OperationRow])
         try:
             seen.update(await visible_paths(ctx, RequestScope(metalake, catalog), node_ids=ids))
         except NotFound:
-            continue  # a catalog that the caller may not know of
+            continue  # the catalog was dropped, or is hidden from the caller
     return [BuiltinJob(job_id(row.id), _BY_KIND[row.kind].name, row) for row in rows if row.node_id in seen]
 
 

@@ -169,7 +169,8 @@ async def _recommend(ctx: Context, table: NamedTable, *, policy: str, policy_typ
     if policy_type in (COMPACTION, TABLE_MAINTENANCE):
         kinds = tuple([kind for kind in kinds if asking_policy(effective, kind) == own])
     rows = await ctx.look_up(lambda: findings_of([table.document.node_id]))
-    scores = {row.kind: row.score for row in rows} | {ORPHANS: 0}  # whether there are orphans, only a check can tell
+    # Only the check itself finds out whether there are any.
+    scores = {row.kind: row.score for row in rows} | {ORPHANS: 0}
     jobs = [(_BY_KIND[kind], scores[kind]) for kind in kinds if kind in scores]
     return [Recommendation(table.identifier, score, each.name, _conf(table)) for each, score in jobs]
 

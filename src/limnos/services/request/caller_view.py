@@ -55,7 +55,7 @@ class CallerView:
         return self._subject
 
     def _narrowed(self, subject: Subject, active: frozenset[str]) -> Subject:
-        key = ("narrowed", self.user)  # only the latest: each subject may be large
+        key = ("narrowed", self.user)  # one entry per user, because each subject may be large
         result: tuple[frozenset[str], Subject] | None = self._people.get(key)
         if result is None or result[0] != active:
             result = self._people[key] = (active, subject.narrowed(active))

@@ -115,7 +115,7 @@ class Context:
                         rounds -= 1
                         await asyncio.sleep(0)
         finally:
-            if lease is not None:  # the lease kept all facts that this request loaded, even over the budget
+            if lease is not None:  # the lease kept this request's facts in memory, even beyond the budget
                 view.release(lease)
         raise ServiceUnavailable("The data changed too often during the request: try again")
 
@@ -178,7 +178,7 @@ class Context:
             )
         ])  # fmt: skip
         if self.asker is not None:
-            self.asker.has_changed = True  # the request has its line
+            self.asker.has_changed = True  # the request needs no audit line of its own
 
     def keep_answer(self, answer: Callable[[int], bytes]) -> None:
         """Set a function that builds the response body inside the transaction, for a request with an idempotency key
@@ -236,7 +236,7 @@ class Context:
                 return await self.submit(permit, mutation)
             except StalePermit:
                 STALE_PERMITS[()] += 1
-            if attempt != WRITES_FREE:  # the stale permit already names the locks of the next attempt
+            if attempt != WRITES_FREE:  # the next attempt takes its locks from the stale permit, so do not decide here
                 permit = await self.read(scope, decide)
         raise ServiceUnavailable("Access or names changed while this was being written; nothing was changed: try again")
 

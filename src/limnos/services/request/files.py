@@ -167,7 +167,7 @@ class FileOperations:
             return
 
         def late(store: FileStore) -> None:
-            store.delete(location)  # the write ended after its timeout: nothing points to the file, nor will
+            store.delete(location)  # the write ended after its timeout: nothing will ever reference the file
 
         await self._run(location, properties, lambda store: store.write_new(location, data, first=first), late=late)
 

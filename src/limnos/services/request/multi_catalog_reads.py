@@ -65,7 +65,7 @@ async def read_many_scopes(
                     rounds -= 1
                     await asyncio.sleep(0)
             reason = "resolved"
-    finally:  # the lease kept all facts that this request loaded, even over the budget
+    finally:  # the lease kept this request's facts in memory, even beyond the budget
         view.release(lease)
     raise ServiceUnavailable("The data changed too often during the request: try again")
 

@@ -36,7 +36,7 @@ class NamedStorages(NamedTuple):
     """The storages of the settings by name, and the keys that unseal secrets."""
 
     named: Mapping[str, NamedStorage] = {}
-    keys: SealingKeys = SealingKeys()  # holds no keys, and is never changed
+    keys: SealingKeys = SealingKeys()  # empty and without a file, so it never changes and may be shared
 
     def stated(self, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return a catalog's properties, with those of its named storage if it has one.

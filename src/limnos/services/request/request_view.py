@@ -335,7 +335,7 @@ class RequestView(CallerView):
         """
         if not chain or chain[0].id <= 0 or self.active is not None or self.operation_token is not None:
             return self.decide_for(self.user, action, chain)
-        memo = self.memo if self._memo is None else self._memo  # every page of a list decides often
+        memo = self.memo if self._memo is None else self._memo  # avoids a property call: lists decide for each item
         key = (self.user, action, chain[0].id)
         decision: Decision | None = memo.get(key)
         if decision is None:

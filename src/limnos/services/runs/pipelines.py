@@ -95,12 +95,11 @@ async def pipeline_put(
     if node is None:
         try:
             node = await ctx.write(RequestScope(metalake), decide, pipeline_declare)
-        except AlreadyExists:  # another caller created it meanwhile, or it exists hidden: the next decision tells which
+        except AlreadyExists:  # created meanwhile, or hidden from the caller: the next decision tells which
             node = await ctx.write(RequestScope(metalake), decide, pipeline_declare)
     newest = cast("JobTemplateRecord", node.record).declared
-    return PipelineVersion(
-        node, PipelineDeclaration(node.id, newest, digest, text, "", 0)
-    )  # the newest version has this digest, whoever sent it first
+    # The newest version has this digest, even if another caller sent it first.
+    return PipelineVersion(node, PipelineDeclaration(node.id, newest, digest, text, "", 0))
 
 
 def _decide_declaration(

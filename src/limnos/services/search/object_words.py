@@ -69,7 +69,7 @@ def match_words(
     if all(matches) and any(each is not None and each.where == "name" for each in matches):
         return [each for each in matches if each is not None]
     own = object_words(node, body)
-    is_met_above = all(matches)  # then one word must be the object's own as well
+    is_met_above = all(matches)  # ancestors match all words; one word must match the object, too
     for place, word in enumerate(words):
         if matches[place] is None or is_met_above:
             matches[place] = _own_match(word, own, body=body) or matches[place]

@@ -103,7 +103,8 @@ async def search(
                 ctx, space, question=question, limit=max(limit, FACETS_OF) if with_facets else limit
             ).run()
             facets = facets_of((each.kind, each.path, each.table_format) for each in answer.hits) if with_facets else ()
-            is_misspelled = not answer.hits and len(question.path) <= 1  # a path is copied more often than typed
+            # Paths are usually copied, not typed, so they are not corrected.
+            is_misspelled = not answer.hits and len(question.path) <= 1
             meant = await _meant(ctx, space, question=question) if is_misspelled else ()
             return answer._replace(
                 hits=answer.hits[:limit],

@@ -94,9 +94,8 @@ def _parsed_here(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
     statements = entry.get(text)
     if statements is None:
         statements = parse(text)
-        if False not in [
-            statement_kind_of(each.statement).reads for each in statements
-        ]:  # other statements may contain secrets, and are rarely repeated
+        # Other statements may contain secrets, and are rarely repeated.
+        if False not in [statement_kind_of(each.statement).reads for each in statements]:
             entry.put(text, statements)
     return statements
 

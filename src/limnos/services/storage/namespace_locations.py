@@ -54,7 +54,7 @@ def namespace_base_location(request_view: RequestView, chain: SecurableChain) ->
         return location
     place = catalog_storage_of(request_view)
     if place.home is not None and is_local(place.home):
-        return place.home  # the warehouse with a scheme, in case it is stated as a plain path
+        return place.home  # the warehouse's URI, because the setting may be a plain path
     return place.warehouse
 
 

@@ -136,6 +136,6 @@ async def branches_remove(
         removal = table_commit_of(output.table[1:], requirements=requirements, updates=updates)
         try:
             await transaction_execute(ctx, RequestScope(metalake, output.table[0]), [removal])
-        except LimnosError:  # it has changed or gone, or the caller may not write it
+        except LimnosError:  # the branch moved or was dropped, or the caller may not write the table
             left = left if output in left else [*left, output]
     return left

@@ -175,7 +175,7 @@ async def _finish_commit(
             RECENT_METADATA.of(ctx.services).put(document, each.new)
         if len(document.body) <= OFFERED_BYTES_MAX:
             view.offer(document_key(document.node_id), document, zone=zone, revision=revision, epoch=epoch)
-    for each in built:  # without any await before this
+    for each in built:  # last, because it awaits: the view must have all documents before
         if each.document is not None and each.old is not None and each.new is not None:
             await delete_old_metadata_files(ctx, each.document, built=(each.old, each.new), place=each.work.place)
 

@@ -146,7 +146,7 @@ class CredentialVendor:
 
     async def _new(self, request: CredentialRequest) -> IssuedCredentials:
         if asyncio.current_task() is None:
-            await asyncio.sleep(0)  # a request that runs outside of a task continues in one
+            await asyncio.sleep(0)  # moves a request that runs outside of a task into one
         task = self._asked.get(request)
         if task is None:
             task = self._asked[request] = asyncio.create_task(self._fetched(request))
@@ -183,7 +183,7 @@ class CredentialVendor:
     def _done(self, request: CredentialRequest, task: asyncio.Task[IssuedCredentials]) -> None:
         self._asked.pop(request, None)
         if not task.cancelled():
-            task.exception()  # the waiting callers have it; without callers nobody needs it
+            task.exception()  # mark it as retrieved: the waiting callers raise it
 
     def close(self) -> None:
         """Cancel all running requests to STS."""
@@ -255,10 +255,8 @@ async def _vend(
             result = waited[1]
         if result is not None:
             return VendedCredentials(result, seen.location, seen.rights, seen.place.catalog.properties)
-        waited = (
-            request,
-            await VENDOR.of(ctx.services).issue_credentials(request),
-        )  # then the loop checks the rights again
+        # The rights may change during this call, so the loop checks them again.
+        waited = (request, await VENDOR.of(ctx.services).issue_credentials(request))
 
 
 def _fileset_access(

@@ -84,7 +84,8 @@ class _StorageCheckRun:
         self.place = place
         self.at = at
         self.own = f"{at}/own/probe"
-        self.beside = f"{at}/own-beside/probe"  # its name has the other's name as a prefix
+        # Shares the prefix `own`: finds policies that compare names without a slash.
+        self.beside = f"{at}/own-beside/probe"
         self.steps: list[StorageCheckStep] = []
         self.is_over = False
 

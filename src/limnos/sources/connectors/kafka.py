@@ -235,7 +235,7 @@ class _KafkaCall(NamedTuple):
 
         The library repeats a failed login until the deadline. This stops at the first failure.
         """
-        late = self.ends + 1.0  # the library's own deadline is earlier, and its error says more
+        late = self.ends + 1.0  # one second after the library's own deadline, whose error is more precise
         while True:
             try:
                 return future.result(0.1)

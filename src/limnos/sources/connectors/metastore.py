@@ -230,7 +230,7 @@ class MetastoreSource:
             except (TException, OSError) as error:
                 idle.transport.close()
                 if isinstance(error, TTransportException) and error.type == TTransportException.TIMED_OUT:
-                    raise  # a silent source would be silent on a new connection, too; a closed connection is replaced
+                    raise  # a new connection would time out, too; other errors mean that this one is broken
             else:
                 return idle
 

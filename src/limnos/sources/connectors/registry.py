@@ -74,7 +74,7 @@ def _postgresql(properties: Mapping[str, str], limits: SourceLimits) -> Postgres
     connect: dict[str, object] = {
         "connect_timeout": max(2, int(limits.timeout_s / 2)), "application_name": "limnos", "tcp_user_timeout": late_ms,
         "options": f"-c statement_timeout={late_ms} -c lock_timeout={late_ms // 2}", "sslmode": result.parameters.get("sslmode", "prefer"),
-        # files and tickets of the server's own account are not used for catalogs
+        # Catalogs must not use the password file, certificates and Kerberos tickets of the server's own account.
         "passfile": "/dev/null", "sslcertmode": "disable", "gssencmode": "disable",
     }  # fmt: skip
     return PostgresqlSource(url, connect=connect, connections_max=CONNECTIONS_MAX)

@@ -96,7 +96,7 @@ def _conflict(call: RestCall, *, kind: str, text: str) -> errors.LimnosError:
     if kind == "AlreadyExistsException" or (call.conflict_meaning != "conflict" and kind != "CommitFailedException"):
         name = call.conflict_meaning if call.conflict_meaning != "conflict" else call.missing
         return errors.AlreadyExists(text or f"{name.capitalize()} already exists: {render(call.path)}", kind=name)
-    # clients search for this text
+    # Clients search for "Commit failed" in the message.
     return errors.CommitConflict(text or f"Commit failed: {_about(call)} was changed in the source meanwhile")
 
 

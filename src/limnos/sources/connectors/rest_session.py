@@ -49,7 +49,8 @@ _ASSUMED: Final = frozenset(
 )  # fmt: skip
 """The endpoints of a server that lists none, according to the Iceberg REST specification."""
 _CONFIG: Final = RestCall("GET /config")
-_TOKEN: Final = RestCall("GET /oauth/tokens")  # sent as a POST, but it changes nothing: its failure is certain
+# Named GET although sent as POST: it changes nothing, so a failure is never ambiguous.
+_TOKEN: Final = RestCall("GET /oauth/tokens")
 
 
 class RestEndpoint(NamedTuple):

@@ -96,7 +96,7 @@ class SparkRunner:
             if self._spark is not None:
                 return self._spark
             if self._refused is not None and self._refused[0] >= asked_at:
-                raise self._refused[1]  # another thread waited for an executor meanwhile
+                raise self._refused[1]  # another thread's attempt failed while this one waited for the lock
             spark = session(
                 self._uri, metalake=self._metalake, catalogs=(), master=self._master, app_name="limnos-maintenance",
                 config={**SETTINGS, **self._config, _TOKEN_KEY: ""}, ca_file=self._ca_file, s3=self._s3, files=self._files,

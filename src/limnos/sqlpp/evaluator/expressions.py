@@ -193,7 +193,7 @@ def _aggregate(node: plan.Aggregate, working: EvaluationContext) -> Callable[[Ro
     group = working.group_slot
 
     def work(row: Row) -> Value:
-        return over(cast("list[Row]", row[group]))  # the group's rows are in a slot of their own
+        return over(cast("list[Row]", row[group]))  # the slot holds the rows of the group
 
     return work
 

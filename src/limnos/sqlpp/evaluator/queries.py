@@ -415,7 +415,8 @@ def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterato
         new_row = outer.copy()
         for slot, value in zip(slots, values, strict=True):
             new_row[slot] = value
-        new_row[working.group_slot] = cast("Value", members)  # rows, not a value: only `Aggregate` reads this slot
+        # A list of rows instead of a value; only `Aggregate` reads this slot.
+        new_row[working.group_slot] = cast("Value", members)
         if node.slot is not None:
             if working.meter is not None:
                 working.meter.spend(len(members) * (1 + len(node.members)))

@@ -220,7 +220,7 @@ def _frame_values(
         elements: list[Value] = []
         for at, row in enumerate(part.rows):
             working.budget.step()
-            if working.meter is not None:  # each row's frame is searched for and copied
+            if working.meter is not None:  # the cost of finding and copying the row's frame
                 working.meter.spend(len(part.rows) * (COMPARED_EACH * 2 if by_value else 1))
             begin, end = (0, part.ends[at]) if edges is None else edges(part, at)
             elements.append(value(_without(part, frame, at=at, begin=max(0, begin), end=min(len(part.rows), end)), row))

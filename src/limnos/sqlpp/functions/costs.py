@@ -113,7 +113,7 @@ def repeat_cost(at: int) -> Cost:
         others = [argument for place, argument in enumerate(arguments) if place != at]
         count = arguments[at] if at < len(arguments) else 1
         times = count if isinstance(count, (int, float)) else 1
-        if not times <= most:  # also a NaN
+        if not times <= most:  # written with `not`, so that NaN counts as too many
             return most + 1
         return 1 + int(max(1, times) * _sum(others, most))
 

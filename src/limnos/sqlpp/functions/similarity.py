@@ -61,7 +61,7 @@ def _fewest_edits(one: Sequence[object], other: Sequence[object], *, is_part: bo
     width = (1 << len(other)) - 1
     last = 1 << (len(other) - 1)
     rises, falls, distance, nearest = width, 0, len(other), len(other)
-    for part in one:  # a column of the table of distances is a number: its bits tell where neighbours differ (Myers)
+    for part in one:  # Myers' bit-parallel algorithm: the bits of a number encode one column of the distance matrix
         same = places.get(part, 0)
         across = (((same & rises) + rises) ^ rises) | same
         more, less = falls | ~(across | rises) & width, rises & across

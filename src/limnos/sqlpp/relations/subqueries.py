@@ -156,7 +156,7 @@ def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
     try:
         return blocks.projection_shape(block.select, inner)
     except UntranslatableExpression:
-        return RecordShape(())  # EXISTS does not use it, and other callers refuse it
+        return RecordShape(())  # EXISTS needs no shape, and other callers refuse an empty one
 
 
 # Values.

@@ -149,7 +149,8 @@ def _whole_power(left: int, right: int) -> int:
         )
     if left in (0, 1, -1):
         return left if right % 2 else int(right == 0) or left * left
-    return int(left**right) if right < 64 else (1 << 64) * (-1 if left < 0 and right % 2 else 1)  # fits no type
+    # 2**64 stands for every result beyond BIGINT, which is an overflow.
+    return int(left**right) if right < 64 else (1 << 64) * (-1 if left < 0 and right % 2 else 1)
 
 
 def _power(left: float, right: float) -> float:

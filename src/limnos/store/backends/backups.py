@@ -137,7 +137,7 @@ def _exclusive_store(database: Path) -> Iterator[set[int] | None]:
 
     Yields the ids of its valid tokens, or None if they cannot be read.
     """
-    lock_file = Path(f"{database}.migrate")  # the first lock of a starting server
+    lock_file = Path(f"{database}.migrate")  # a starting server takes this lock first
     with lock_file.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -104,7 +104,8 @@ class MutationJob:
         """
         if self.is_refused or self.mutation is None:
             return
-        self.on_begin()  # before the check for cancellation: it must see a caller that learned "never begun"
+        # Before the check: a caller that still saw "not begun" has cancelled its future, and the check finds that.
+        self.on_begin()
         if self.future.cancelled():
             return
         savepoint.save()

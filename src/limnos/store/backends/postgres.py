@@ -336,7 +336,7 @@ class PostgresStore:
             session.lock(permit)
             fault_point("locked")
             batch = MutationBatch(session, now_ms=self.time.now_ms())
-            batch.clock(permit.zone)  # first: its row is the lock of a catalog
+            batch.clock(permit.zone)  # first, because the row of a catalog's clock is the catalog's lock
             _decide(jobs[0])
             while ran < len(jobs) and not batch.closed:
                 _run_job(jobs[ran], batch, session)
@@ -396,7 +396,7 @@ class PostgresStore:
         if self._drains:
             await asyncio.wait(tuple(self._drains.values()), timeout=within_s)
         self._closing = True
-        while self._drains:  # the remaining statements hang; from now on nothing is retried
+        while self._drains:  # close the connections of hanging statements; `_closing` prevents retries
             self._watch.cut_all()
             await asyncio.wait(tuple(self._drains.values()), timeout=CUT_EVERY_S)
         self._watch.cut_all()

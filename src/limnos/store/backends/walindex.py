@@ -26,7 +26,8 @@ class _IndexMapping:
 
     def __init__(self, file: Path) -> None:
         if file.stat().st_size < 2 * _COPY_BYTES:
-            raise ValueError(f"{file} has no header yet")  # before it is opened: it could not be closed again
+            # Before `open`: closing the file would release SQLite's locks on it.
+            raise ValueError(f"{file} has no header yet")
         self.descriptor = os.open(file, os.O_RDONLY)
         self.map = mmap.mmap(self.descriptor, 2 * _COPY_BYTES, access=mmap.ACCESS_READ)
         self.users = 0

@@ -206,7 +206,8 @@ class ImportWrites(Writes):
     def begin(self, name: str, *, form: str, keeps: bool) -> MetalakeImport:
         """Begin an import. Its clock serializes the requests that send its records."""
         last: int | None = self.tx.rows(LAST, {})[0][0]
-        import_id = max(self.tx.now_ms, (last or 0) + 1)  # not from the store's ids: the file may use those
+        # Not an id of the store: the imported file may use the same ids.
+        import_id = max(self.tx.now_ms, (last or 0) + 1)
         self.tx.new_zone(lock_of(import_id))
         params: dict[str, Value] = {"id": import_id, "name": name, "form": form, "keeps": keeps}
         self.tx.count(BEGIN, params | {"actor": self.tx.actor, "now": self.tx.now_ms})

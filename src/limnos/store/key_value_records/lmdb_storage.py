@@ -52,7 +52,7 @@ class _LmdbTransaction:
         self._database = database
 
     def get(self, key: bytes) -> bytes | None:
-        return cast("bytes | None", self._transaction.get(key))  # views would be given only on request
+        return cast("bytes | None", self._transaction.get(key))  # bytes, because `buffers` is off
 
     def scan(self, prefix: bytes, *, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         with self._transaction.cursor() as cursor:

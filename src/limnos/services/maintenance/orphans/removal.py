@@ -107,7 +107,7 @@ class OrphanRemoval:
 
         Call it `FENCE_WAIT_S` after they were marked. Raises StorageFailed, ServiceUnavailable.
         """
-        # A commit that began before the marks were known everywhere has ended when this transaction gets its lock.
+        # Take the table's lock once. A commit that began before every node knew the marks has ended when this returns.
         await self.work.submit(lambda tx: tx.snapshot_pins.version(self.node_id))
         fault_point("orphans-fenced")
         search = await orphans_search(self.work, self.services, node_id=self.node_id)

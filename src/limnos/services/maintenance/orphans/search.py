@@ -117,7 +117,7 @@ def _search(beat: Heartbeat, location: str, *, listed: Sequence[FileEntry], refe
     for number, each in enumerate(listed):
         try:
             listing[keys.of(f"{location}/{each.name}")] = ListedFileState(*each)
-        except BadRequest:  # a name that no metadata can have: such a file stays
+        except BadRequest:  # metadata cannot contain such a name, so the file is not one of the table's: keep it
             continue
         if number % 1_000 == 0:
             beat(number)

@@ -63,7 +63,8 @@ class CommitWatcher:
         self._anew = True  # something may have been committed since this caller's last read
         if self._looking_task is None:
             self._looking_task = asyncio.create_task(self._look_on())
-        timer = asyncio.get_running_loop().call_later(seconds, self._wake, (future,))  # a read may run outside a task
+        # No `asyncio.timeout`: a read may run outside a task.
+        timer = asyncio.get_running_loop().call_later(seconds, self._wake, (future,))
         try:
             WAITING[()] = len(self._waiting)
             await future

@@ -37,7 +37,7 @@ async def map_concurrently(items: Sequence[T], do: Callable[[T], Awaitable[R]], 
     workers = [asyncio.ensure_future(work()) for _ in range(min(at_once, len(items)))]
     try:
         await asyncio.gather(*workers)
-    finally:  # cancelled: no item continues alone
+    finally:  # after a cancellation no worker may continue
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)

@@ -62,7 +62,7 @@ class PerKeyQueue:
             if mine.done() and not mine.cancelled():
                 self.leave(number)  # the turn came at the moment of the cancellation: pass it on
             else:
-                with suppress(ValueError):  # it may have been skipped already
+                with suppress(ValueError):  # `leave` may have removed it already
                     line.remove(mine)
             raise
 

@@ -114,7 +114,8 @@ class _LocalFiles:
         self._files.beside(self._delete())
 
     async def _run(self, call: Callable[[], None]) -> None:
-        self._last = asyncio.ensure_future(run_in_own_thread(call))  # a disk that hangs takes nobody else's threads
+        # Its own thread: a hung disk must not block shared threads.
+        self._last = asyncio.ensure_future(run_in_own_thread(call))
         try:
             await asyncio.shield(self._last)
         except NotEmpty:

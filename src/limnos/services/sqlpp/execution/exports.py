@@ -185,7 +185,7 @@ async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> 
         place.check(base)
         location = _below(base, [part for text in fixed for part in text.split("/") if part])
         if is_local(location):
-            if location == normalise(base):  # its files are first written beside it, which is outside of the fileset
+            if location == normalise(base):  # the staging directory beside it would be outside of the fileset
                 raise invalid_operation(
                     "On local disks the path begins with the name of a directory in the fileset", at
                 )

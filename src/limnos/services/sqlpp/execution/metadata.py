@@ -417,7 +417,8 @@ def _page(
         return (), _NOTHING
     action = Action(f"{kind.word}_list")
     if kind is Kind.NAMESPACE:
-        may = listing.namespace_id is not None or _may_list(request_view)  # below the catalog, listings filter
+        # Below the catalog, lists are open and filtered.
+        may = listing.namespace_id is not None or _may_list(request_view)
     else:
         may = decide(action, chain).allowed
     if not may:

@@ -200,7 +200,7 @@ async def query_rows(
         if bound.metadata:
             query, requirements = bound.numbered or await _number_scans(ctx, query)
             if any(each.dataverse == METADATA for each in requirements):
-                # Collected objects stay in memory until the query has run, so only some queries do this at once.
+                # Collected objects stay in memory until the query has run, so the number of such queries is limited.
                 await stack.enter_async_context(GATHERING_SLOTS.of(ctx.services))
             sources = await _sources(ctx, requirements)
         try:

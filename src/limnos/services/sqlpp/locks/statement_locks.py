@@ -200,7 +200,7 @@ class StatementLocks:
         try:
             await self._acquire(claim, request, timeout_s=timeout_s)
         except BaseException:
-            self._untidy = True  # the request may have been written after all
+            self._untidy = True  # the request may be in the store in spite of the error
             if claim in self._claims:
                 await self.release(claim)
             raise
@@ -226,7 +226,8 @@ class StatementLocks:
     async def _withdraw(self, claim: _LockRequest) -> LockRow | None:
         """Withdraw a request that timed out. Returns the lock that blocked it."""
         row, passed = await self._submit(partial(lock_withdraw, token=claim.token))
-        self._claims.discard(claim)  # only now: a cancellation on the way must still release the locks
+        # Not before: after a cancellation during the withdrawal the locks must still be released.
+        self._claims.discard(claim)
         self._tell(passed)
         return row
 
@@ -258,7 +259,7 @@ class StatementLocks:
 
     async def _release(self, claim: _LockRequest) -> None:
         def mutation(tx: Tx) -> list[int]:
-            # Read now: if the request was abandoned on its way, it has run before this, or never will.
+            # Read the token here, not before: a request still in the queue sets it before this runs, or never runs.
             return lock_release(tx, claim.token) if claim.token else []
 
         try:
@@ -360,7 +361,7 @@ class StatementLocks:
 
     async def _beat(self) -> None:
         def mutation(tx: Tx) -> tuple[set[int], set[int], list[int]]:
-            known = {claim.token for claim in tuple(self._claims)}  # read now: it says nothing about later requests
+            known = {claim.token for claim in tuple(self._claims)}  # read here: later requests must not count as known
             return known, *locks_beat(tx, self.holder, known=known, lease_ms=self.lease_ms)
 
         self._untidy = False

@@ -33,7 +33,7 @@ def upgrade() -> None:
     create_tables(TABLE)
     for statement in ON_SQLITE if op.get_bind().dialect.name == "sqlite" else ON_POSTGRESQL:
         op.execute(statement)
-    op.execute("DELETE FROM search_position")  # the server reads all objects again: it now marks names of containers
+    op.execute("DELETE FROM search_position")  # index all objects again, because names of containers are now marked
 
 
 def downgrade() -> None:
