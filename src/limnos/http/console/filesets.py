@@ -33,7 +33,7 @@ from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.records import FilesetRecord
 from limnos.services.catalog.fileset_browsing import FilePath, directory_page
-from limnos.services.catalog.filesets import location_name
+from limnos.services.catalog.filesets import location_name, printable
 from limnos.services.governance.details import details_load
 
 TABS: Final = {"files": "Files", "properties": "Properties"}
@@ -41,7 +41,7 @@ PAGE_SIZE: Final = 200
 
 
 class FileLine(msgspec.Struct, frozen=True):
-    """An entry of a directory, with the address of its own page."""
+    """An entry of a directory, with the address of its own page; none for a name that is not UTF-8."""
 
     name: str
     href: str
@@ -117,9 +117,13 @@ async def _with_lines(
     def href(name: str, key: str) -> str:
         return _href(page_request, address, location=location, **{key: f"{above}/{name}" if above else name})
 
-    directories = tuple(FileLine(name, href(name, "directory"), True) for name in entries.directories)
+    def line(name: str, key: str, *, size: str = "", changed_at_ms: int | None = None) -> FileLine:
+        text = printable(name)
+        return FileLine(text, href(name, key) if text == name else "", key == "directory", size, changed_at_ms)
+
+    directories = tuple(line(name, "directory") for name in entries.directories)
     files = tuple(
-        FileLine(each.name, href(each.name, "file"), False, size_text(each.size), each.modified_ms or None)
+        line(each.name, "file", size=size_text(each.size), changed_at_ms=each.modified_ms or None)
         for each in entries.files
     )
     following = (

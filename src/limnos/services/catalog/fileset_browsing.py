@@ -9,6 +9,7 @@ the lake.
 from __future__ import annotations
 
 from typing import Final, NamedTuple
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import msgspec
 
@@ -38,9 +39,11 @@ class FilePath(NamedTuple):
 
 
 class DirectoryPage(NamedTuple):
-    """A page of a directory's entries, directories first, and the name to continue after; None at the end.
+    """A page of a directory's entries, directories first, and where to continue; None at the end.
 
-    Names of directories end with a slash in `after`.
+    Bytes of local names that are not UTF-8 are surrogates (`surrogateescape`): `printable` makes text of them. `after`
+    is the last entry's name; that of a directory ends with a slash. A name that is not UTF-8 is percent-encoded there,
+    behind two slashes, with which no name begins.
     """
 
     directories: list[str]
@@ -76,23 +79,36 @@ async def directory_page(
         raise BadRequest(f"A page must have 1 to {PAGE_MAX} entries, not {size}")
     check_links(directory)
     files, properties, roots = ctx.services.files, directory.place.catalog.properties, directory.place.roots
+    after_name = _parse_cursor(after.removesuffix("/"))
     is_in_files = bool(after) and not after.endswith("/")
     directories = [] if is_in_files else await files.directories(directory.location, properties, roots=roots)
-    left = sorted(name for name in directories if f"{name}/" > after)
+    left = sorted(name for name in directories if name > after_name)
     visible = left[:size]
     if len(left) > size:
-        return DirectoryPage([printable(each) for each in visible], [], f"{printable(visible[-1])}/")
-    room, start = size - len(visible), after if is_in_files else ""
+        return DirectoryPage(visible, [], f"{_cursor(visible[-1])}/")
+    room, start = size - len(visible), after_name if is_in_files else ""
 
     def choose(names: list[str]) -> list[str]:
         return sorted(name for name in names if name > start)[: room + 1]
 
     entries = await files.chosen(directory.location, properties, roots=roots, choose=choose)
-    page = [each._replace(name=printable(each.name)) for each in entries[:room]]
+    page = entries[:room]
     if len(entries) <= room:
-        return DirectoryPage([printable(each) for each in visible], page, None)
-    last = page[-1].name if page else f"{printable(visible[-1])}/"
-    return DirectoryPage([printable(each) for each in visible], page, last)
+        return DirectoryPage(visible, page, None)
+    return DirectoryPage(visible, page, _cursor(page[-1].name) if page else f"{_cursor(visible[-1])}/")
+
+
+def _cursor(name: str) -> str:
+    """Return a name as text from which `_parse_cursor` gets the same name, bytes that are not UTF-8 included."""
+    if printable(name) == name:
+        return name
+    return f"//{quote_from_bytes(name.encode('utf-8', 'surrogateescape'), safe='')}"
+
+
+def _parse_cursor(text: str) -> str:
+    if not text.startswith("//"):
+        return text
+    return unquote_to_bytes(text[2:]).decode("utf-8", "surrogateescape")
 
 
 async def file_preview(ctx: Context, scope: RequestScope, *, at: FilePath, rows: int = ROWS_MAX) -> FilePreview:

@@ -29,6 +29,7 @@ from limnos.services.iceberg.scans import ScanTarget, TableScan, scan_look, scan
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER, RUNNING_PREVIEWS, ended_process_explained
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 
 READ_BYTES_MAX: Final = 64 << 20
 """The maximum number of bytes of data and delete files that one preview reads."""
@@ -44,8 +45,20 @@ async def table_preview(
     Raises NotFound, PermissionDenied, BadRequest (limits, unknown columns or snapshots, another format),
     UnsupportedOperation (files that are not read here), StorageFailed, ServiceUnavailable (deadline, dead process).
     """
+    scanned = await ctx.read(scope, lambda view: preview_look(view, path, preview_request=preview_request))
+    return await scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request)
+
+
+def preview_look(view: RequestView, path: Levels, *, preview_request: PreviewRequest) -> ScanTarget:
+    """Find the table of a preview for a caller who may read it. Raises NotFound, PermissionDenied, BadRequest."""
     scan_request = ScanRequest(snapshot_id=preview_request.snapshot_id, min_rows_requested=preview_request.rows + 1)
-    scanned = await ctx.read(scope, lambda view: scan_look(view, path, scan_request=scan_request))
+    return scan_look(view, path, scan_request=scan_request)
+
+
+async def scanned_preview(
+    ctx: Context, scope: RequestScope, *, path: Levels, scanned: ScanTarget, preview_request: PreviewRequest
+) -> TablePreview:
+    """Return the first rows of a table that `preview_look` returned. Raises as `table_preview`."""
     preview_request.check()
     reading = partial(_read_preview, ctx, scanned, preview_request=preview_request)
     preview = await RUNNING_PREVIEWS.of(ctx.services).run(scanned.asker.name, reading)

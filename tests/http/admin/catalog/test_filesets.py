@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -287,6 +288,29 @@ def test_names_that_are_no_text(disk: BrowsedFileset) -> None:
 
     assert [each["name"] for each in entries if each["name"].startswith("z")] == ["z\ufffd.txt"]
     assert [each["name"] for each in listed if each["name"].startswith("z")] == ["z\ufffd.txt"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5])
+def test_pages_end_at_any_name(disk: BrowsedFileset, limit: int) -> None:
+    """No entry is missing and none is twice, where a page ends at a name that is not UTF-8, at one that reads the same,
+    or at a directory whose name begins another one's.
+    """
+    top = Path(disk.location.removeprefix("file://"))
+    names = [b"q", b"q!", b"q\xfe", b"q\xff", b"q\xff!", "q\ufffd".encode(), "q\ufffe".encode(), b"q~"]
+    for name in names:
+        (top / os.fsdecode(b"d" + name)).mkdir()
+        (top / os.fsdecode(b"f" + name)).write_text("x")
+
+    listed: list[str] = []
+    after: str | None = ""
+    while after is not None and len(listed) < 100:
+        page = disk.list(limit=limit, **({"after": after} if after else {})).json()
+        listed += [each["name"] for each in page["entries"]]
+        after = page["after"]
+
+    ours = [name for name in listed if name[1:2] == "q"]
+    assert sorted(ours) == sorted((first + name).decode("utf-8", "replace") for first in (b"d", b"f") for name in names)
+    assert len(listed) == len(ours) + len(FILES)
 
 
 def test_budget_and_damage(disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:

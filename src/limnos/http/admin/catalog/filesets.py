@@ -16,6 +16,7 @@ from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.services.catalog.fileset_browsing import FilePath, directory_page, file_preview
+from limnos.services.catalog.filesets import printable
 from limnos.services.iceberg.reports import catalog_require
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -28,10 +29,12 @@ async def entries(request: Request, ctx: Context) -> Response:
     page = await directory_page(
         ctx, scope, at=at, after=request.query("after") or "", size=_number(request, "limit", default="200")
     )
-    results: list[dict[str, object]] = [{"name": name, "directory": True} for name in page.directories]
+    results: list[dict[str, object]] = [{"name": printable(name), "directory": True} for name in page.directories]
     for each in page.files:
         changed = instant(each.modified_ms) if each.modified_ms else None
-        results.append({"name": each.name, "directory": False, "size": each.size, "changed_at": changed})
+        results.append(
+            {"name": printable(each.name), "directory": False, "size": each.size, "changed_at": changed}
+        )
     return json_response({"entries": results, "after": page.after})
 
 

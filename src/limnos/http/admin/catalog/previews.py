@@ -14,9 +14,8 @@ from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.previews import PreviewRequest
 from limnos.names import display
-from limnos.services.iceberg.previews import table_preview
 from limnos.services.iceberg.reports import catalog_require
-from limnos.services.lance.previews import is_lance_catalog, lance_preview
+from limnos.services.lance.previews import named_table_preview
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
@@ -26,13 +25,14 @@ _SNAPSHOT_DIGITS_MAX = 19
 async def preview(request: Request, ctx: Context) -> Response:
     """Return the first `rows` rows of a `table`, optionally of some `columns` or of one `snapshot`."""
     metalake, catalog = names_of(request)
-    scope, path = RequestScope(metalake, catalog), tuple(display.parse(request.query("table") or "-"))
-    is_lance = await is_lance_catalog(ctx, scope)
-    if len(path) < 2 and not (is_lance and request.query("table")):
+    scope, name = RequestScope(metalake, catalog), request.query("table")
+    path = tuple(display.parse(name)) if name else ()
+    try:
+        preview_request = preview_request_of(request)
+    except BadRequest:  # told only to those who may use the catalog
         await ctx.read(scope, catalog_require)
-        raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
-    read = lance_preview if is_lance else table_preview
-    result = await read(ctx, scope, path=path, preview_request=preview_request_of(request))
+        raise
+    result = await named_table_preview(ctx, scope, path=path, preview_request=preview_request)
     columns = [{"name": each.name, "type": each.type, "masked": each.is_masked} for each in result.columns]
     body = {
         "columns": columns,

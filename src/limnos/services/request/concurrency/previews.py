@@ -62,6 +62,7 @@ async def _before_deadline(work: Coroutine[object, object, T]) -> T:
         )
     finally:
         task.cancel()
+        await asyncio.gather(task, return_exceptions=True)  # its process has ended before the caller's turn is over
 
 
 @contextmanager
