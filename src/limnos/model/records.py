@@ -2,7 +2,7 @@
 
 May import Protobuf (with the server extra), the generated messages and the rest of `model`. The package `model` must
 not import this module, so that the light client works without Protobuf. Must not know SQL or wire formats. Ids, names,
-parents and audit fields are the store's columns and never stand here (seed 2; `proto/limnos/v1/records.proto`).
+parents and audit fields are columns of the store and never part of a record (seed 2; `proto/limnos/v1/records.proto`).
 
 To change an object, take the value that was read and use `dataclasses.replace`. That keeps fields which a newer minor
 version wrote and this one does not know; a value built from nothing loses them.

@@ -56,7 +56,7 @@ class TableExplanation(msgspec.Struct, frozen=True):
 
 
 def expiry_plan_of(metadata: TableMetadata, terms: ExplanationTerms) -> ExpiryPlan:
-    """Plan an expiry with the given terms."""
+    """Plan an expiry of snapshots."""
     rules = ExpiryRules(terms.rules.older_than_ms, terms.rules.retain_last, terms.recent_ms)
     return plan_expiry(metadata, rules, guards=ExpiryGuards(terms.pinned, terms.checkpoints), now_ms=terms.now_ms)
 
@@ -86,13 +86,16 @@ def _writer(metadata: TableMetadata) -> str:
 
 
 def offloaded_explain(terms: bytes, body: bytes) -> list[bytes]:
-    """Explain a table: takes terms and its document, returns JSON of a `TableExplanation`. Raises InvalidTable."""
+    """Explain a table: takes `ExplanationTerms` and its document, returns a `TableExplanation`, as JSON.
+
+    Raises InvalidTable.
+    """
     return [msgspec.json.encode(explain_table(body, msgspec.json.decode(terms, type=ExplanationTerms)))]
 
 
 def offloaded_expiry(terms: bytes, body: bytes) -> list[bytes]:
-    """Plan an expiry: takes terms and a document. Returns JSON of removed snapshots, references, the reason if nothing
-    may be removed, and the number of snapshots.
+    """Plan an expiry: takes `ExplanationTerms` and a document. Returns JSON of the snapshots and references to remove,
+    the reason if nothing may be removed, and the number of snapshots.
 
     Raises InvalidTable.
     """

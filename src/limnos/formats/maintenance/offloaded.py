@@ -44,7 +44,7 @@ class ManifestTerms(msgspec.Struct, array_like=True):
 
 
 def offloaded_assess(terms: bytes, *bodies: bytes) -> list[bytes]:
-    """Assess tables by their documents: takes terms and documents, returns JSON of `Assessment`s."""
+    """Assess tables by their documents: takes `AssessmentTerms` and documents, returns JSON of `Assessment`s."""
     assessment_terms = msgspec.json.decode(terms, type=AssessmentTerms)
     assessments = [
         assess_table(body, location, rules=rules, now_ms=assessment_terms.now_ms)
@@ -59,8 +59,9 @@ def offloaded_manifest_rows(data: bytes) -> list[bytes]:
 
 
 def offloaded_manifest_findings(terms: bytes, *manifests: bytes) -> list[bytes]:
-    """Assess a table by its manifests: takes terms and manifests, returns JSON of `AssessmentFinding`s. Raises
-    InvalidTable.
+    """Assess a table by its manifests: takes `ManifestTerms` and manifests, returns JSON of `AssessmentFinding`s.
+
+    Raises InvalidTable.
     """
     manifest_terms = msgspec.json.decode(terms, type=ManifestTerms)
     figures = read_small_files(manifests, target_bytes=manifest_terms.target_bytes) if manifests else None
@@ -75,7 +76,10 @@ def offloaded_manifest_entries(data: bytes) -> list[bytes]:
 
 
 def offloaded_rewrite(terms: bytes, *manifests: bytes) -> list[bytes]:
-    """Check a rewrite: takes terms and manifests, returns JSON of `RewriteFigures`. Raises BadRequest, InvalidTable."""
+    """Check a rewrite: takes `RewriteTerms` and manifests, returns JSON of `RewriteFigures`.
+
+    Raises BadRequest, InvalidTable.
+    """
     return [msgspec.json.encode(check_rewrite(msgspec.json.decode(terms, type=RewriteTerms), manifests))]
 
 

@@ -34,12 +34,12 @@ class RetentionTerms(NamedTuple):
     before: str
 
     def options(self) -> dict[str, str]:
-        """Return the terms as options for an executor."""
+        """Encode as options of a row retention operation, which its executor reads."""
         return {"column": self.column, "column-type": self.column_type, "before": self.before}
 
 
 def retention_terms(metadata: TableMetadata, rule: RetentionRule, *, now_ms: int) -> RetentionTerms:
-    """Return what a rule deletes from a table now.
+    """Return the column, and the day before which a rule deletes the table's rows now.
 
     Raises BadRequest if the table has no such column, or if its type is not a date or timestamp.
     """

@@ -1,8 +1,8 @@
-"""Results that are fetched later: the status of a request, its results, and deleting them.
+"""Deferred results of requests: their status, their rows, and deleting them.
 
-May import `model`, `services`, `sqlpp` and this package. Must not know statements. A handle is the address of one of
-these routes. It works only for the user who sent the request; for others it does not exist. While a request runs, its
-result is not available (409). The outcome of a request whose node is gone is unknown.
+May import `model`, `services`, `sqlpp` and this package. Must not know statements. A handle is the URL of one of these
+routes. Only the user who sent the request can use it; other users get 404. While a request runs, its result is not
+available (409). If the request's node has stopped, the outcome is unknown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Signing in at the outside issuer: the browser is sent there, and comes back with a code for the server.
+"""Sign-in at the outside issuer: the browser is redirected to the issuer and returns with an authorization code.
 
 May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Must not know rules or
-network: `ISSUER` exchanges the code. A short-lived cookie binds the way back to the browser that began (RFC 9700,
-section 4.7), so nobody is signed in by a link of somebody else's.
+network: `ISSUER` exchanges the code. A short-lived cookie binds the redirect back to the browser that began
+(RFC 9700, section 4.7), which prevents login by a forged link (login CSRF).
 """
 
 from __future__ import annotations

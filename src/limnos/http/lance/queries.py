@@ -39,8 +39,8 @@ class QueryColumns(msgspec.Struct):
 
 
 class QueryWords(msgspec.Struct):
-    """A full-text query: the words, and the columns to search or all. LanceDB's clients may send a structure
-    instead.
+    """A full-text query: words, and the columns to search (None: all). LanceDB's clients may send a query tree instead
+    of words.
     """
 
     query: str | dict[str, object]

@@ -351,5 +351,5 @@ def _directory(metadata: Json, before: Json | None) -> str:
 
 
 def latest_time(ctx: Context) -> int:
-    """Return the latest timestamp allowed in metadata from others, in milliseconds since 1970."""
+    """Return the latest timestamp that clients' metadata may contain, in milliseconds since 1970."""
     return ctx.services.store.time.now_ms() + ctx.services.defaults.clock_ahead_ms

@@ -28,7 +28,7 @@ from limnos.sources.lance.questions import Contents, DirectoryContents, Director
 
 
 class CatalogDirectory(NamedTuple):
-    """A directory that a catalog shows, and the catalog's storage, which limits what the server may read."""
+    """The directory of a `lance-directory` catalog, and the catalog's storage. It limits what the server may read."""
 
     catalog: Node
     location: str

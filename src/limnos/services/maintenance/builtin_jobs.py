@@ -1,7 +1,8 @@
 """Built-in job templates of Gravitino for Iceberg tables: their jobs are operations of maintenance.
 
 May import the rooms below and `names`. Must not know any wire format. A job needs the right to maintain its table, and
-nothing else. Who may maintain the table sees the job, whoever asked for it, and may cancel it while it rewrites files.
+nothing else. Users who may maintain the table see its jobs, those of other users too, and may cancel a job while it
+rewrites files.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class PipelineDeclare(msgspec.Struct, frozen=True):
 
 
 def declaration_of(raw: bytes) -> tuple[str, str]:
-    """Return a declaration without white space, and the digest of its JSON with sorted keys.
+    """Return the minified JSON of a declaration, and the SHA-256 digest of its canonical form (sorted keys).
 
     Raises BadRequest for anything but a JSON object.
     """

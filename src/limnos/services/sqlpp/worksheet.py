@@ -1,4 +1,4 @@
-"""Worksheet: statements run for somebody who looks at the first results, with a plan if one is wanted.
+"""Worksheet: runs statements and returns their first results, with the query plan if requested.
 
 May import `sqlpp` and the rooms below. Must not know any wire format. Statements run under the caller's rights, as
 those of the query service do. A worksheet that may only read ends a statement once it has enough results.

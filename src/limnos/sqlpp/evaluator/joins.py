@@ -33,8 +33,9 @@ class JoinKeys(NamedTuple):
 
 
 def surrounding_slots_of(node: plan.Block) -> list[SurroundingSlots | None]:
-    """Return the surrounding slots of each source; None for the first, which is joined to a single row and needs no
-    keys.
+    """Return for each source of a block the variable slots of the sources before it and after it.
+
+    None for the first source: it is joined to a single row and needs no join keys.
     """
     if len(node.sources) < 2:
         return [None] * len(node.sources)

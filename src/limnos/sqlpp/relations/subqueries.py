@@ -304,7 +304,7 @@ def _exists(node: plan.Exists, carrier: BlockTranslator) -> Shape:
 
 
 def _with_queries(plain: Callable[..., Shape]) -> Callable[..., Shape]:
-    """Handle array functions whose argument is a query."""
+    """Return a call handler that translates array functions of subqueries as aggregates, other calls by `plain`."""
 
     def handle(node: plan.FunctionCall, carrier: BlockTranslator) -> Shape:
         if node.function.name in _OVER_ARRAYS and len(node.arguments) == 1:

@@ -195,7 +195,7 @@ class LocationWrites(Writes):
     """Writes of the register, for mutations."""
 
     def lock(self, locations: Iterable[str]) -> None:
-        """Take locks that conflict with writers of other catalogs, all at once."""
+        """Lock locations against concurrent claims from other catalogs, in one statement. No-op on SQLite."""
         if self.tx.session.has_location_locks:
             self.tx.session.lock_locations(location_locks(locations))
 
@@ -214,7 +214,7 @@ class LocationWrites(Writes):
         }  # fmt: skip
 
     def upwards(self, location: str, *, but: int) -> list[RegisteredLocation]:
-        """Read other objects' locations at a location and above it. `but` is the caller's own object."""
+        """Read the locations that equal or contain `location`, except those of object `but`."""
         return [
             registered_location_of(row) for row in self.tx.rows(UPWARDS, {"upwards": _upwards(location), "id": but})
         ]
@@ -296,7 +296,7 @@ class LocationWrites(Writes):
         return {"id": place.claim.owner_id, "place": place.location, "place_kind": int(place.claim.kind)}
 
     def clear(self, owner_id: int, *, location: str | None = None, kind: int = 0) -> None:
-        """Delete an object's locations, or a single one, of any kind unless `kind` is given."""
+        """Delete all locations of an object. With `location` delete only that one, with `kind` only as this kind."""
         if location is None:
             self.tx.count(CLEAR, {"id": owner_id})
         else:

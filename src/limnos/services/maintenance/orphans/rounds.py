@@ -69,8 +69,8 @@ CHECKS = Counter(
 
 
 class OrphanTerms(NamedTuple):
-    """The terms of orphan removal for a table: the policy, the age of files, the time between checks, and whether files
-    are deleted.
+    """The settings of orphan removal for a table: the policy, the minimum age of files, the interval between checks,
+    and whether files are deleted or only reported.
     """
 
     policy: EffectivePolicy | None
@@ -89,7 +89,7 @@ class MarkedTable(NamedTuple):
 
 
 def orphan_terms(services: NodeServices, policy: EffectivePolicy | None) -> OrphanTerms | None:
-    """Return the terms for a table; None if its orphan files are kept."""
+    """Return the settings of orphan removal for a table; None if orphan removal is off for it."""
     settings = services.defaults.maintenance
     if settings.orphans == OFF or (policy is None and settings.orphans != EVERYWHERE):
         return None

@@ -349,7 +349,7 @@ async def _pause(
 
 
 async def _limits(services: NodeServices, row: WaitingRewrite) -> ScheduleLimits:
-    """Return the hours and budgets that apply to an operation that nobody asked for, by its policy as it is now.
+    """Return the hours and budgets that apply to a policy's operation, by the policy's present content.
 
     Raises UnsupportedOperation: the policy or the setting does not ask for the operation any more.
     """

@@ -1,7 +1,7 @@
 """Scheduling of rewrites: fair shares of table owners, quiet hours, and budgets of bytes.
 
-Pure. May import `model` and values of `store`. Must not know leases. Operations that somebody asked for come first.
-Neither hours nor budgets delay them, but their bytes count.
+Pure. May import `model` and values of `store`. Must not know leases. Operations that a user requested come
+first. Quiet hours and budgets do not delay them, but their bytes count towards the budgets.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def fair_order(rows: Sequence[WaitingRewrite], used: Sequence[RecentUse]) -> lis
 
 
 def pause_of(limits: ScheduleLimits, used: Sequence[RecentUse], *, bytes_: int, now_ms: int) -> OperationPause | None:
-    """Return how long an operation waits that nobody asked for; None if it may begin.
+    """Return how long an operation without a requesting user must wait; None if it may begin.
 
     Args:
         limits: The hours and budgets that apply to it.

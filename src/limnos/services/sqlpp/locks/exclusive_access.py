@@ -41,7 +41,10 @@ async def dataset_exclude_writers(
 async def dataverse_exclude_writers(
     session: StatementSession, path: Levels, *, may: Callable[[RequestView], object]
 ) -> AsyncIterator[None]:
-    """Exclude writers in a dataverse, if it exists. `may` decides; its errors are raised, except NotFound."""
+    """Exclude writers in a dataverse during the `with` block. Does nothing if the dataverse does not exist.
+
+    `may` checks the caller's rights. Its errors are raised, except NotFound.
+    """
 
     def wishes(catalog_id: int) -> list[LockRequest]:
         return [LockRequest(LockKey(catalog_id, LockKind.DATAVERSE, DataverseName.create(path)), LockMode.WRITE)]
