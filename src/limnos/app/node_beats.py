@@ -35,7 +35,7 @@ class NodeBeats:
         OWN_NODE.put(services, self.id)
 
     async def run(self) -> None:
-        """Give signs until cancelled; the last one says that the node is gone."""
+        """Write heartbeats until cancelled. The last one reports that the node has stopped."""
         try:
             while True:
                 await self.beat()

@@ -157,7 +157,10 @@ class _ServerTarget:
 
 
 def _tls_context(ca_file: str | Path) -> ssl.SSLContext:
-    """Return a TLS context that trusts the machine's authorities and those of a PEM file. Raises ArgumentError."""
+    """Return a TLS context that trusts the system's certificate authorities and those of a PEM file.
+
+    Raises ArgumentError.
+    """
     context = ssl.create_default_context()
     try:
         context.load_verify_locations(ca_file)

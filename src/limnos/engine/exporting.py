@@ -49,7 +49,7 @@ class SkippedObject(Exception):
 
 
 class _FileText(Protocol):
-    """The contents of one file, as they grow. `size` is what it holds back until its end, in bytes, about."""
+    """The encoder of one file. `size` is the approximate number of bytes that it buffers until the end of the file."""
 
     size: int
 

@@ -2,7 +2,7 @@
 
 May import `model` alone. Must not know the functions that are called. Threads are daemons, started on demand and ended
 when idle; the process never waits for a stuck one. A call that exceeds its time, or whose caller has left, is
-abandoned. When its thread comes back it serves other calls, and a late result can be undone.
+abandoned. When the call returns, its thread serves other calls, and a late result can be undone.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _ThreadShare:
         threading.Thread(target=self._work, name="limnos-files", daemon=True).start()
 
     def give_up(self, call: _BlockingCall) -> None:
-        """Abandon a call: it is removed from the queue, or its thread counts as stuck until it comes back."""
+        """Abandon a call: it is removed from the queue, or its thread counts as stuck until the call returns."""
         with self.changed:
             call.given_up = True
             if call.started:

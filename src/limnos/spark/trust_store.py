@@ -1,7 +1,7 @@
-"""The trust store of a Spark process: the machine's authorities and those of a PEM file.
+"""The trust store of a Spark process: the system's certificate authorities and those of a PEM file.
 
 Job: write a trust store for Java, once per set of authorities. May import the standard library and `model`. Must not
-know sessions. Java accepts exactly one such file instead of its own, so the machine's authorities are included. The
+know sessions. Java accepts exactly one such file instead of its own, so the system's authorities are included. The
 format is the JDK's `JKS`, version 2, which every Java reads: named certificates, and a digest with a well-known
 password.
 """
@@ -25,13 +25,16 @@ _MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
 
 
 def java_options(ca_file: Path, cache: Path) -> str:
-    """Return the JVM options that trust the machine's authorities and those of a PEM file. Raises BadRequest."""
+    """Return the JVM options that trust the system's certificate authorities and those of a PEM file.
+
+    Raises BadRequest.
+    """
     store = _write_store(store_of(authorities(ca_file)), cache)
     return f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={PASSWORD}"
 
 
 def authorities(ca_file: Path) -> list[bytes]:
-    """Return the certificates of the machine's authorities and of a PEM file.
+    """Return the certificates of the system's authorities and of a PEM file.
 
     Raises BadRequest for an unusable file.
     """

@@ -145,7 +145,7 @@ def _result_type(function: str) -> str:
 
 
 def _type(node: plan.Expression, known: Mapping[int, str]) -> str:
-    """Return the type of an expression, `any` if only its values tell."""
+    """Return the static type of an expression; `any` if the type depends on values."""
     match node:
         case plan.Constant(value=value):
             return _TYPES.get(type_name(value), ANY)

@@ -30,19 +30,19 @@ def changes(
     follow: Annotated[bool, Parameter(negative="")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Show the visible committed changes: all that are kept, or those after a position.
+    """Show the committed changes that you may see: all retained ones, or those after a position.
 
-    With `--follow` it waits for more changes, also while the server restarts. At its end it prints the next position.
+    With `--follow` it waits for more changes, even while the server restarts. At its end it prints the next position.
     As JSON, each line is one response of the server: its changes, and `next`, the position after them.
 
     Parameters
     ----------
     catalog
-        Only what lies in this catalog.
+        Only changes in this catalog.
     after
-        Position to go on from, as it was shown; `now` for what comes from now on, `oldest` for all.
+        The position after which to begin, as an earlier call printed it; `now` or `oldest`.
     follow
-        Go on with what comes, until interrupted.
+        Show new changes as they are committed, until interrupted.
     """
     more, is_begun = True, False
     try:

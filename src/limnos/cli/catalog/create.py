@@ -53,13 +53,13 @@ def catalog(
     name
         1 to 64 ASCII letters, digits, `_` and `-`.
     warehouse
-        Where its tables lie: a directory or object store URL.
+        The location of its tables: a directory or object store URL.
     storage
-        The storage of the server's settings that says how its files are reached.
+        The named storage of the server's settings whose credentials it uses.
     type
-        What it holds: `relational`, `fileset`, `messaging` or `model`.
+        The type of its objects: `relational`, `fileset`, `messaging` or `model`.
     provider
-        What serves it.
+        The provider, such as `lakehouse-iceberg` or `jdbc-postgresql`.
     """
     stated = {"warehouse": warehouse, "storage": storage}
     properties = properties_of(property) | {key: value for key, value in stated.items() if value}
@@ -111,9 +111,9 @@ def fileset(
     path
         Catalog, schema and name, as `files.raw.scans`.
     external
-        Its files are others': they stay when the fileset is dropped.
+        An external fileset: its files are kept when it is dropped.
     location
-        NAME=URL of a place of its files; may be repeated. Without any it lies where its schema or catalog says.
+        NAME=URL of a storage location; may be repeated. The default is below its schema's or catalog's location.
     """
     with common.client() as client:
         created = client.filesets.create(

@@ -42,9 +42,9 @@ def export(
     metalake
         The metalake, as `lake`.
     format
-        Protobuf messages behind their lengths, or lines of JSON.
+        Length-prefixed Protobuf messages, or JSON lines.
     secrets
-        Secrets of catalogs, too: for a service admin who owns the metalake.
+        Also export secrets of catalogs; only for a service admin who owns the metalake.
     """
     out = sys.stdout.buffer
     if format == "proto" and sys.stdout.isatty():
@@ -86,17 +86,17 @@ def import_(
     Parameters
     ----------
     file
-        What `limnos export` wrote; - is standard input.
+        The file that `limnos export` wrote; - is standard input.
     name
-        The name that the metalake gets.
+        The name of the imported metalake.
     ids
-        Whether objects keep their ids, which must be free, or get others.
+        Whether objects keep their ids, which must be unused, or get new ones.
     resume
-        Go on with an import that was cut_into_parts, by its number.
+        Continue the interrupted import with this number.
     give_up
-        Wipe what an import has taken, by its number.
+        Abandon the import with this number and delete its objects.
     list
-        List the imports that are under way.
+        List unfinished imports.
     """
     with common.client() as client:
         if list:

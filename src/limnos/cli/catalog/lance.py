@@ -167,7 +167,7 @@ def import_tables(
     into
         Catalog for Lance tables, or a namespace of it, as `lance` or `lance.ml`.
     dry_run
-        Make nothing: have the server check what it would register.
+        Register nothing: the server only checks the tables.
     """
     directory, home = way.open(root), display.parse(into)
     entries = directory.all_tables()
@@ -202,7 +202,7 @@ def serve(
     listen
         Address of this machine, as HOST:PORT; port 0 takes a free one.
     config
-        TOML file with settings, of which those of `lance` count; a server's is fine.
+        TOML file whose section `lance` is used; a server's file works, too.
     """
     adapter = import_extra("limnos.app.lance_adapter", extra=_EXTRA)
     if (root is None) == (impl is None):

@@ -46,7 +46,7 @@ def load(
     store
         `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
     file
-        What `limnos export` wrote; - is standard input.
+        The file that `limnos export` wrote; - is standard input.
     """
     with _open_store(store, makes=True) as record_store, open_input(file) as source, record_store.writing() as writes:
         count = writes.replace(_records(read_pieces(source)))
@@ -64,7 +64,7 @@ def dump(store: str, /, *, format: ExportForm = "proto") -> None:
     store
         `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
     format
-        Protobuf messages behind their lengths, or lines of JSON.
+        Length-prefixed Protobuf messages, or JSON lines.
     """
     out = sys.stdout.buffer
     if format == "proto" and sys.stdout.isatty():

@@ -36,7 +36,7 @@ def check(
     path
         The table, as `main.raw.trips`.
     all_snapshots
-        Check every snapshot that the table has, not the current one.
+        Check all snapshots of the table, not only the current one.
     """
     with common.client() as client:
         result = client.table_checks.check(path, every=all_snapshots)

@@ -66,11 +66,11 @@ def undrop(
     path
         Its path, as `main.raw.trips`: the last one dropped there; with `--id` its catalog is enough.
     id
-        Of several of one path the one with this id, as `limnos trash ls` shows it.
+        The object's id, as `limnos trash ls` shows it, if several had the same path.
     to
-        Where it goes, as main.raw.trips; unset: where it lay.
+        The path at which to restore it, as main.raw.trips; unset: its former path.
     contents
-        Bring back what was dropped in a namespace, too.
+        Also restore the objects that were dropped with a namespace.
     """
     with common.client() as client:
         if id is None:

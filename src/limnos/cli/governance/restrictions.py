@@ -48,7 +48,7 @@ def set_(
     path
         A table or namespace, as `main.sales.orders`.
     filter
-        The rows that are left, as "region = 'EU' and amount < 100".
+        The rows that users may read, as "region = 'EU' and amount < 100".
     mask
         COLUMN=ACTION, as ssn=show-last-4; may be repeated.
     """

@@ -53,9 +53,9 @@ def explain(
     kind
         Kind of PATH, if it is ambiguous.
     through
-        A view that it is read through, as main.raw.late; may be repeated, the outermost first.
+        A view through which the table is read, as main.raw.late; may be repeated, the outermost first.
     actions
-        List all actions, and ask nothing.
+        List all actions instead.
     """
     if actions:
         _list_actions(common)

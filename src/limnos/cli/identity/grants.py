@@ -110,7 +110,7 @@ def revoke(
     from_group
         The group that loses the role.
     deny
-        Take back a denial.
+        Revoke a denial instead of a grant.
     """
     _carry_out(
         _GrantCommand(

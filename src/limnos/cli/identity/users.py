@@ -25,7 +25,7 @@ def add(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The user, as they authenticate.
+        The user's name, as in their credentials.
     """
     with common.client() as client:
         user = client.users.add(name)
@@ -99,7 +99,7 @@ def enable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def password(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Set a user's password or your own, from a prompt or standard input; for your own, the old one first.
+    """Set a user's password, or your own, from a prompt or standard input. Your own takes the old one first.
 
     Parameters
     ----------

@@ -43,30 +43,30 @@ def audit(
 ) -> None:
     """Show audit records, newest first: user, action, object, and the right that allowed it.
 
-    In your metalakes it shows all actions, elsewhere your own.
+    It shows all actions in metalakes that you own, elsewhere only your own.
 
     Parameters
     ----------
     who
-        Only what this user did.
+        Only actions of this user.
     what
-        Only what was done to this path, as it was then, and below it: `main.raw`.
+        Only actions on this path, as it was at the time, and below it: `main.raw`.
     id
-        Only what was done to the object of this id, whatever its names.
+        Only actions on the object with this id, under all of its names.
     since
         From this time on: `2026-11-21T18:00:00Z`, a day, or `30m`, `12h`, `7d` ago.
     until
-        Before this time, spelled the same way.
+        Before this time, in the same formats.
     action
         Only this action (`table_create`), change (`drop`) or operation (`load-table`).
     outcome
-        Only what ended so.
+        Only actions with this outcome.
     request
-        Only the request of this id.
+        Only the request with this id.
     server
-        Of the server and all its metalakes, for service admins.
+        Actions on the server and in all metalakes; only for service admins.
     limit
-        Show at most so many.
+        The maximum number of lines.
     """
     expected: dict[str, object] = {
         "user": who, "path": what, "object_id": id, "since": _moment(since), "until": _moment(until), "action": action,

@@ -19,7 +19,7 @@ app = App(name="node")
 
 @app.command(name="list")
 def list_nodes(*, common: CommonFlags = DEFAULTS) -> None:
-    """List the server's nodes that gave a sign of life within a day, with their clocks."""
+    """List the server's nodes with a heartbeat within the last day, with their clocks."""
     with common.client() as client:
         info = client.nodes.list()
     rows = [msgspec.structs.asdict(each) for each in info.nodes]

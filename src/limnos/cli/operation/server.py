@@ -140,9 +140,9 @@ def migrate(
     Parameters
     ----------
     restored
-        The store was just put back from a backup: tell every node.
+        The store was just restored from a backup: make every node discard its cached state.
     keep_tokens
-        With --restored: keep tokens valid that may have been revoked since.
+        With --restored: keep tokens valid, although some may have been revoked since the backup.
     """
     settings = flags.load().settings
     bring: Callable[..., str] = import_extra(ROOM, extra="server").migrate
@@ -167,16 +167,16 @@ def restore(
     without_keys: Annotated[bool, Parameter(negative="")] = False,
     flags: ServerFlags = NO_FLAGS,
 ) -> None:
-    """Replace an SQLite store that no server uses by a backup. The replaced store is kept beside it.
+    """Restore a backup over an SQLite store that no server uses. The replaced store is kept next to it.
 
     Parameters
     ----------
     keep_tokens
-        Keep tokens valid although nobody can tell which were revoked since.
+        Keep tokens valid, although those revoked since the backup are unknown.
     plain_copy
-        Vouch for a copy that `server backup` did not make: no server ran.
+        Confirm that no server ran while a copy was made without `server backup`.
     without_keys
-        Go on although keys are missing under which secrets in it are sealed.
+        Restore even if keys are missing that the backup's secrets are encrypted with.
     """
     settings = flags.load().settings
     put_back: Callable[..., str] = import_extra(BACKUPS, extra="server").restore

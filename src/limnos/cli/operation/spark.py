@@ -1,6 +1,6 @@
 """`spark jars` and `demo`.
 
-May import `config` and where the checkout lies from `model`. Spark's room, and the demonstration of the checkout, are
+May import `config`, and the path of the checkout from `model`. Spark's room, and the demonstration of the checkout, are
 imported only when a command needs them.
 """
 
@@ -37,15 +37,15 @@ def jars(
     Parameters
     ----------
     repository
-        Maven repository URL; else Maven Central.
+        Maven repository URL; by default Maven Central.
     cache
-        Directory to keep them in; else in the user's cache.
+        Directory for the jars; by default the user's cache directory.
     config
         TOML file with settings.
     s3
-        Fetch what reaches tables on S3, too.
+        Also fetch the libraries for tables on S3.
     lineage
-        Fetch the listener that tells lineage, too.
+        Also fetch the listener that reports lineage.
     output
         `table` on a terminal, else `json`.
     """

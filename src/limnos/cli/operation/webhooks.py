@@ -21,14 +21,14 @@ app = App(name="webhook")
 
 @app.command
 def create(url: str, /, *, after: str | None = None, save: Path | None = None, common: CommonFlags = DEFAULTS) -> None:
-    """Send the metalake's changes that you may see to an address, and show the signing secret once.
+    """Send the metalake's changes that you may see to a URL, and show the signing secret once.
 
     Parameters
     ----------
     url
-        An address below one of the server's setting events.allowed_urls.
+        The receiver's URL, below one of those in the server's setting events.allowed_urls.
     after
-        Position to begin after, or `oldest` for all that is kept; else from now on.
+        The position after which to begin, or `oldest`; by default only new changes are sent.
     save
         Write the secret to a new file of mode 600, and do not print it.
     """
@@ -76,7 +76,7 @@ def retry(webhook_id: int, /, *, after: str | None = None, common: CommonFlags =
     webhook_id
         Its id, as `limnos webhook list` shows it.
     after
-        Go on after this position, `oldest` or `now`; else where it was.
+        Continue after this position, `oldest` or `now`; by default where it stopped.
     """
     with common.client() as client:
         client.webhooks.retry(webhook_id, after=after)

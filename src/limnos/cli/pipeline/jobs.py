@@ -106,11 +106,11 @@ def register(
     words
         Its arguments; `{{day}}` is a parameter of the job.
     spark
-        It is a Spark application.
+        Run the program as a Spark application.
     class_name
         The main class of a jar.
     env
-        KEY=VALUE of a variable; may be repeated.
+        KEY=VALUE of an environment variable; may be repeated.
     config
         KEY=VALUE of a Spark property; may be repeated.
     """

@@ -23,9 +23,9 @@ def reports(
     path
         The table, as `main.raw.trips`.
     type
-        Only those about scans, or about commits.
+        Only reports of scans, or of commits.
     limit
-        Show at most so many.
+        The maximum number of reports.
     """
     with common.client() as client:
         rows = [msgspec.structs.asdict(each) for each in client.reports.list(path, type=type, limit=limit)]

@@ -47,13 +47,13 @@ def sql(
     dataverse
         Dataverse in use, as sales.east, with back-quotes where needed.
     results
-        Results as the server writes them, a line for each; csv begins with a line of names. By default see --output.
+        The server's format of results, one result per line; csv begins with a header. The default follows --output.
     timing
         Print the number of rows and the times of each text to standard error, as the shell does.
     statement_timeout
-        Longest time for the statements that are sent at once, in seconds.
+        The timeout of each request, in seconds; a request may contain several statements.
     history
-        Where the shell keeps what was typed; an empty name: nowhere.
+        The history file of the shell; an empty name: none.
     """
     if not 0 < statement_timeout <= 86_400:
         raise UsageError(f"--statement-timeout {statement_timeout:g} is out of range", hint="give 0.1 to 86400 seconds")

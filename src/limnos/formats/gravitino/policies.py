@@ -175,7 +175,7 @@ def check_options(options: Mapping[str, str], *, field: str) -> None:
 
 
 def concurrent_groups(text: str) -> str:
-    """Return the nearest allowed number of groups that are rewritten at once; 1 for what is no number."""
+    """Return the nearest allowed number of groups that are rewritten concurrently; 1 if `text` is not a number."""
     return str(max(1, min(CONCURRENT_GROUPS_MAX, int(text) if text.isascii() and text.isdecimal() else 1)))
 
 

@@ -163,7 +163,7 @@ def _deletes(files: int | None, deletes: int | None, *, rules: AssessmentRules) 
 
 
 def _old_rows(metadata: TableMetadata, rules: AssessmentRules, *, now_ms: int) -> list[AssessmentFinding]:
-    """Return the finding of a table with a policy of row retention; whether it has old rows, only a query can tell."""
+    """Return the finding of a table with a row retention policy. Only a query can determine whether it has old rows."""
     if rules.retention is None or (metadata.current is not None and metadata.current.count("total-records") == 0):
         return []
     try:

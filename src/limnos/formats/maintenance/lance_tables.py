@@ -55,7 +55,7 @@ class LanceIndexState(msgspec.Struct, frozen=True, array_like=True):
     """The rows of its largest segment, with which a vector index was trained at most; 0 for any other index."""
 
     def is_outgrown(self, rows: int) -> bool:
-        """Return whether the index is trained again, in a table of so many rows."""
+        """Return whether the index must be retrained, because the table has grown to `rows` rows."""
         return 0 < self.trained_rows * GROWTH_MAX <= rows
 
 

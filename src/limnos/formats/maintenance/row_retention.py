@@ -20,7 +20,7 @@ _DAY_MS: Final = 86_400_000
 
 
 class RetentionRule(msgspec.Struct, frozen=True, array_like=True):
-    """Rows whose column is older than so many days are deleted."""
+    """A rule that deletes the rows whose `column` is older than `days` days."""
 
     column: str
     days: int

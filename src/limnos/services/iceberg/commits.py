@@ -383,7 +383,10 @@ async def commit_guards(
     after: MetadataDocument,
     place: CatalogStorage,
 ) -> CommitGuards:
-    """Return what the transaction of a commit checks. Raises CommitConflict, ServiceUnavailable (`fence_check`)."""
+    """Return the guards that a commit's transaction checks.
+
+    Raises CommitConflict, ServiceUnavailable (`fence_check`).
+    """
     removed: frozenset[int] = frozenset()
     for each in changes if ctx.services.defaults.keep_pinned else ():
         if removes_snapshots(each.updates, each.raw):

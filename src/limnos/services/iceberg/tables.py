@@ -130,7 +130,7 @@ async def table_create(
 
     Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, PermissionDenied.
 
-    `draft` is the decision on it, if the caller has it already.
+    `draft` is the decision, if the caller has already made it.
     """
     if draft is None:
         draft = await new_table_read(ctx, scope, namespace, request.name)

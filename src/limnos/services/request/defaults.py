@@ -15,9 +15,7 @@ from limnos.services.request.named_storages import NamedStorages
 
 
 class AuditRules(NamedTuple):
-    """The settings of the audit: whether changes are audited, and the sampling of reads and refusals (one in so many; 0
-    for none).
-    """
+    """Settings of the audit: whether changes are audited, and the sampling of reads and refusals (1 in n; 0: none)."""
 
     changes: bool = True
     refusals_one_in: int = 1

@@ -70,13 +70,13 @@ class IndexedCandidates(NamedTuple):
 
 
 class AboveScope(NamedTuple):
-    """Where objects lie that have a word in a name above them: in whole catalogs, or in some containers."""
+    """The containers of objects whose ancestors' names contain a word: whole catalogs, or single containers."""
 
     zones: frozenset[int]
     parents: frozenset[int]
 
     def has(self, candidate: SearchCandidate) -> bool:
-        """Return whether a candidate lies there."""
+        """Return whether a candidate is in one of the containers."""
         return candidate.parent in self.parents or candidate.zone in self.zones
 
 
@@ -106,7 +106,7 @@ def indexed_read(query: WordQuery, *, limit: int, pending: Collection[SearchCand
 
 
 def _above_read(query: WordQuery, word: str, *, pending: Collection[SearchCandidate]) -> Load[AboveScope | None]:
-    """Read where objects lie that have a word in a name above them. None if that may be anywhere."""
+    """Read the containers of objects whose ancestors' names contain a word. None if there are too many to list."""
     containers = query._replace(names_only=True, kinds=sorted(_CONTAINERS))
     named = yield from _read(containers, (f"{CONTAINER_MARK}{word}",), limit=ABOVE_MAX + 1)
     changed = [each for each in pending if each.kind in _CONTAINERS]

@@ -1,7 +1,7 @@
 """State of the server for service admins: its nodes, and how far the index of words is behind.
 
-May import the rooms below. Must not know any wire format. A node gives a sign of life at intervals, with its release
-and its clock; nothing is cached, each request reads the rows.
+May import the rooms below. Must not know any wire format. A node writes a heartbeat at intervals, with its release
+and its clock. Nothing is cached: each request reads the rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from limnos.store.activity.search_index import zones_behind_read
 
 NODES_MAX: Final = 1_000
 BEAT_S: Final = 30.0
-"""A node gives a sign of life so often, in seconds."""
+"""The interval of a node's heartbeats, in seconds."""
 SILENT_MS: Final = 100_000
-"""A node that gave no sign for so long, in milliseconds, counts as silent."""
+"""A node whose last heartbeat is older, in milliseconds, counts as silent."""
 ZONES_MAX: Final = 10_000
 
 

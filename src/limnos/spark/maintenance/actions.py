@@ -52,10 +52,10 @@ class SparkRunner:
             metalake: The metalake of the tables.
             master: The Spark master: `local[2]` or `spark://host:7077`.
             config: More Spark settings; on a cluster `spark.cores.max` bounds what the application takes.
-            ca_file: Authorities to trust beside the machine's.
+            ca_file: Certificate authorities to trust in addition to the system's.
             s3: Whether tables lie on S3.
             files: Existing archives and a Java; without them they are found or fetched.
-            executor_wait_s: How long a cluster has to give the first executor.
+            executor_wait_s: The timeout for the cluster's first executor.
         """
         self._uri, self._metalake, self._master = uri, metalake, master
         self._config, self._ca_file, self._s3, self._files = dict(config or {}), ca_file, s3, files

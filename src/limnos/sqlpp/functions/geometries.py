@@ -56,7 +56,7 @@ def _computed(run: Callable[..., object], *arguments: object) -> Value:
 
 
 def _register(name: str, run: Callable[..., object], *, geometries: int = 1, most: int = 0, also: str = "") -> None:
-    """Register a function of so many geometries first, then of other values."""
+    """Register a function whose first `count` arguments are geometries."""
 
     def call(*arguments: Value) -> Value:
         shapes = [geojson.shape_of(one) for one in arguments[:geometries] if isinstance(one, Geometry)]

@@ -1,4 +1,4 @@
-"""Server nodes that were seen: each node's name, release, start, last sign of life, and clock.
+"""Heartbeats of server nodes: each node's name, release, start, last heartbeat, and clock.
 
 May import the room's `sql`. Knows no right. A node writes its row at intervals; these rows are no changes of any zone.
 """
@@ -11,7 +11,7 @@ from limnos.store.sql import Load, Sql
 from limnos.store.transaction import Writes
 
 FORGET_MS: Final = 86_400_000
-"""A node that gave no sign of life for so many milliseconds is forgotten."""
+"""The row of a node whose last heartbeat is older, in milliseconds, is deleted."""
 _COLUMNS = "id, name, version, started_at, seen_at, clock_offset_ms"
 BEAT = Sql(
     f"INSERT INTO node_seen ({_COLUMNS}) VALUES (:id, :name, :version, :started_at, :now, :clock_offset_ms)"

@@ -222,7 +222,10 @@ class RewriteWrites(Writes):
         return {row[1]: row[2] for row in self.tx.rows(OPEN_OF, {"nodes": dumps([node_id])})}
 
     def hasten(self, operation_id: int, *, user: str, priority: int, options: str) -> None:
-        """Let an operation that waits for a policy be one that a user asked for, at once; others stay as they are."""
+        """Turn a waiting operation of a policy into one that a user requested, and make it due now.
+
+        Operations that users requested are not changed.
+        """
         if self.tx.count(GIVE, {"id": operation_id, "user": user, "priority": priority}):
             params: Params = {"id": operation_id, "priority": priority, "options": options, "now": self.tx.now_ms}
             self.tx.count(HASTEN, params)

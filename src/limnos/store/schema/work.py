@@ -177,6 +177,6 @@ again.
 node_seen = table(
     "node_seen", "id text*, name text, version text, started_at bigint, seen_at bigint, clock_offset_ms bigint"
 )
-"""Server nodes with their last sign of life, by the store's clock."""
+"""Server nodes with their last heartbeat, by the store's clock."""
 
 search_lease = table("search_lease", "one smallint*, holder text, leased_until bigint")

@@ -29,7 +29,7 @@ _FIGURES: Final = (
 
 
 async def nodes_page(page_request: PageRequest) -> Response:
-    """Show the nodes that gave a sign of life within a day, and figures of the one that answers."""
+    """Show the nodes with a heartbeat within the last day, and metrics of the one that answers."""
     state = await server_state(page_request.ctx)
     frame = await frame_of(page_request, "Nodes", section="operations")
     columns = (
@@ -62,7 +62,7 @@ def _node_row(line: NodeLine) -> tuple[SheetCell, ...]:
 
 
 def _figures() -> Sheet:
-    """Return the figures of this process that tell of its caches and queues."""
+    """Return the metrics of this process's caches and queues."""
     metrics = [each for each in REGISTRY.all() if isinstance(each, Gauge | Counter) and each.name.startswith(_FIGURES)]
     rows = tuple(
         (

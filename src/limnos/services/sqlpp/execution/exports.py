@@ -1,4 +1,4 @@
-"""COPY TO: has an engine turn the results of a query into files, and places them where the caller may write.
+"""COPY TO: an engine writes the results of a query to files, at a location where the caller may write.
 
 May import the rooms below. Must not know any wire format. The query runs with the caller's rights, as every query does.
 Files go below a directory of the setting `sqlpp.export_roots`, or into a fileset that the caller may change.
@@ -92,9 +92,9 @@ async def files_export(session: StatementSession, statement: tree.CopyTo) -> Non
 
 
 async def _finish(ctx: Context, files: ExportFiles, *, has_files: bool, records: list[AuditRecord]) -> None:
-    """Let the files appear and tell the audit of it, also if the statement is ended meanwhile.
+    """Publish the files and record the export in the audit, even if the statement is cancelled meanwhile.
 
-    Raises StatementEnded, with what became of the files, and the errors of `ExportFiles.publish`.
+    Raises StatementEnded, whose message says whether the files exist, and the errors of `ExportFiles.publish`.
     """
 
     async def publish() -> None:
