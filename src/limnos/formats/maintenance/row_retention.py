@@ -1,6 +1,6 @@
-"""Retention of rows by a column: the column, the time before which rows are deleted, and the check of the commit.
+"""Retention of rows by a column: the rule of a policy, and the day before which rows of a table are deleted.
 
-May import this package, `formats.avro` and `model`. Pure. Rows are deleted by whole days in UTC, so that partitions by
+May import this package and `model`. Pure. Rows are deleted by whole days in UTC, so that partitions by
 day are dropped without rewriting their files, and a second run on the same day deletes nothing.
 """
 
