@@ -48,14 +48,14 @@ def test_a_lance_table_is_written_read_joined_and_refused(spark: SparkSession, s
 
     with Client(server.uri, token=server.token) as admin:
         assert admin.lance.load(DOCS).version == 2
-        admin.users.add("eve")
-        eve = session(server.uri, user="eve")
+        admin.users.add("lea")
+        lea = session(server.uri, user="lea")
         with pytest.raises(PySparkException, match="SELECT_TABLE"):
-            table(eve, DOCS)
+            table(lea, DOCS)
         assert spark.table("docs").where("id = 1").count() == 1
         with pytest.raises(PySparkException, match="no column more: leave it out"):
             docs.selectExpr("id AS more").write.format("limnos.lance").mode("append").save(DOCS)
         admin.roles.create("search")
         admin.roles.allow("search", ["use_catalog", "use_schema", "select_table"], on="lance", kind="catalog")
-        admin.roles.grant_to_user("eve", ["search"])
-        assert table(eve, DOCS, columns=["id"], version=2).where("id < 3").count() == 3
+        admin.roles.grant_to_user("lea", ["search"])
+        assert table(lea, DOCS, columns=["id"], version=2).where("id < 3").count() == 3
