@@ -49,6 +49,19 @@ class ExecutorProcess:
                 each.kill()
         self.process.communicate()
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop it and its Java with SIGSTOP for the body of a `with`, as a machine that is suspended does."""
+        processes = [psutil.Process(self.process.pid)]
+        processes += processes[0].children(recursive=True)
+        for each in processes:
+            each.suspend()
+        try:
+            yield
+        finally:
+            for each in processes:
+                each.resume()
+
 
 @contextmanager
 def working(server: LiveServer, *flags: str, idle: float = 1.0) -> Iterator[ExecutorProcess]:

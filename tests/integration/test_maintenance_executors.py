@@ -182,6 +182,31 @@ def test_a_machine_that_dies(server: LiveServer, spark: SparkSession, admin: Cli
     assert (files(spark, name), sum_of(spark, name)) == (1, before)
 
 
+def test_a_machine_that_stands_still(server: LiveServer, spark: SparkSession, admin: Client) -> None:
+    """Stopped during a rewrite for longer than its lease: another executor does the operation, and the first one, when
+    it goes on, commits nothing and says so.
+    """
+    name = "main.care.stopped"
+    make_large(spark, name)
+    before = sum_of(spark, name)
+    operation = admin.maintenance.run(name, operation="compact")
+    with working(server, "--master", "local[1]") as first:
+        wait_for(lambda: operation_of(admin, operation).state == "running")
+        wait_for(lambda: len(psutil.Process(first.process.pid).children(recursive=True)) > 0)
+        with first.stopped():
+            with closing(sqlite3.connect(server.data / DATABASE_FILE)) as store, store:  # a minute goes by
+                assert store.execute("UPDATE maintenance_lease SET expires_at = 1").rowcount == 1
+            with working(server, "--master", "local[1]") as second:
+                done = second.ended()
+        late = first.ended()
+
+    assert (done, sum(late.values()), "done" in late) == ({"done": 1}, 1, False), first.errors
+    assert "its lease was lost" in first.errors
+    assert ended(admin, [operation]) == [("done", "6 files became 1")]
+    rewrites = spark.sql(f"SELECT count(*) FROM {name}.snapshots WHERE operation = 'replace'").collect()[0][0]
+    assert (rewrites, files(spark, name), sum_of(spark, name)) == (1, 1, before)
+
+
 def test_the_servers_own_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
     """It starts when an operation waits, has no token in its command line, and ends with the server."""
     monkeypatch.setenv("LIMNOS__MAINTENANCE__EXECUTOR", "local")

@@ -202,7 +202,9 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
             TaskKind(EXPORT_AUDIT, result_runner(AuditExport, export_run), tries=5),
             TaskKind(EXPORT_AUDIT_DAYS, periodic_runner(AuditDays, days_run), tries=5, every_s=EXPORT_AUDIT_EVERY_S),
             TaskKind(ASSESS_TABLES, periodic_runner(AssessmentPosition, assess_run), tries=5, every_s=ASSESS_EVERY_S),
-            TaskKind(EXPIRE_SNAPSHOTS, result_runner(OperationPayload, operation_run), tries=5),
+            TaskKind(
+                EXPIRE_SNAPSHOTS, result_runner(OperationPayload, operation_run), tries=5, lease_ms=MAINTAIN_LEASE_MS
+            ),
             TaskKind(
                 MAINTAIN_TABLES,
                 periodic_runner(MaintenancePosition, maintain_run),
@@ -212,12 +214,17 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
                 takes_long=True,
             ),
             TaskKind(
-                MAINTAIN_LANCE_TABLE, result_runner(OperationPayload, lance_operation_run), tries=5, takes_long=True
+                MAINTAIN_LANCE_TABLE,
+                result_runner(OperationPayload, lance_operation_run),
+                tries=5,
+                lease_ms=MAINTAIN_LEASE_MS,
+                takes_long=True,
             ),
             TaskKind(
                 MAINTAIN_LANCE_TABLES,
                 periodic_runner(LancePosition, lance_run),
                 tries=5,
+                lease_ms=MAINTAIN_LEASE_MS,
                 every_s=MAINTAIN_LANCE_EVERY_S,
                 takes_long=True,
             ),

@@ -7,7 +7,7 @@ server itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -24,6 +24,7 @@ from limnos.services.lookup.columns import column_require
 from limnos.services.lookup.securables import AttachmentTarget, target_require
 from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.objects.attachments import OWN
 from limnos.store.objects.statistics import partition_statistics_read, statistics_read
@@ -158,6 +159,55 @@ def statistics_put(tx: Tx, permit: Permit[StatisticsUpdate]) -> None:
     """Write the statistics, if the table still exists."""
     command = permit.command
     tx.statistics.put(tx.nodes.confirm(command.table).id, command.values, field_id=command.field_id)
+
+
+class StatisticsUpdates(msgspec.Struct, frozen=True):
+    """Write statistics of several tables of a catalog."""
+
+    updates: tuple[StatisticsUpdate, ...]
+
+
+async def tables_statistics_update(
+    ctx: Context, values: Mapping[AttachmentTarget, Iterable[tuple[str, str, StatisticValue]]]
+) -> None:
+    """Write statistics of several tables, given for each as partition (empty for the table's own), name and value.
+
+    All names, values and rights are checked before anything is written. The statistics of the tables of one catalog are
+    written in one transaction. Raises as `statistics_update`.
+    """
+    texts = {
+        on: tuple([(partition, _checked_statistic(name), _text(name, value)) for partition, name, value in own])
+        for on, own in values.items()
+    }
+    for own in texts.values():
+        _check_count(len(own))
+    _check_count(sum(map(len, texts.values())))
+
+    def decider(targets: list[AttachmentTarget]) -> Callable[[RequestView], Permit[StatisticsUpdates]]:
+        def decide(request_view: RequestView) -> Permit[StatisticsUpdates]:
+            tables = [_find_statistics_target(request_view, on, action=Action.TABLE_ALTER) for on in targets]
+            decisions = [request_view.require(Action.TABLE_ALTER, table.chain) for table in tables]
+            updates = [
+                StatisticsUpdate(table.table, table.field_id, texts[on])
+                for on, table in zip(targets, tables, strict=True)
+            ]
+            return request_view.permit(StatisticsUpdates(tuple(updates)), *decisions)
+
+        return decide
+
+    of_scope: dict[RequestScope, list[AttachmentTarget]] = {}
+    for on in texts:
+        of_scope.setdefault(on.scope, []).append(on)
+    deciders = {scope: decider(targets) for scope, targets in of_scope.items()}
+    permits = {scope: await ctx.read(scope, decide) for scope, decide in deciders.items()}
+    for scope, permit in permits.items():
+        await ctx.write(scope, deciders[scope], tables_statistics_put, first=permit)
+
+
+def tables_statistics_put(tx: Tx, permit: Permit[StatisticsUpdates]) -> None:
+    """Write the statistics, if all tables still exist."""
+    for each in permit.command.updates:
+        tx.statistics.put(tx.nodes.confirm(each.table).id, each.values, field_id=each.field_id)
 
 
 async def statistics_drop(ctx: Context, on: AttachmentTarget, *, names: Iterable[tuple[str, str]]) -> bool:

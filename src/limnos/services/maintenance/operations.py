@@ -20,6 +20,7 @@ from limnos.services.identity.tokens import worth_of
 from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.expiry import table_expire
 from limnos.services.maintenance.table_access import maintained_table
+from limnos.services.maintenance.table_leases import OPERATIONS, await_with_table, table_lease
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
@@ -28,16 +29,11 @@ from limnos.services.request.table_formats import ICEBERG
 from limnos.services.request.task_context import TaskContext
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-from limnos.telemetry.metrics import Counter
 
 log = get_logger("limnos.maintenance")
 EXPIRE: Final = "expire"
 EXPIRE_SNAPSHOTS: Final = "expire-snapshots"
 """The kind of the task that carries out a request."""
-OPERATIONS = Counter(
-    "limnos_maintenance_operations_total", "Operations on tables, by kind and outcome.", ("kind", "outcome")
-)
-_LEASE_MS: Final = 300_000
 
 
 class OperationRequest(msgspec.Struct, frozen=True):
@@ -149,10 +145,11 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
     services = work.services
     if services is None:
         raise ServiceUnavailable("This node runs no services: another node runs the task")
-    if not await work.submit(lambda tx: table_lease(tx, payload)):
+    operation, ident = payload.operation, {"table_id": payload.table_id, "lease_ms": work.lease_ms}
+    if not await work.submit(lambda tx: table_lease(tx, operation, **ident)):
         raise ServiceUnavailable("A rewrite of this table's files is in progress: its snapshots expire after it")
     try:
-        text = await work.await_with_lease(_expire(work, services, payload=payload))
+        text = await await_with_table(work, _expire(work, services, payload=payload), operation=operation)
     except (ServiceUnavailable, StorageFailed) as error:
         reason = error.message
         await work.submit(lambda tx: tx.rewrites.give_back(payload.operation, delay_ms=0, failed=False, reason=reason))
@@ -164,16 +161,6 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
     finally:
         await work.submit(lambda tx: tx.rewrites.end(payload.operation))
     await operation_end(work, payload.operation, state="done", text=text)
-
-
-def table_lease(tx: Tx, payload: OperationPayload, *, lease_ms: int = _LEASE_MS) -> bool:
-    """Lease the table, so that no other operation begins meanwhile. Returns whether it was free; the lease of a task
-    that died expires.
-    """
-    before = tx.rewrites.lease_of(payload.table_id)
-    if before is not None and (before.operation_id == payload.operation or before.is_over(tx.now_ms)):
-        tx.rewrites.free(before)
-    return tx.rewrites.take(payload.operation, node_id=payload.table_id, token_id=0, holder="server", lease_ms=lease_ms)
 
 
 async def operation_end(work: TaskContext, operation: int, *, state: str, text: str) -> None:

@@ -22,7 +22,7 @@ from limnos.services.maintenance.lance.reports import ExplanationResult, lance_e
 from limnos.services.maintenance.orphans.reports import OrphanReport, orphan_findings, orphans_report
 from limnos.services.maintenance.policies import EffectivePolicy, policies_load
 from limnos.services.maintenance.requests import TableTarget, table_target
-from limnos.services.maintenance.rewriting.row_retention import retention_refusals
+from limnos.services.maintenance.rewriting.row_retention import retention_refusals, without_retained
 from limnos.services.maintenance.table_access import catalog_require, maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -110,9 +110,10 @@ async def findings_list(ctx: Context, scope: RequestScope, *, after: int) -> Fin
     # The last table of a full page may have more findings on the next one: it is shown there as a whole.
     ends = [max(0, page[-1].node_id - 1) for page in (rows, orphans) if len(page) == ROWS_MAX]
     last = min(ends) if ends else None
-    rows = sorted([row for row in (*rows, *orphans) if last is None or row.node_id <= last])
+    rows = await without_retained(ctx, [row for row in (*rows, *orphans) if last is None or row.node_id <= last])
     paths = await visible_paths(ctx, scope, node_ids=[row.node_id for row in rows])
-    return FindingsPage(tuple([TableFinding(paths[row.node_id], row) for row in rows if row.node_id in paths]), last)
+    visible = sorted([row for row in rows if row.node_id in paths])
+    return FindingsPage(tuple([TableFinding(paths[row.node_id], row) for row in visible]), last)
 
 
 async def operations_list(ctx: Context, scope: RequestScope, *, before: int) -> tuple[TableOperation, ...]:
@@ -214,7 +215,7 @@ async def _explain_iceberg(
     if await ctx.look_up(lambda: protection_read(table.node.id)):
         blocked.append("the table is protected: no file of it is removed")
     fresh = await round_.findings_now(table.document, policies=policies)
-    return ExplanationResult(explanation, fresh, tuple(blocked))
+    return ExplanationResult(explanation, await without_retained(ctx, fresh), tuple(blocked))
 
 
 async def _loadable_policies(ctx: Context, scope: RequestScope, *, names: Sequence[str]) -> frozenset[str]:

@@ -86,20 +86,32 @@ class TaskContext:
             stopped.set()
             work.cancel()
 
-    async def await_with_lease(self, call: Coroutine[None, None, T]) -> T:
+    @property
+    def lease_ms(self) -> int:
+        """The duration of the task's lease, in milliseconds. It is renewed three times in that time."""
+        return self._lease_ms
+
+    async def await_with_lease(
+        self, call: Coroutine[None, None, T], *, renew: Callable[[Tx], None] = lambda _: None
+    ) -> T:
         """Await work that may take longer than the task's lease, and renew the lease meanwhile.
 
-        Leases are short, so that other nodes soon take over from a dead node.
+        Leases are short, so that other nodes soon take over from a dead node. `renew` renews other leases in the same
+        transaction; an error that it raises cancels the work.
         """
         work = asyncio.create_task(call)
         try:
             while True:
-                await self._keep("")
+                await self._keep("", renew=renew)
                 if (await asyncio.wait({work}, timeout=self._lease_ms / 3000))[0]:
                     return work.result()
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
-    async def _keep(self, progress: str) -> None:
-        await self.submit(lambda tx: tx.tasks.progress(self.task_id, progress, lease_ms=self._lease_ms))
+    async def _keep(self, progress: str, *, renew: Callable[[Tx], None] = lambda _: None) -> None:
+        def keep(tx: Tx) -> None:
+            renew(tx)
+            tx.tasks.progress(self.task_id, progress, lease_ms=self._lease_ms)
+
+        await self.submit(keep)

@@ -61,6 +61,10 @@ FINDINGS_OF_KIND = Sql(
 LAST_OF = _among(
     "SELECT node_id, max(started_at) FROM maintenance_operation WHERE node_id IN ({nodes}) AND kind = :kind GROUP BY node_id"
 )
+DONE_SINCE = _among(
+    "SELECT DISTINCT node_id FROM maintenance_operation WHERE node_id IN ({nodes}) AND kind = :kind AND state = 'done'"
+    " AND ended_at > :since"
+)
 COUNTS = Sql("SELECT kind, count(*) FROM maintenance_finding GROUP BY kind")
 DELETE = _among("DELETE FROM maintenance_finding WHERE node_id IN ({nodes})")
 INSERT = Sql(
@@ -272,6 +276,12 @@ def findings_of_kind(kind: str, *, after: int, limit: int, table_format: str = "
 def last_operations(node_ids: Sequence[int], *, kind: str) -> Load[dict[int, int]]:
     """Read the start time of the last operation of a kind on each of some tables, in milliseconds since 1970."""
     return {row[0]: row[1] for row in (yield LAST_OF, {"nodes": dumps(node_ids), "kind": kind})}
+
+
+def done_since(node_ids: Sequence[int], *, kind: str, since_ms: int) -> Load[frozenset[int]]:
+    """Read which of some tables an operation of a kind has been done on since a time."""
+    rows = yield DONE_SINCE, {"nodes": dumps(node_ids), "kind": kind, "since": since_ms}
+    return frozenset([row[0] for row in rows])
 
 
 def finding_counts_read() -> Load[dict[str, int]]:

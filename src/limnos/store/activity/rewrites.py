@@ -20,7 +20,7 @@ _WAITING = (
     "r.operation_id, o.node_id, o.catalog_id, r.metalake_id, o.kind, o.user_name, o.policy, r.attempts, r.options"
 )
 _OPEN = "maintenance_rewrite r JOIN maintenance_operation o ON o.id = r.operation_id"
-_UNLEASED = "NOT EXISTS (SELECT 1 FROM maintenance_lease l WHERE l.node_id = o.node_id)"
+_UNLEASED = "NOT EXISTS (SELECT 1 FROM maintenance_lease l WHERE l.node_id = o.node_id AND l.expires_at > :now)"
 _LIVES = "EXISTS (SELECT 1 FROM node n WHERE n.id = o.node_id AND n.deleted = 0)"
 _URGENCY = f"r.priority * (1 + (:now - r.asked_at) / {HOUR_MS}) DESC, r.operation_id"
 DUE = Sql(
@@ -88,6 +88,7 @@ RENEW = Sql(
     "UPDATE maintenance_lease SET expires_at = :expires WHERE operation_id = :id AND holder = :holder"
     f" AND expires_at > :now AND {_OF_METALAKE}"
 )
+PROLONG = Sql("UPDATE maintenance_lease SET expires_at = :expires WHERE operation_id = :id AND token_id = 0")
 COMMIT = Sql(
     "UPDATE maintenance_lease SET commits = commits + 1 WHERE token_id = :token AND node_id = :node"
     " AND expires_at > :now"
@@ -146,8 +147,8 @@ class LeaseRow(NamedTuple):
     commits: int
 
     def is_over(self, now_ms: int) -> bool:
-        """Return whether it is an expired lease of the server itself, which any other operation may end."""
-        return self.token_id == 0 and self.expires_at <= now_ms
+        """Return whether it has expired, so that any other operation may end it."""
+        return self.expires_at <= now_ms
 
 
 class EndedOperation(NamedTuple):
@@ -207,7 +208,7 @@ class RewriteWrites(Writes):
         })  # fmt: skip
 
     def due(self, metalake_id: int, *, limit: int) -> list[WaitingRewrite]:
-        """Read the due operations of a metalake whose tables are not leased: at most `limit` for each owner of tables,
+        """Read the due operations of a metalake whose tables have no unexpired lease, at most `limit` for each owner,
         the most useful first.
         """
         rows = self.tx.rows(DUE, {"metalake": metalake_id, "now": self.tx.now_ms, "limit": limit})
@@ -247,6 +248,10 @@ class RewriteWrites(Writes):
             "id": operation_id, "metalake": metalake_id, "holder": holder, "now": now_ms, "expires": now_ms + lease_ms,
         }  # fmt: skip
         return self.tx.count(RENEW, params) > 0
+
+    def prolong(self, operation_id: int, *, lease_ms: int) -> bool:
+        """Renew the lease of an operation of the server itself. Returns False if another operation has ended it."""
+        return self.tx.count(PROLONG, {"id": operation_id, "expires": self.tx.now_ms + lease_ms}) > 0
 
     def record_commit(self, token_id: int, *, node_id: int) -> bool:
         """Count a commit under an unexpired lease. Returns False if the lease has expired."""

@@ -129,6 +129,33 @@ def test_lines_that_are_refused(node: DriverNode, record: dict[str, Any], text: 
     assert node.get(f"{API}/lake/objects/table/main.a.t/statistics").json()["statistics"] == []
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"identifier": "main.a.none"},
+        {"cost": 1},
+        {"custom-cost": None},
+        {"custom-x": "x" * 20_000},
+        {"custom-cost": "-"},
+    ],
+    ids=["missing", "reserved", "empty", "long", "none"],
+)
+def test_a_bad_later_line_writes_nothing(node: DriverNode, bad: dict[str, Any]) -> None:
+    """The statistics of all tables are written, or none."""
+    record = {**LINE, "identifier": "main.a.u", **bad}
+    if bad == {"custom-cost": "-"}:
+        del record["custom-cost"]
+    answer = node.post(f"{OPS}/statistics", lines(LINE, record))
+
+    assert answer.status in (400, 404), answer.body
+    for table in ("t", "u"):
+        assert node.get(f"{API}/lake/objects/table/main.a.{table}/statistics").json()["statistics"] == []
+    both = node.post(f"{OPS}/statistics", lines(LINE, {**LINE, "identifier": "main.a.u"}))
+    assert both.status == 200, both.body
+    for table in ("t", "u"):
+        assert len(node.get(f"{API}/lake/objects/table/main.a.{table}/statistics").json()["statistics"]) == 1
+
+
 def test_metrics_of_tables_and_jobs(node: DriverNode) -> None:
     """Metrics are those of snapshots and operations; a compaction passes, a growing table does not."""
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")

@@ -8,7 +8,6 @@ from typing import Final
 import lance
 import pytest
 
-from limnos.services.maintenance.lance.operations import _LEASE_MS
 from tests.http.driver import DriverNode
 from tests.http.lance.wire import table
 from tests.services.maintenance.deaths import NodeDeath, mortal
@@ -31,7 +30,7 @@ __all__ = ["node"]
 
 def next_day(clock: MovedClock) -> None:
     """Let the leases of a dead node expire, and the table rest."""
-    clock.at_ms += max(DAY_MS, _LEASE_MS)
+    clock.at_ms += DAY_MS
 
 
 @pytest.mark.heavy

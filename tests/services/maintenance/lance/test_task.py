@@ -20,7 +20,7 @@ from limnos.services.maintenance.rewriting.planning import plan_run
 from limnos.services.request.task_context import TaskContext
 from tests.backends import Database
 from tests.http.admin.activity.test_runs import finish, started
-from tests.http.driver import OWN, DriverNode, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import arrow, declare, make_space, table
 from tests.services.maintenance.histories import DAY_MS, add_policy, assess, set_clock
@@ -235,6 +235,18 @@ def test_what_is_never_removed(node: DriverNode) -> None:
     dataset = lance.dataset(location.removeprefix("file://"))
     assert dataset.checkout_version("keep").to_table().num_rows == 2 * ROWS
     assert dataset.checkout_version(("dev", None)).to_table().num_rows == 4 * ROWS
+
+
+def test_a_policy_of_row_retention(node: DriverNode) -> None:
+    """It deletes no rows of Lance tables, and the explanation says so while it is enabled."""
+    fill(node, "s", "t", commits=2)
+    content = {"column": "id", "olderThanDays": 1}
+    add_policy(node, "rows", "limnos-row-retention", content, on="lance", kind="catalog")
+    run_round(node)
+    assert "no row is deleted" in explained(node)["blocked"][0]
+    assert operations(node) == []
+    node.patch(f"{API}/lake/policies/rows", {"enable": False})
+    assert explained(node)["blocked"] == []
 
 
 def test_a_disabled_policy_and_the_order_of_rounds(node: DriverNode) -> None:

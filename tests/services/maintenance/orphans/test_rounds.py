@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from limnos.files import place_key
 from limnos.services.iceberg import orphan_fence
 from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FenceKnowledge
 from limnos.services.maintenance.orphans.rounds import OrphanRound
@@ -13,6 +14,8 @@ from limnos.store.sql import Sql
 from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
+from tests.http.lance.wire import make_space
+from tests.http.lance.wire import table as lance_table
 from tests.manifests import data_file, entry, manifest_list
 from tests.services.maintenance.histories import (
     DAY_MS,
@@ -309,3 +312,51 @@ async def nothing_removed(round_: OrphanRound) -> dict[int, object]:
     """Be killed before the removal."""
     assert round_.marked
     return {}
+
+
+@pytest.mark.parametrize("kind", ["fileset", "Lance table"])
+def test_an_object_inside_a_tables_directory(table: HistoryTable, kind: str) -> None:
+    """A request cannot put it there; where an old store has one, no file is deleted until it lies elsewhere."""
+    node, clock = table.node, clock_of(table.node)
+    inside = f"{table.location}/data/inside"
+    if kind == "fileset":
+        root = f"{API}/lake/catalogs"
+        node.done("POST", root, {"name": "files", "type": "fileset"})
+        node.done("POST", f"{root}/files/schemas", {"name": "raw"})
+        path, body = f"{root}/files/schemas/raw/filesets", {"name": "f"}
+        refused = node.post(path, {**body, "type": "EXTERNAL", "storageLocation": inside})
+        made = str(node.done("POST", path, body)["fileset"]["storageLocation"])
+    else:
+        make_space(node, "lance", "s")
+        path = f"{lance_table('lance', 's', 't')}/declare"
+        refused = node.post(path, {"location": inside})
+        made = str(node.done("POST", path, {})["location"])
+    assert refused.status in (400, 409), refused.body
+    assert place_of(node, made) == 1, "the register has its place"
+
+    file = write_orphan(table, "data/inside/orphan.parquet")
+    assert move_place(node, made, to=inside) == 1
+    assert run_days(node, clock, 6) == 0
+    assert file.exists()
+    assert "below its location" in operations(node)[0]["result"]
+    assert move_place(node, inside, to=made) == 1
+    assert run_days(node, clock, 1) == 1, "nothing else keeps the file"
+
+
+def place_of(node: DriverNode, location: str) -> int:
+    """Return how many places of the register are a location."""
+    count = Sql("SELECT 1 FROM place WHERE location = :location")
+    permit = node.built.upkeep._permit
+    return len(
+        node.runner.run(
+            node.built.services.store.submit(permit, lambda tx: tx.rows(count, {"location": place_key(location)}))
+        )
+    )
+
+
+def move_place(node: DriverNode, location: str, *, to: str) -> int:
+    """Move a place of the register without its rules. Returns how many were there."""
+    change = Sql("UPDATE place SET location = :to WHERE location = :location")
+    params = {"location": place_key(location), "to": place_key(to)}
+    permit = node.built.upkeep._permit
+    return node.runner.run(node.built.services.store.submit(permit, lambda tx: tx.count(change, params)))

@@ -14,7 +14,8 @@ from limnos.http.admin.protocol import AdminProtocol
 from limnos.model.entities import Token
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
-from limnos.services.maintenance.rewriting.leases import LEASE_MS, LOSSES_MAX, YIELD_MS
+from limnos.services.maintenance.rewriting.leases import LEASE_MS
+from limnos.services.maintenance.table_leases import LOSSES_MAX, YIELD_MS
 from limnos.store.activity.maintenance import operation_read
 from limnos.store.tx import Tx
 from tests.http.driver import API, OWN, DriverNode, grant

@@ -81,10 +81,20 @@ def test_a_policy_from_the_finding_to_the_end(lake: DriverNode, table: HistoryTa
     (done,) = told(lake)
     assert (done["kind"], done["state"], done["policy"], done["user"]) == ("retention", "done", "ten", "admin")
     assert explained(lake)["policies"][0]["content"] == {"column": "at", "olderThanDays": 10}
+    assess(lake)
     clock.at_ms += RETENTION_INTERVAL_MS - 1
-    assert plan(lake) == 0
+    assert (plan(lake), retention_told(lake)) == (0, [False, False])
     clock.at_ms += 1
-    assert plan(lake) == 1
+    assert (plan(lake), retention_told(lake)) == (1, [True, True])
+    (failed,) = FakeExecutor(lake).lease()
+    FakeExecutor(lake).report(failed["operation"], "failed", "no memory")
+    assert retention_told(lake) == [True, True], "the rows are still there"
+
+
+def retention_told(lake: DriverNode) -> list[bool]:
+    """Whether the table's old rows are due, by the findings of its catalog and by its explanation."""
+    by_explanation = {each["kind"] for each in explained(lake)["findings"]}
+    return [("a.t", "retention") in findings(lake), "retention" in by_explanation]
 
 
 def test_what_such_a_token_may_not_commit(lake: DriverNode, table: HistoryTable) -> None:

@@ -20,7 +20,7 @@ from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
-from limnos.services.governance.statistics import statistics_update
+from limnos.services.governance.statistics import tables_statistics_update
 from limnos.services.lookup.securables import AttachmentTarget
 from limnos.services.maintenance import table_operations as operations
 from limnos.services.maintenance.table_operations import MetricPoint, Recommendation, tables_require
@@ -126,9 +126,8 @@ async def statistics_append(request: Request, ctx: Context, *, body: StatisticsP
         counts[line.stats_type] += 1
         partition = "/".join(f"{name}={value}" for name, value in (line.partition_path or {}).items())
         of_table.setdefault(line.identifier, []).extend([(partition, name, value) for name, value in values.items()])
-    for identifier, written in of_table.items():
-        target = AttachmentTarget(metalake, Kind.TABLE, identifier)
-        await statistics_update(ctx, target, values=written)
+    targets = {AttachmentTarget(metalake, Kind.TABLE, identifier): values for identifier, values in of_table.items()}
+    await tables_statistics_update(ctx, targets)
     records = {"totalRecords": len(lines), "tableRecords": counts["table"], "partitionRecords": counts["partition"]}
     return ok(**records, jobRecords=0)
 
@@ -140,8 +139,8 @@ async def _lines(
     lines = []
     for number, text in enumerate(filter(str.strip, body.statistics_payload.splitlines()), 1):
         try:
-            line = msgspec.json.decode(text, type=StatisticsLine)
             fields = msgspec.json.decode(text, type=dict[str, object])
+            line = msgspec.convert(fields, StatisticsLine)
         except msgspec.DecodeError as error:
             raise BadRequest(f"Line {number} of statisticsPayload is not a record of statistics: {error}") from None
         lines.append((line, {name: _value(value) for name, value in fields.items() if name not in _RESERVED}))

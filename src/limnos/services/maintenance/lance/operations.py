@@ -14,7 +14,8 @@ from limnos.names.path import Levels
 from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.lance.assessing import LanceAssessment
 from limnos.services.maintenance.lance.tables import change_table
-from limnos.services.maintenance.operations import OPERATIONS, OperationPayload, operation_request, table_lease
+from limnos.services.maintenance.operations import OperationPayload, operation_request
+from limnos.services.maintenance.table_leases import OPERATIONS, await_with_table, table_lease
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
@@ -28,7 +29,6 @@ MAINTAIN_LANCE_TABLE: Final = "maintain-lance-table"
 """The kind of the task that carries out a request."""
 LANCE_KINDS: Final = (INDEXES, COMPACT, EXPIRE)
 """The kinds of operations, in the order in which they are best carried out on one table."""
-_LEASE_MS: Final = 3_600_000
 
 
 async def lance_request(ctx: Context, scope: RequestScope, *, path: Levels, kind: str) -> int:
@@ -56,11 +56,13 @@ async def lance_operation_run(work: TaskContext, payload: OperationPayload) -> N
     row = await services.gate.look_up(lambda: operation_read(payload.operation))
     if row is None or row.ended_at is not None:
         return
-    if not await work.submit(lambda tx: table_lease(tx, payload, lease_ms=_LEASE_MS)):
+    operation, ident = payload.operation, {"table_id": payload.table_id, "lease_ms": work.lease_ms}
+    if not await work.submit(lambda tx: table_lease(tx, operation, **ident)):
         raise ServiceUnavailable("Another operation changes this table's files: this one follows it")
     state = "done"
     try:
-        text = await work.await_with_lease(_carry_out(work, services, kind=row.kind, payload=payload))
+        carrying_out = _carry_out(work, services, kind=row.kind, payload=payload)
+        text = await await_with_table(work, carrying_out, operation=operation)
     except (ServiceUnavailable, StorageFailed):
         raise
     except LimnosError as error:

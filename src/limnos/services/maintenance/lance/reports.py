@@ -15,7 +15,8 @@ from limnos.names.path import Levels
 from limnos.services.maintenance.assessing import finding_rows
 from limnos.services.maintenance.lance.tables import clean_up_plan, current_state, removal_refusal
 from limnos.services.maintenance.orphans.reports import OrphanReport
-from limnos.services.maintenance.policies import EffectivePolicy, assessment_rules
+from limnos.services.maintenance.policies import EffectivePolicy, assessment_rules, retention_rule
+from limnos.services.maintenance.rewriting.row_retention import NO_LANCE
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import LANCE
@@ -41,8 +42,9 @@ async def lance_explain(
     findings = assess_lance_table(state, assessment_rules(policies), now_ms=now_ms)
     rows = [row._replace(found_at=now_ms) for head in heads for row in finding_rows(head, findings)]
     refusal = await removal_refusal(ctx, node)
-    blocked = () if refusal is None else (f"{refusal}: no version is removed",)
-    return ExplanationResult(explain_lance_table(state, plan), rows, blocked)
+    blocked = [] if refusal is None else [f"{refusal}: no version is removed"]
+    blocked += [] if retention_rule(policies) is None else [NO_LANCE]
+    return ExplanationResult(explain_lance_table(state, plan), rows, tuple(blocked))
 
 
 def lance_orphans(debris_ms: int) -> OrphanReport:

@@ -24,12 +24,22 @@ from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.principals import TokenPurpose
 from limnos.services.maintenance.acting import ended_secret
 from limnos.services.maintenance.assessing import AssessmentRound
-from limnos.services.maintenance.operations import OPERATIONS
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions, action_options
 from limnos.services.maintenance.rewriting.planning import asking_policy, is_off, is_set, limits_of
 from limnos.services.maintenance.rewriting.row_retention import effective_policies, terms_of
 from limnos.services.maintenance.rewriting.scheduling import OperationPause, ScheduleLimits, fair_order, pause_of
 from limnos.services.maintenance.table_access import maintained_table
+from limnos.services.maintenance.table_leases import (
+    DONE,
+    FAILED,
+    LEASES,
+    YIELD_MS,
+    YIELDED,
+    lease_end,
+    lease_revoke,
+    leases_expire,
+    operation_close,
+)
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
@@ -40,7 +50,6 @@ from limnos.store.ancestry import path_of
 from limnos.store.objects.snapshot_pins import holders_read
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
-from limnos.telemetry.metrics import Counter
 
 T = TypeVar("T")
 log = get_logger("limnos.maintenance")
@@ -53,15 +62,7 @@ TRIED_MAX: Final = 100
 """The maximum number of operations that one request looks at: those that wait for budgets or hours hide no others."""
 RENEWED_MAX: Final = 1_000
 _ID_MAX: Final = (1 << 63) - 1
-LOSSES_MAX: Final = 5
-"""The number of expired or returned leases after which an operation has failed."""
-YIELD_MS: Final = 300_000
-"""The delay of an operation that yielded to a writer, in milliseconds. An operation whose executor is lost waits until
-its lease expires.
-"""
-DONE, FAILED, YIELDED = "done", "failed", "yielded"
 ENDS: Final = (DONE, FAILED, YIELDED)
-LEASES = Counter("limnos_maintenance_leases_total", "Leases of maintenance operations, by outcome.", ("outcome",))
 _PERMIT: Final = upkeep_permit("limnos")
 
 
@@ -153,7 +154,7 @@ async def operation_report(
     def report(tx: Tx, permit: Permit[int]) -> LeaseRow | None:
         lease = tx.rewrites.held(operation, metalake_id=permit.command, holder=holder)
         if lease is not None:
-            _end_lease(tx, lease, outcome=outcome, text=text.replace("\0", " "))
+            lease_end(tx, lease, outcome=outcome, text=text.replace("\0", " "))
         return lease
 
     lease = await _write(ctx, metalake, mutation=report)
@@ -187,38 +188,6 @@ async def lease_require(ctx: Context, metalake: str) -> None:
     await ctx.read(RequestScope(metalake), look)
 
 
-# ------------------------------------------------------------------------------------------- ends of leases
-
-
-def leases_expire(tx: Tx) -> None:
-    """Return the operations with expired leases to the queue."""
-    for lease in tx.rewrites.expired():
-        if lease.token_id:
-            LEASES["expired",] += 1
-            text = "its executor stopped responding"
-            _end_lease(tx, lease, outcome=DONE if lease.commits else YIELDED, text=text, delay_ms=0)
-            _revoke(tx, lease)
-        else:
-            tx.rewrites.end(lease.operation_id)
-
-
-def _end_lease(tx: Tx, lease: LeaseRow, *, outcome: str, text: str, delay_ms: int = YIELD_MS) -> None:
-    """End a lease, and either end the operation or return it to the queue."""
-    if outcome == YIELDED:
-        times = tx.rewrites.give_back(lease.operation_id, delay_ms=delay_ms, failed=True, reason=text[:2000])
-        if times < LOSSES_MAX:
-            return
-        outcome, text = FAILED, f"failed after {times} attempts: {text}"
-    _end(tx, lease.operation_id, outcome=outcome, text=text)
-
-
-def _end(tx: Tx, operation: int, *, outcome: str, text: str) -> None:
-    """End an operation, and its lease if it has one."""
-    OPERATIONS[tx.maintenance.kind_of(operation) or "", outcome] += 1
-    tx.maintenance.end(operation, state=outcome, result=text[:2000])
-    tx.rewrites.end(operation)
-
-
 def operation_cancel(tx: Tx, operation: int, *, node_id: int, user: str) -> LeaseRow | None:
     """Cancel an operation on a table for a user, unless it has ended. Returns its lease: revoke the token of it."""
     lease = tx.rewrites.lease_of(node_id)
@@ -229,13 +198,7 @@ def operation_cancel(tx: Tx, operation: int, *, node_id: int, user: str) -> Leas
 
 async def token_revoke(services: NodeServices, lease: LeaseRow) -> None:
     """Revoke the token of a lease."""
-    await services.store.submit(_PERMIT, lambda tx: _revoke(tx, lease))
-
-
-def _revoke(tx: Tx, lease: LeaseRow) -> None:
-    token = tx.tokens.by_id(lease.token_id)
-    if token is not None:
-        tx.tokens.revoke(token)
+    await services.store.submit(_PERMIT, lambda tx: lease_revoke(tx, lease))
 
 
 # ------------------------------------------------------------------------------------------- one lease
@@ -253,7 +216,7 @@ async def _lease_one(
             return None
         refusal = ended_secret(tx, stored.root_id)
         if refusal is not None:
-            _end(tx, row.operation_id, outcome=FAILED, text=refusal)
+            operation_close(tx, row.operation_id, outcome=FAILED, text=refusal)
             return None
         token = tx.tokens.create(
             user=row.user, name=f"maintenance {row.operation_id}", secret_hash=hash_secret(secret),
@@ -291,8 +254,8 @@ async def _lease_one(
 def _refuse(tx: Tx, *, row: WaitingRewrite, holder: str, text: str) -> None:
     lease = tx.rewrites.held(row.operation_id, metalake_id=row.metalake_id, holder=holder)
     if lease is not None:
-        _end_lease(tx, lease, outcome=FAILED, text=text)
-        _revoke(tx, lease)
+        lease_end(tx, lease, outcome=FAILED, text=text)
+        lease_revoke(tx, lease)
 
 
 def _postpone(tx: Tx, *, row: WaitingRewrite, token: Token, pause: OperationPause) -> None:

@@ -6,7 +6,7 @@ the effective policy alone, never from a request, and the rows are deleted with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from limnos.formats.gravitino.policies import ROW_RETENTION
@@ -17,16 +17,21 @@ from limnos.model.errors import BadRequest
 from limnos.names.path import Levels
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.policies import EffectivePolicy, policies_load, retention_rule
-from limnos.services.maintenance.rewriting.planning import rewrite_request
+from limnos.services.maintenance.rewriting.planning import RETENTION_INTERVAL_MS, rewrite_request
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.store.activity.maintenance import FindingRow, done_since
 
 _NO_POLICY: Final = (
     f"No enabled policy of type {ROW_RETENTION} applies to the table: attach one to it, its schema or catalog"
 )
+
+
+NO_LANCE: Final = f"no row is deleted: policies of type {ROW_RETENTION} are carried out on Iceberg tables alone"
+"""Why a policy of row retention does nothing on a Lance table."""
 
 
 async def effective_policies(services: NodeServices, node_id: int) -> Mapping[str, EffectivePolicy]:
@@ -57,6 +62,16 @@ def retention_refusals(
     except BadRequest as error:
         return (f"no row is deleted: {error.message}",)
     return ()
+
+
+async def without_retained(ctx: Context, rows: Sequence[FindingRow]) -> list[FindingRow]:
+    """Remove the findings about old rows of those tables whose rows were deleted in the last day."""
+    tables = [row.node_id for row in rows if row.kind == RETENTION]
+    if not tables:
+        return [*rows]
+    since_ms = ctx.services.store.time.now_ms() - RETENTION_INTERVAL_MS
+    done = await ctx.look_up(lambda: done_since(tables, kind=RETENTION, since_ms=since_ms))
+    return [row for row in rows if row.kind != RETENTION or row.node_id not in done]
 
 
 async def retention_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:
