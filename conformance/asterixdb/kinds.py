@@ -45,12 +45,13 @@ _DECIDED_CASES: Final = (
 
 KINDS: Final = (
     _kind("kurtosis of groups", _VALUES, _SELF, cases=r"/serial_kurtosis_"),
-    _kind("offsets of times", _VALUES, _SELF, cases=r"^(constructor/(time_01|datetime_01|interval)$|comparison/datetime_(order|tzeq)$|dapd/q2-7$|temporal/(accessors|accessors_interval|parse_02|time_functions|date_functions|datetime_functions)$)"),
+    _kind("offsets of times", _VALUES, _SELF, cases=r"^(constructor/(time_01|datetime_01|interval)$|comparison/datetime_(order|tzeq)$|dapd/q2-7$|temporal/(accessors|accessors_interval|interval_bin|parse_02|time_functions|date_functions|datetime_functions)$)"),
     _kind("joins by interval_ends", _VALUES, _SELF, cases=r"^temporal/interval_joins/interval_(ends|ended_by)$"),
+    _kind("skewness of two values", _VALUES, _SELF, cases=r"^aggregate-sql/agg_null_rec(_1)?$"),
     _kind("edges of polygons", _VALUES, _SELF, cases=r"rtree-sidx-non-idxonly-02$"),
     _kind("data that no step loads", _VALUES, "the suite has no step that loads these datasets", cases=r"^fulltext/fulltext-(index-)?0[456]$"),
     _kind("NOT IN with NULL", _VALUES, _SELF, cases=r"^comparison/ASTERIXDB-3584_in_expr$"),
-    _kind("positions of AT", _VALUES, _SELF, cases=r"^flwor/at05$"),
+    _kind("positions of AT", _VALUES, _SELF, cases=r"^(flwor/at05|objects/object_transform)$"),
     _kind("rounding of infinite numbers", _VALUES, _SELF, cases=r"^numeric/round[23]$"),
     _kind("FROM over NULL", _VALUES, _SELF, cases=r"^null-missing/scan-collection$"),
     _kind("items of multisets", _VALUES, _SELF, cases=r"^array_fun/array_(except/\d+|union)$"),

@@ -58,6 +58,9 @@ select value p.id from people p where not exists (select o from orders o where o
 select value p.id from people p where p.id in (select value o.c from orders o where o.done)
 select value o.id from orders o where o.c not in (select value p.id from people p where p.id > 1)
 select value p.id from people p where p.id not in (select value o.c from orders o)
+select value o.id from orders o where o.c not in (select value p.id from people p where p.id > 100)
+select value o.id from orders o where o.c not in (select value p.age from people p where p.age = o.n)
+select value p.id from people p where p.home.floor not in (select value o.c from orders o where o.id < 3)
 select value p.id from people p where some o in (select value x from orders x where x.c = p.id) satisfies o.price > 5
 select value p.id from people p where every o in (select value x from orders x where x.c = p.id) satisfies o.price > 5
 select value p.id from people p where p.age > 5 or exists (select 1 from orders o where o.c = p.id)
@@ -73,6 +76,7 @@ select o.id, row_number() over (order by o.id) as r, rank() over (partition by o
 select o.id, sum(o.n * integer('700000000')) over (order by o.id) as s from orders o where o.n = 3
 select o.id, sum(o.id) over (order by o.id rows between 1 preceding and current row) as s, count(*) over () as k from orders o where o.id < 5 and o.n + 0 > -100
 select value 'x' in o.tags from orders o
+select value [o.note in o.tags, o.note not in o.tags, null in o.tags, (o.note in o.tags) is missing] from orders o
 select value [array_count(o.tags), len(o.tags)] from orders o
 select value o.id from orders o where some t in o.tags satisfies t = 'y'
 select value every t in o.tags satisfies t = 'y' from orders o

@@ -10,7 +10,7 @@ Window functions are evaluated before the LET, SELECT or ORDER BY that uses them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from limnos.sqlpp import plan, tree
@@ -81,9 +81,8 @@ class QueryBinder(WindowBinder):
         return self.orders(items, VariableScope(scope, fields_of=(("$", slot),)))
 
     def lets(self, nodes: tuple[tree.Let, ...], scope: VariableScope) -> tuple[tuple[plan.Let, ...], VariableScope]:
-        """Bind LET or WITH; each variable may use those before it."""
+        """Bind LET or WITH; each variable may use those before it, and may have the name of one, which it hides."""
         lets = []
-        _check_distinct((node.name, node.at) for node in nodes)
         for node in nodes:
             value = self.expression(node.value, scope.as_source())
             slot = self.slots.new()
@@ -413,11 +412,7 @@ def _is_range(node: tree.Expression) -> bool:
 def _check_aliases(terms: tuple[tree.Term, ...]) -> None:
     """Check that the variables of FROM have different names. Raises SqlppError."""
     nodes = [node for term in terms for node in (term, *term.links)]
-    _check_distinct((name, node.at) for node in nodes for name in (node.variable, node.position) if name is not None)
-
-
-def _check_distinct(names: Iterable[tuple[str, TextPosition]]) -> None:
-    """Check that no name occurs twice. Raises SqlppError for the first that does."""
+    names = ((name, node.at) for node in nodes for name in (node.variable, node.position) if name is not None)
     seen: set[str] = set()
     for name, at in names:
         if name in seen:

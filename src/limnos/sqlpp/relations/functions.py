@@ -20,7 +20,6 @@ from limnos.sqlpp.relations.operators import (
     merged_type,
     null,
     of_type,
-    truth,
     typed_term,
 )
 from limnos.sqlpp.relations.shapes import (
@@ -38,6 +37,7 @@ from limnos.sqlpp.relations.terms import (
     LiteralTerm,
     Term,
     TruthTerm,
+    all_of,
     any_of,
     call,
     not_of,
@@ -272,18 +272,19 @@ def is_within(value: Shape, items: Shape, *, item: int) -> Shape:
         raise UntranslatableExpression("IN of a value that is not an array of scalars")
     one = cell(value)
     equal = compare_shapes(CellShape(ColumnTerm(item), items.item.name), one, by="=")
-    missing = any_of(missing_of(items), missing_of(one))
+    unknown, no_value = _unknown_flag(one), missing_of(one)
+    missing = missing_of(items)
+    if no_value is not False:  # without items the result is false
+        some = call(
+            "!=", call("coalesce", call("size", items.term), LiteralTerm(1, "bigint")), LiteralTerm(0, "bigint")
+        )
+        missing = any_of(missing, all_of(no_value, some))
+    body: Term = equal.term
     if one.type == "null":
-        return null(missing=missing)
-    body = (
-        call("if", unknown, LiteralTerm(None, "boolean"), equal.term)
-        if (unknown := _unknown_flag(one)) is not None
-        else equal.term
-    )
-    term = call("exists", items.term, LambdaTerm(item, body))
-    shape = truth(term, one)
-    emptied = call("if", unknown, LiteralTerm(None, "boolean"), term) if unknown is not None else term
-    return CellShape(emptied, shape.type, missing)
+        body = LiteralTerm(None, "boolean")
+    elif unknown is not None:
+        body = call("if", unknown, LiteralTerm(None, "boolean"), equal.term)
+    return CellShape(call("exists", items.term, LambdaTerm(item, body)), "boolean", missing)
 
 
 def _unknown_flag(one: CellShape) -> Term | None:

@@ -38,9 +38,9 @@ from limnos.sqlpp.relations.terms import (
     LiteralTerm,
     Term,
     all_of,
+    any_of,
     call,
     columns_in,
-    not_of,
     term_of,
 )
 from limnos.sqlpp.relations.translator import BlockTranslator
@@ -98,19 +98,22 @@ def _take_membership(node: plan.Operate, carrier: BlockTranslator, *, negated: b
             query, carrier, negated=False, met=lambda item, _: operators.compare_shapes(item, value, by="=").term
         )
         return True
-    # NOT IN is true if the value is known and every item is known, of the same type, and different.
-    unknown = unknown_of(value)
-    if unknown is not False:
-        carrier.filter(term_of(not_of(unknown)))
+    # NOT IN is true if there are no items, or if the value and every item are known and different.
     _join_partners(query, carrier, negated=True, met=lambda item, _: _not_surely_other(item, value))
     return True
 
 
 def _not_surely_other(item: Shape, value: CellShape) -> Term:
+    """Return the term for whether an item may equal a value."""
     equal = operators.compare_shapes(item, value, by="=")
     if equal.type == "null":
         return TRUE
-    return call("or", equal.term, term_of(unknown_of(item))) if unknown_of(item) is not False else equal.term
+    unknown = any_of(unknown_of(item), unknown_of(value))
+    if unknown is False:
+        return equal.term
+    if isinstance(equal.term, CallTerm) and equal.term.name == "=":
+        return call("or", equal.term, call("is_null", equal.term))  # Spark has a hash join for these words
+    return call("or", equal.term, term_of(unknown))
 
 
 def _take_quantifier(node: plan.Quantified, carrier: BlockTranslator, *, negated: bool) -> bool:

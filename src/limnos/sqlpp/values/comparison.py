@@ -122,10 +122,12 @@ def either(left: Value, right: Value) -> Truth:
 
 
 def includes(items: Value, value: Value) -> Truth:
-    """Return `value IN items`: true if an item is equal, else unknown if one may be equal.
+    """Return `value IN items`: true if an item is equal, else unknown if one may be equal; false without items.
 
     NULL if `items` is no array or multiset.
     """
+    if isinstance(items, tuple) and not items:
+        return False
     if items is MISSING or value is MISSING:
         return MISSING
     if value is None or not isinstance(items, tuple) or type_name(items) not in ("array", "multiset"):

@@ -1,0 +1,1 @@
+"""Random SQL++ queries: Spark's and DuckDB's results compared with the evaluator's."""
