@@ -20,6 +20,7 @@ from typing import Any
 
 NASTY = '<script>alert(1)</script> "quoted" ../up \u202eright-to-left \N{PILE OF POO}'
 """A name's worth of letters that break careless pages; names of objects leave out the direction mark."""
+ARROW = "application/vnd.apache.arrow.stream"
 WIDTHS = (1280, 390, 2560)
 
 
@@ -42,17 +43,17 @@ class LakeServer:
         assert self.process.stdout is not None
         self.url = next(line.split()[1] for line in self.process.stdout if line.startswith("ready "))
 
-    def ask(self, method: str, path: str, body: object = None, *, user: str = "admin") -> dict[str, object]:
-        """Send a request as a user; a refused one is an error."""
-        data = None if body is None else json.dumps(body).encode()
+    def ask(self, method: str, path: str, body: object = None, *, user: str = "admin") -> dict[str, Any]:
+        """Send a request as a user; a body of bytes is an Arrow stream, and a refused request is an error."""
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         headers = {
             "authorization": "Basic " + base64.b64encode(f"{user}:".encode()).decode(),
-            "content-type": "application/json",
+            "content-type": ARROW if isinstance(body, bytes) else "application/json",
         }
         request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)
         with urllib.request.urlopen(request, timeout=60) as answer:
             text = answer.read()
-        answered: dict[str, object] = json.loads(text) if text else {}
+        answered: dict[str, Any] = json.loads(text) if text else {}
         return answered
 
     def stop(self) -> None:
@@ -185,6 +186,83 @@ def fill_runs(server: LakeServer) -> None:
         server.ask("POST", f"{own}/lineage", lineage_event(f"main.{source}", f"main.{target}", job=f"job {number}"))
 
 
+def fill_files(server: LakeServer) -> None:
+    """Add a fileset with files of each sort, and Lance tables with vectors, versions, a tag, a branch and indexes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    lake = "/api/metalakes/lake"
+    for body in (
+        {"name": "files", "type": "fileset", "comment": "What the bureau sends", "properties": {}},
+        {"name": "vectors", "type": "relational", "provider": "lakehouse-generic", "properties": {}},
+    ):
+        server.ask("POST", f"{lake}/catalogs", body)
+    server.ask("POST", f"{lake}/catalogs/files/schemas", {"name": "raw"})
+    comment = "Daily files of the three airports, as delivered"
+    made = server.ask("POST", f"{lake}/catalogs/files/schemas/raw/filesets", {"name": "scans", "comment": comment})
+    top = Path(str(made["fileset"]["storageLocation"]).removeprefix("file://"))
+    for day in range(1, 4):
+        (top / f"day=2026-11-0{day}/part").mkdir(parents=True)
+        (top / f"day=2026-11-0{day}/part/flights.csv").write_text("flight,airport\n1,OSL\n")
+    (top / "many").mkdir()
+    for number in range(230):
+        (top / f"many/scan-{number:04}.txt").write_text(f"scan {number}\n")
+    rows = pa.table(
+        {"id": range(400), "airport": ["OSL", "FCO", "TRN", None] * 100, "delay": [each / 7 for each in range(400)]}
+    )
+    pq.write_table(rows, top / "flights.parquet")
+    (top / "airports.csv").write_text("code,name,runways\nOSL,Oslo Gardermoen,2\nFCO,<b>Roma</b> Fiumicino,4\n")
+    events = [{"id": number, "kind": "landed", "gate": {"pier": "B", "number": number}} for number in range(3)]
+    (top / "events.json").write_text(json.dumps(events))
+    (top / "notes.txt").write_text("The bureau sends a file each night.\n\nColumns are described in the ledger.\n" * 3)
+    (top / "scan.bin").write_bytes(bytes(range(256)) * 40)
+    (top / "damaged.parquet").write_bytes(b"no parquet")
+    (top / "<script>alert(1)<.txt").write_text("<script>alert(1)</script>\n")
+    (top / os.fsdecode(b"caf\xe9.txt")).write_text("the name is Latin-1\n")
+    (top / ("a very long name of a file " * 7 + ".csv")).write_text("a,b\n1,2\n")
+    fill_vectors(server)
+
+
+def fill_vectors(server: LakeServer) -> None:
+    """Add the Lance tables."""
+    import pyarrow as pa
+
+    def stream(begin: int, count: int = 300) -> bytes:
+        numbers = [
+            [((row * 31 + place * 17) % 101) / 100 for place in range(64)] for row in range(begin, begin + count)
+        ]
+        fields = [
+            pa.field("id", pa.int64(), nullable=False),
+            pa.field("text", pa.string(), metadata={"comment": "The passage, as the embedding model read it"}),
+            pa.field("source", pa.struct([pa.field("page", pa.int32()), pa.field("tags", pa.list_(pa.string()))])),
+            pa.field("embedding", pa.list_(pa.float32(), 64)), pa.field("image", pa.list_(pa.float32(), 8)),
+        ]  # fmt: skip
+        rows = pa.table(
+            [
+                range(begin, begin + count), [f"passage {row} about an airport" for row in range(begin, begin + count)],
+                [{"page": row, "tags": ["osl", "night"]} for row in range(begin, begin + count)], numbers,
+                [each[:8] for each in numbers],
+            ],
+            schema=pa.schema(fields),
+        )  # fmt: skip
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        return bytes(sink.getvalue())
+
+    table = "/lance/v1/table/vectors$rag$passages"
+    server.ask("POST", "/lance/v1/namespace/vectors$rag/create", {"properties": {}})
+    server.ask("POST", f"{table}/create?mode=create", stream(0))
+    server.ask("POST", f"{table}/create_index", {"column": "id", "index_type": "BTREE", "name": "by_id"})
+    index = {"column": "embedding", "index_type": "IVF_FLAT", "name": "nearest", "num_partitions": 2}
+    server.ask("POST", f"{table}/create_index", {**index, "distance_type": "cosine"})
+    server.ask("POST", f"{table}/tags/create", {"tag": "trained", "version": 2})
+    server.ask("POST", f"{table}/branches/create", {"name": "experiment"})
+    for begin in (300, 600):
+        server.ask("POST", f"{table}/insert?mode=append", stream(begin, 20))
+    server.ask("POST", "/lance/v1/table/vectors$rag$declared/declare", {})
+
+
 def lineage_event(source: str, target: str, *, job: str) -> dict[str, object]:
     """Return an event of OpenLineage about one edge."""
     return {
@@ -218,6 +296,23 @@ PAGES = {
     "compare": "/console/o/table/lake/main/raw/trips?tab=snapshots",
     "scans": "/console/o/table/lake/main/raw/trips?tab=scans",
     "access": "/console/access/table/lake/main/raw/nyc/flights?user=ana&action=table_load",
+    "fileset": "/console/o/fileset/lake/files/raw/scans",
+    "fileset-directory": "/console/o/fileset/lake/files/raw/scans?directory=day%3D2026-11-01",
+    "fileset-page": "/console/o/fileset/lake/files/raw/scans?directory=many",
+    "fileset-csv": "/console/o/fileset/lake/files/raw/scans?file=airports.csv",
+    "fileset-parquet": "/console/o/fileset/lake/files/raw/scans?file=flights.parquet",
+    "fileset-json": "/console/o/fileset/lake/files/raw/scans?file=events.json",
+    "fileset-text": "/console/o/fileset/lake/files/raw/scans?file=notes.txt",
+    "fileset-binary": "/console/o/fileset/lake/files/raw/scans?file=scan.bin",
+    "fileset-damaged": "/console/o/fileset/lake/files/raw/scans?file=damaged.parquet",
+    "fileset-nasty": "/console/o/fileset/lake/files/raw/scans?file=%3Cscript%3Ealert%281%29%3C.txt",
+    "lance": "/console/o/table/lake/vectors/rag/passages",
+    "lance-preview": "/console/o/table/lake/vectors/rag/passages?tab=preview",
+    "lance-versions": "/console/o/table/lake/vectors/rag/passages?tab=versions",
+    "lance-indexes": "/console/o/table/lake/vectors/rag/passages?tab=indexes",
+    "lance-maintenance": "/console/o/table/lake/vectors/rag/passages?tab=maintenance",
+    "lance-connect": "/console/o/table/lake/vectors/rag/passages?tab=connect",
+    "lance-empty": "/console/o/table/lake/vectors/rag/declared",
     "access-catalog": "/console/access/catalog/lake/main?reach=ana",
     "nodes": "/console/nodes",
     "settings": "/console/settings",
@@ -292,6 +387,7 @@ def main() -> None:
         try:
             fill(server)
             fill_runs(server)
+            fill_files(server)
             shoot(server, flags.into, only=flags.only, widths=tuple(map(int, flags.widths.split(","))))
         finally:
             server.stop()

@@ -15,7 +15,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from scripts.console_shots import PAGES, LakeServer, fill, fill_runs
+from scripts.console_shots import PAGES, LakeServer, fill, fill_files, fill_runs
 
 pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 INSTALL: Final = "There is no Chromium: apt-get install chromium, or name one by LIMNOS_CHROMIUM"
@@ -34,6 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeServer]:
     try:
         fill(running)
         fill_runs(running)
+        fill_files(running)
         yield running
     finally:
         running.stop()

@@ -123,7 +123,13 @@ def preview_fileset_file(question: bytes) -> list[bytes]:
         return [b"null"]
 
 
+def preview_ready() -> list[bytes]:
+    """Do nothing: this module, and the libraries that previews need, are loaded now."""
+    return []
+
+
 PREVIEW_FUNCTIONS: Mapping[str, Callable[..., list[bytes]]] = {
+    "preview-ready": preview_ready,
     "preview-file": preview_file,
     "preview-fileset-file": preview_fileset_file,
 }

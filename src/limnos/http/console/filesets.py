@@ -95,7 +95,7 @@ async def fileset_page(page_request: PageRequest, address: ObjectAddress) -> Res
     if tab == "files":
         at = FilePath(address.levels, path or "/", location)
         page = await (_with_file if file else _with_lines)(page_request, address, page=page, at=at)
-    return html_response(page_request.request, render("fileset.html", page))
+    return html_response(page_request.request, render("fileset.html", page), status=page.preview.status)
 
 
 async def _with_file(

@@ -1,4 +1,4 @@
-"""Pages of Lance tables: properties, the first rows, and code snippets for clients.
+"""Pages of Lance tables: columns, the first rows, versions, indexes, maintenance, properties, and code snippets.
 
 May import `model`, `services` and this package's shared modules. Has no business rules.
 """
@@ -15,6 +15,10 @@ from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.sheets import TabPart
+from limnos.http.console.table_metadata import ColumnLine
+from limnos.http.console.table_parts.health import health_tab
+from limnos.http.console.table_parts.lance_files import LanceColumns, indexes_tab, lance_columns, versions_tab
 from limnos.http.console.table_parts.preview import PreviewTab, preview_tab
 from limnos.http.console.tabs import (
     Chip,
@@ -31,11 +35,19 @@ from limnos.http.response import Response
 from limnos.model.kinds import Kind
 from limnos.services.governance.details import details_load
 
-TABS: Final = {"preview": "Preview", "properties": "Properties", "connect": "Connect"}
+TABS: Final = {
+    "columns": "Columns",
+    "preview": "Preview",
+    "versions": "Versions",
+    "indexes": "Indexes",
+    "maintenance": "Maintenance",
+    "properties": "Properties",
+    "connect": "Connect",
+}
 
 
 class LanceTablePage(msgspec.Struct, frozen=True):
-    """The data of a Lance table's page: facts, first rows, properties, and code to read the table."""
+    """The data of a Lance table's page. `refusal` says why the columns were not read."""
 
     frame: Frame
     heading: ObjectHeading
@@ -44,10 +56,14 @@ class LanceTablePage(msgspec.Struct, frozen=True):
     properties: tuple[Property, ...]
     snippets: tuple[Snippet, ...]
     preview: PreviewTab
+    columns: tuple[ColumnLine, ...]
+    columns_count: int
+    refusal: str
+    part: TabPart
 
 
 async def table_page(page_request: PageRequest, address: ObjectAddress) -> Response:
-    """Show a Lance table."""
+    """Show a Lance table. Only the tabs about its content read its files."""
     details = await page_request.ctx.read(
         address.scope, lambda view: details_load(view, Kind.TABLE, levels=address.levels)
     )
@@ -57,9 +73,24 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
         page_request, address, details=details, tabs=TABS, tab=tab, chips=(Chip("Lance", "accent", "table"),),
         comment=getattr(record, "comment", None) or "",
     )  # fmt: skip
+    columns = await lance_columns(page_request, address) if tab in ("columns", "indexes") else LanceColumns()
     view = LanceTablePage(
-        await object_frame(page_request, address), heading, tab, facts_of(details), properties_of(record.properties),
+        await object_frame(page_request, address), heading, tab, (*columns.facts, *facts_of(details)),
+        properties_of(record.properties),
         snippets_of(page_request, address, is_lance=True) if tab == "connect" else (),
         await preview_tab(page_request, address, is_lance=True) if tab == "preview" else PreviewTab(),
+        columns.lines, columns.lines_count, columns.refusal, await _tab_part(page_request, address, tab=tab, columns=columns),
     )  # fmt: skip
-    return html_response(page_request.request, render("lance_table.html", view))
+    return html_response(page_request.request, render("lance_table.html", view), status=view.preview.status)
+
+
+async def _tab_part(page_request: PageRequest, address: ObjectAddress, *, tab: str, columns: LanceColumns) -> TabPart:
+    """Return the content of the tabs that have no template of their own."""
+    match tab:
+        case "versions":
+            return await versions_tab(page_request, address)
+        case "indexes":
+            return await indexes_tab(page_request, address, columns=columns)
+        case "maintenance":
+            return await health_tab(page_request, address, is_lance=True)
+    return TabPart()

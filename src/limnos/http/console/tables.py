@@ -135,7 +135,7 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
     metadata = decode_metadata(document.body)
     tab = tab_of(page_request, TABS)
     view = await _page(page_request, address, state=state, metadata=metadata, body=document.body, tab=tab)
-    return html_response(page_request.request, render("table.html", view))
+    return html_response(page_request.request, render("table.html", view), status=view.preview.status)
 
 
 async def _page(

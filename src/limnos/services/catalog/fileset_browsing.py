@@ -139,7 +139,7 @@ async def file_preview(ctx: Context, scope: RequestScope, *, at: FilePath, rows:
             )
         return msgspec.json.decode(answer, type=FilePreview | None)
 
-    preview = await RUNNING_PREVIEWS.of(ctx.services).run(user, read)
+    preview = await RUNNING_PREVIEWS.of(ctx.services).run(user, read, offloader=PREVIEW_OFFLOADER.of(ctx.services))
     if preview is None:
         raise NotFound(f"The fileset has no file {at.path.strip('/')}", kind="file")
     what = f"{len(preview.rows)} rows" if preview.columns else f"{len(preview.text or '')} characters"

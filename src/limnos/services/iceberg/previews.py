@@ -61,7 +61,8 @@ async def scanned_preview(
     """Return the first rows of a table that `preview_look` returned. Raises as `table_preview`."""
     preview_request.check()
     reading = partial(_read_preview, ctx, scanned, preview_request=preview_request)
-    preview = await RUNNING_PREVIEWS.of(ctx.services).run(scanned.asker.name, reading)
+    running, offloader = RUNNING_PREVIEWS.of(ctx.services), PREVIEW_OFFLOADER.of(ctx.services)
+    preview = await running.run(scanned.asker.name, reading, offloader=offloader)
     detail = f"preview of {len(preview.rows)} rows of {len(preview.columns)} columns, snapshot {preview.snapshot_id}"
     ctx.audit_rows(
         scanned.document.node_id, (scope.catalog or "", *path), kind=Kind.TABLE.word, action=Action.TABLE_READ,

@@ -30,7 +30,8 @@ _ICEBERG: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {
     EXPIRE: expiry_request, ORPHANS: orphans_request,
     **{kind: partial(rewrite_request, kind=kind) for kind in KINDS}, RETENTION: retention_request,
 }  # fmt: skip
-OPERATION_KINDS: Final = tuple(dict.fromkeys((*_ICEBERG, *LANCE_KINDS)))
+ICEBERG_KINDS: Final = tuple(_ICEBERG)
+OPERATION_KINDS: Final = tuple(dict.fromkeys((*ICEBERG_KINDS, *LANCE_KINDS)))
 """All kinds of operations that a user may ask for."""
 
 

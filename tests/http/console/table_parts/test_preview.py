@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.http.admin.catalog.test_previews import PreviewedTable
-from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_restrictions import restrict
@@ -57,24 +57,27 @@ def test_who_may_load_a_table_sees_no_rows(table: PreviewedTable) -> None:
 
 
 def test_dead_worker_is_a_page_with_the_next_step(table: PreviewedTable) -> None:
-    """503, and what to do."""
+    """503, and what to do, below the table's own heading and tabs."""
     bob = ConsoleVisitor(table.node).sign_in("bob")
     table.workers.dies = True
 
     answer = bob.get(TAB)
 
     assert answer.status == 503
-    assert "request fewer columns or rows" in text_of(answer)
+    page = PageReader(text_of(answer))
+    assert "request fewer columns or rows" in page.text
+    assert "Snapshots" in page.text
+    assert "Try again" in page.text
 
 
 def test_rows_of_a_lance_table(table: PreviewedTable) -> None:
-    """The first tab of its page; a table without data says so."""
+    """Rows with their types; a table without data says so."""
     make_space(table.node, "lance", "s")
     fill(table.node, "lance", "s", "t")
     declare(table.node, "lance", "s", "empty")
     admin = ConsoleVisitor(table.node).sign_in()
 
-    full, empty = (admin.read(f"/console/o/table/lake/lance/s/{name}").text for name in ("t", "empty"))
+    full, empty = (admin.read(f"/console/o/table/lake/lance/s/{name}?tab=preview").text for name in ("t", "empty"))
 
     for words in ("The first 3 rows", "text string", "2 a dog [1.0,0.0]"):
         assert words in full

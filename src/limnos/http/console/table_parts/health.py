@@ -1,4 +1,5 @@
-"""The tab about a table's maintenance: findings with their reasons, past operations, statistics, and a form.
+"""The tab about a table's maintenance: findings with their reasons, past operations, statistics, and a form. It serves
+Iceberg and Lance tables, which have different operations.
 
 May import `model`, `names`, `services` and the console's shared modules. Has no business rules. Callers who may not
 maintain the table see only its statistics.
@@ -6,7 +7,7 @@ maintain the table see only its statistics.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from limnos.http.console.addresses import ObjectAddress, parse_address
@@ -35,12 +36,30 @@ from limnos.services.maintenance.requests import OPERATION_KINDS, operation_star
 from limnos.services.request.name_codecs import codec_for
 
 _FATES_SHOWN: Final = 50
-_WORDS: Final = {
-    "expire": "Expire snapshots", "orphans": "Check for orphan files", "compact": "Compact small files",
-    "deletes": "Rewrite delete files", "manifests": "Rewrite manifests", "statistics": "Compute statistics",
-    "retention": "Delete old rows",
-    "indexes": "Refresh indexes",
-}  # fmt: skip
+
+
+class _FormatWords(NamedTuple):
+    """What the tab calls the parts of tables of one format, and the operations that such tables have."""
+
+    kinds: dict[str, str]
+    files: str
+    state: str
+    states: str
+
+
+_ICEBERG: Final = _FormatWords(
+    {
+        "expire": "Expire snapshots", "orphans": "Check for orphan files", "compact": "Compact small files",
+        "deletes": "Rewrite delete files", "manifests": "Rewrite manifests", "statistics": "Compute statistics",
+        "retention": "Delete old rows",
+    },
+    "Data files", "Snapshot", "snapshots",
+)  # fmt: skip
+_LANCE: Final = _FormatWords(
+    {"indexes": "Update indexes", "compact": "Merge small fragments", "expire": "Remove old versions"},
+    "Fragments", "Version", "versions",
+)  # fmt: skip
+_POLICY_PREFIXES: Final = ("system_iceberg_", "system_lance_", "system_")
 _LOOKS: Final = {
     "done": ("ok", "check"),
     "failed": ("bad", "cross"),
@@ -49,9 +68,9 @@ _LOOKS: Final = {
 }
 
 
-async def health_tab(page_request: PageRequest, address: ObjectAddress) -> TabPart:
+async def health_tab(page_request: PageRequest, address: ObjectAddress, *, is_lance: bool = False) -> TabPart:
     """Show the table's findings and past operations. A refusal is shown on the page."""
-    statistics = await _statistics(page_request, address)
+    statistics, words = await _statistics(page_request, address), _LANCE if is_lance else _ICEBERG
     try:
         report = await table_explain(page_request.ctx, address.scope, path=address.levels)
     except PermissionDenied as error:
@@ -60,27 +79,32 @@ async def health_tab(page_request: PageRequest, address: ObjectAddress) -> TabPa
     except LimnosError as error:
         return TabPart(sheets=statistics, warning=error.message)
     return TabPart(
-        _facts(report), (_due(report), _policies(report), _fates(report), _done(report), *_orphans(report.orphans), *statistics),
-        (_form(page_request, address),), "; ".join(report.blocked),
+        _facts(report, words),
+        (
+            _due(report, words), _policies(report), _fates(report, words), _done(report, words),
+            *_orphans(report.orphans), *statistics,
+        ),
+        (_form(page_request, address, words=words),), "; ".join(report.blocked),
     )  # fmt: skip
 
 
-def _facts(report: TableReport) -> tuple[Fact, ...]:
+def _facts(report: TableReport, words: _FormatWords) -> tuple[Fact, ...]:
     explanation = report.explanation
-    counts = (("Data files", explanation.data_files), ("Delete files", explanation.delete_files))
+    counts = ((words.files, explanation.data_files), ("Delete files", explanation.delete_files))
     files = tuple(Fact(label, count_text(count)) for label, count in counts if count is not None)
     size = () if explanation.total_bytes is None else (Fact("Size", size_text(explanation.total_bytes)),)
     removable = Fact(
-        "Removable snapshots", f"{count_text(explanation.removable)} of {count_text(explanation.snapshots)}"
+        f"Removable {words.states}", f"{count_text(explanation.removable)} of {count_text(explanation.snapshots)}"
     )
-    return (*files, *size, removable, Fact("Writes", explanation.writer), Fact("Orphan files", report.orphans.removal))
+    writer = () if words is _LANCE else (Fact("Writes", explanation.writer),)
+    return (*files, *size, removable, *writer, Fact("Orphan files", report.orphans.removal))
 
 
-def _due(report: TableReport) -> Sheet:
+def _due(report: TableReport, words: _FormatWords) -> Sheet:
     columns = (SheetColumn("Finding"), SheetColumn("Score", is_number=True), SheetColumn("Why"), SheetColumn("Found", hides=True))  # fmt: skip
     rows = tuple(
         (
-            SheetCell(each.row.kind, is_name=True), SheetCell(str(each.row.score)), SheetCell(each.row.reason),
+            SheetCell(words.kinds.get(each.row.kind, each.row.kind)), SheetCell(str(each.row.score)), SheetCell(each.row.reason),
             SheetCell(at_ms=each.row.found_at),
         )
         for each in report.findings
@@ -93,7 +117,7 @@ def _policies(report: TableReport) -> Sheet:
     rows = tuple(
         (
             SheetCell(each.name or "a policy that you may not see", is_name=True),
-            SheetCell(each.policy.policy_type.removeprefix("system_iceberg_").replace("_", " ")),
+            SheetCell(_policy_type(each.policy.policy_type)),
             SheetCell(display.render(each.on)),
             SheetCell(chips=(Chip("enabled", "ok", "check") if each.policy.is_enabled else Chip("disabled", "warn"),)),
         )
@@ -102,8 +126,13 @@ def _policies(report: TableReport) -> Sheet:
     return Sheet("Policies", columns, rows, "No policy of maintenance applies to this table.")
 
 
-def _fates(report: TableReport) -> Sheet:
-    columns = (SheetColumn("Snapshot", is_code=True), SheetColumn("When"), SheetColumn("Kept because"))
+def _policy_type(name: str) -> str:
+    prefix = next((each for each in _POLICY_PREFIXES if name.startswith(each)), "")
+    return name.removeprefix(prefix).replace("_", " ")
+
+
+def _fates(report: TableReport, words: _FormatWords) -> Sheet:
+    columns = (SheetColumn(words.state, is_code=True), SheetColumn("When"), SheetColumn("Kept because"))
     fates = report.explanation.fates
     rows = tuple(
         (
@@ -115,14 +144,14 @@ def _fates(report: TableReport) -> Sheet:
     more = (
         f"The newest {_FATES_SHOWN} of {report.explanation.snapshots} are shown." if len(fates) > _FATES_SHOWN else ""
     )
-    return Sheet("Snapshots", columns, rows, "There is no snapshot yet.", more)
+    return Sheet(words.states.capitalize(), columns, rows, f"There is no {words.state.lower()} yet.", more)
 
 
-def _done(report: TableReport) -> Sheet:
+def _done(report: TableReport, words: _FormatWords) -> Sheet:
     columns = (SheetColumn("Operation"), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Started"), SheetColumn("Result", hides=True))  # fmt: skip
     rows = tuple(
         (
-            SheetCell(_WORDS.get(each.row.kind, each.row.kind), is_name=True),
+            SheetCell(words.kinds.get(each.row.kind, each.row.kind)),
             SheetCell(chips=(Chip(each.row.state, *_LOOKS.get(each.row.state, ("plain", ""))),)),
             SheetCell(each.row.policy or each.row.user), SheetCell(at_ms=each.row.started_at),
             SheetCell((each.row.result or "")[:300]),
@@ -161,8 +190,8 @@ async def _statistics(page_request: PageRequest, address: ObjectAddress) -> tupl
     return (Sheet("Statistics", columns, rows),) if rows else ()
 
 
-def _form(page_request: PageRequest, address: ObjectAddress) -> FormView:
-    choices = tuple(Choice(each, _WORDS.get(each, each)) for each in OPERATION_KINDS)
+def _form(page_request: PageRequest, address: ObjectAddress, *, words: _FormatWords) -> FormView:
+    choices = tuple(Choice(kind, text) for kind, text in words.kinds.items())
     action = f"{page_request.base}/maintain{address.path.removeprefix('/o')}"
     return FormView(action, "Request it", (), (FormInput("operation", "Operation", choices=choices),), title="Request an operation")  # fmt: skip
 
@@ -174,7 +203,7 @@ async def maintain(page_request: PageRequest) -> Response:
     if operation not in OPERATION_KINDS or address.kind is not Kind.TABLE:
         raise BadRequest(f"Choose an operation on a table: {', '.join(OPERATION_KINDS)}")
     number = await operation_start(page_request.ctx, address.scope, path=address.levels, kind=operation)
-    done = urlencode({"tab": "maintenance", "done": f"{_WORDS.get(operation, operation)}: operation {number} waits"})
+    done = urlencode({"tab": "maintenance", "done": f"Operation {number} waits for its turn"})
     return redirect(f"{page_request.base}{address.path}?{done}")
 
 

@@ -21,6 +21,7 @@ from limnos.model.errors import (
     NotFound,
     OutsideRoots,
     PermissionDenied,
+    ServiceUnavailable,
     StorageFailed,
     UnsupportedOperation,
 )
@@ -62,6 +63,12 @@ class PreviewTab(msgspec.Struct, frozen=True):
     is_binary: bool = False
     size: str = ""
     text: str = ""
+    is_busy: bool = False
+
+    @property
+    def status(self) -> int:
+        """The status of a page with this tab: 503 if trying again may help."""
+        return 503 if self.is_busy else 200
 
 
 async def preview_tab(page_request: PageRequest, address: ObjectAddress, *, is_lance: bool = False) -> PreviewTab:
@@ -73,6 +80,8 @@ async def preview_tab(page_request: PageRequest, address: ObjectAddress, *, is_l
         preview = await read(page_request.ctx, address.scope, path=address.levels, preview_request=PreviewRequest(ROWS))
     except (PermissionDenied, NotFound, InvalidTable, StorageFailed, UnsupportedOperation) as error:
         return PreviewTab(refusal=_words(error))
+    except ServiceUnavailable as error:
+        return PreviewTab(refusal=error.message, is_busy=True)
     columns = tuple(
         PreviewHead(each.name, type_text(each.type), each.is_masked, is_number_type(each.type))
         for each in preview.columns
@@ -91,6 +100,8 @@ async def file_preview_tab(page_request: PageRequest, address: ObjectAddress, *,
         return PreviewTab(refusal=f"You may see that this file is there, but not its content. {error.message}")
     except (BadRequest, NotFound, OutsideRoots, StorageFailed, UnsupportedOperation) as error:
         return PreviewTab(refusal=error.message)
+    except ServiceUnavailable as error:
+        return PreviewTab(refusal=error.message, is_busy=True)
     columns = tuple(PreviewHead(name, kind, False, is_number_type(kind)) for name, kind in preview.columns)
     rows = tuple(tuple(_cell(value) for value in row) for row in preview.rows)
     return PreviewTab(

@@ -49,5 +49,14 @@ async def lance_explain(
 
 def lance_orphans(debris_ms: int) -> OrphanReport:
     """Return what becomes of files that no version of a Lance table names."""
-    removal = f"after {debris_ms // 1000} s" if debris_ms else "off"
+    removal = f"removed after {_age_text(debris_ms)}" if debris_ms else "not removed"
     return OrphanReport(f"{removal} (setting lance.debris_age_s)", None, None, (), ())
+
+
+def _age_text(age_ms: int) -> str:
+    """Return an age in the largest unit of which it is a whole number, as in `7 d`."""
+    seconds = age_ms // 1000
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

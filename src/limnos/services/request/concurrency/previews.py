@@ -16,9 +16,21 @@ from limnos.services.request.offloaded_work import InlineOffloader, WorkOffloade
 
 T = TypeVar("T")
 DEADLINE_S: Final = 10.0
+START_DEADLINE_S: Final = 60.0
+"""The maximum time for a process to start. It is apart, since a start that is killed begins anew each time."""
 CALLER_MAX: Final = 2
 """The maximum number of concurrent previews of one caller on a node."""
+READY: Final = "preview-ready"
+"""The work that does nothing but loads what previews need."""
+_READING: Final = (
+    "Reading the first rows took longer than {:.0f} s: request fewer columns, or read the data with a client"
+)
+_STARTING: Final = "The process that reads files did not start within {:.0f} s: the server is busy. Try again"
 _ENDED: Final = "The rows were not read: the worker process has ended, or too many previews are running. Try again, request fewer columns or rows, or read the data with a client"
+
+
+class DeadlinePassed(ServiceUnavailable):
+    """A preview took too long; the message says what to do."""
 
 
 class RunningPreviews:
@@ -42,24 +54,30 @@ class RunningPreviews:
             if not self._counts[caller]:
                 del self._counts[caller]
 
-    async def run(self, caller: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
+    async def run(
+        self, caller: str, work: Callable[[], Coroutine[object, object, T]], *, offloader: WorkOffloader | None = None
+    ) -> T:
         """Do work as a preview of the caller, up to the deadline; then cancel it, which kills its process.
 
-        Raises ServiceUnavailable: too many previews, the deadline, or an ended process.
+        `offloader` has processes that may have to start first. Raises ServiceUnavailable: too many previews, the
+        deadline, or an ended process.
         """
         with self.turn(caller):
-            return await _before_deadline(work())
+            if offloader is not None:
+                with ended_process_explained():
+                    await _before_deadline(
+                        offloader.do(READY, caller=caller), deadline_s=START_DEADLINE_S, what=_STARTING
+                    )
+            return await _before_deadline(work(), deadline_s=DEADLINE_S, what=_READING)
 
 
-async def _before_deadline(work: Coroutine[object, object, T]) -> T:
+async def _before_deadline(work: Coroutine[object, object, T], *, deadline_s: float, what: str) -> T:
     task = asyncio.ensure_future(work)
     try:
-        await asyncio.wait((task,), timeout=DEADLINE_S)
+        await asyncio.wait((task,), timeout=deadline_s)
         if task.done():
             return task.result()
-        raise ServiceUnavailable(
-            f"Reading the first rows took longer than {DEADLINE_S:.0f} s: request fewer columns, or read the data with a client"
-        )
+        raise DeadlinePassed(what.format(deadline_s))
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)  # its process has ended before the caller's turn is over
@@ -70,6 +88,8 @@ def ended_process_explained() -> Iterator[None]:
     """Say in the error of an ended process what the caller of a preview can do. Raises ServiceUnavailable."""
     try:
         yield
+    except DeadlinePassed:
+        raise
     except ServiceUnavailable as error:
         raise ServiceUnavailable(_ENDED, retry_after_s=error.retry_after_s) from error
 

@@ -1,0 +1,136 @@
+"""Pages of Lance tables: columns with vectors, versions with tags and branches, indexes, maintenance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.http.console.conftest import NASTY
+from tests.http.console.visitor import ConsoleVisitor
+from tests.http.driver import DriverNode, grant
+from tests.http.iceberg import wire
+from tests.http.lance.wire import declare, fill, make_space, table
+
+PAGE = "/console/o/table/lake/lance/s/t"
+FORM = "/console/maintain/table/lake/lance/s/t"
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("text", pa.string(), metadata={"comment": NASTY}),
+        pa.field("part", pa.struct([pa.field("page", pa.int32())])),
+        pa.field("near", pa.list_(pa.float32(), 4)),
+        pa.field("far", pa.list_(pa.float32(), 2)),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def lance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
+    """A table of three versions and more, with an index, a tag and a branch; bob may read it, ann may load it."""
+    with wire.node_over(tmp_path_factory.mktemp("lake")) as node:
+        make_space(node, "lance", "s")
+        rows = pa.table([range(9), ["a"] * 9, [{"page": 1}] * 9, [[1.0] * 4] * 9, [[1.0] * 2] * 9], schema=SCHEMA)
+        at = table("lance", "s", "t")
+        fill(node, "lance", "s", "t", rows=rows)
+        node.done(
+            "POST",
+            f"{at}/create_index",
+            {"column": "near", "index_type": "IVF_FLAT", "name": "by_near", "num_partitions": 1},
+        )
+        node.done("POST", f"{at}/tags/create", {"tag": "golden", "version": 1})
+        node.done("POST", f"{at}/branches/create", {"name": "trial"})
+        declare(node, "lance", "s", "empty")
+        grant(node, "bob", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
+        yield node
+
+
+def test_columns_are_described_with_their_vectors(lance: DriverNode) -> None:
+    """Types as one says them, nested fields, comments as text; a table without data says so."""
+    bob = ConsoleVisitor(lance).sign_in("bob")
+    page = bob.read(PAGE)
+
+    for words in (
+        "1 id required int64",
+        "2 text string",
+        NASTY,
+        "page int32",
+        "near vector of 4 float",
+        "Version",
+        "5 columns",
+    ):
+        assert words.replace("5 columns", "6 columns") in page.text, words
+    assert "no data yet" in bob.read("/console/o/table/lake/lance/s/empty").text
+
+
+def test_versions_have_their_tags_and_branches(lance: DriverNode) -> None:
+    """Newest first; the tag is at its version, and the branch where it begins."""
+    text = ConsoleVisitor(lance).sign_in("bob").read(f"{PAGE}?tab=versions").text
+
+    assert text.index("current") < text.index("golden")
+    assert "trial begins here" in text
+    assert "trial main 2" in text
+
+
+def test_indexes_say_what_they_cover(lance: DriverNode) -> None:
+    """An index has its rows; a vector without one is compared row by row."""
+    text = ConsoleVisitor(lance).sign_in("bob").read(f"{PAGE}?tab=indexes").text
+
+    assert "by_near near IVF_FLAT 9 0" in text
+    assert "near 4 float index by_near" in text
+    assert "far 2 float no index: all rows are compared" in text
+
+
+def test_maintenance_is_asked_for_on_the_page(lance: DriverNode) -> None:
+    """Findings, policies and versions as for Iceberg, with Lance's own operations; one waits after the form."""
+    admin = ConsoleVisitor(lance).sign_in()
+    page = admin.read(f"{PAGE}?tab=maintenance")
+
+    for words in (
+        "Fragments",
+        "Removable versions",
+        "Due operations",
+        "Kept because",
+        "Merge small fragments",
+        "tag golden",
+    ):
+        assert words in page.text, words
+    assert "Rewrite manifests" not in page.text
+    assert ("post", FORM) in page.actions
+    answer = admin.post(FORM, {"operation": "indexes"})
+    assert answer.status == 303
+    assert "Update indexes waiting admin" in admin.read(answer.headers["location"]).text
+
+
+def test_who_may_only_read_sees_no_maintenance(lance: DriverNode) -> None:
+    """Readers get a refusal in the tab, and their form is refused; strangers get nothing of any tab."""
+    bob, stranger = (ConsoleVisitor(lance).sign_in(user) for user in ("bob", "stranger"))
+    page = bob.read(f"{PAGE}?tab=maintenance")
+
+    assert "not its maintenance" in page.text
+    assert ("post", FORM) not in page.actions
+    assert [each.post(FORM, {"operation": "compact"}).status for each in (bob, stranger)] == [403, 403]
+    for tab in ("columns", "versions", "indexes", "maintenance", "preview"):
+        answer = stranger.get(f"{PAGE}?tab={tab}")
+        assert (answer.status, b"near" in answer.body, b"golden" in answer.body) == (403, False, False)
+
+
+@pytest.mark.parametrize("after", ["x", "-1", "9" * 30])
+def test_pages_of_versions_begin_at_numbers(lance: DriverNode, after: str) -> None:
+    """Anything else in the address is refused."""
+    assert ConsoleVisitor(lance).sign_in("bob").get(f"{PAGE}?tab=versions&after={after}").status == 400
+
+
+def test_files_that_are_gone_are_told_on_the_page(tmp_path: Path) -> None:
+    """A table whose files were deleted has its page, with the reason in the tabs that read them."""
+    with wire.node_over(tmp_path) as node:
+        make_space(node, "lance", "s")
+        fill(node, "lance", "s", "t")
+        for manifest in sorted((node.data / "warehouse").rglob("*.manifest")):
+            manifest.unlink()
+        admin = ConsoleVisitor(node).sign_in()
+
+        for tab in ("columns", "versions", "indexes", "maintenance"):
+            assert admin.read(f"{PAGE}?tab={tab}").text
