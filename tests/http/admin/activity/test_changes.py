@@ -14,12 +14,12 @@ MAIN = f"{OWN}/metalakes/lake/catalogs/main/changes"
 
 
 def position(node: DriverNode, feed: str = LAKE) -> str:
-    """The position after everything."""
+    """Return the position after all changes."""
     return str(node.get(f"{feed}?after=now")["next"])
 
 
 def test_a_change_on_the_wire(node: DriverNode) -> None:
-    """A change tells what happened to what, where, by whom and in which request."""
+    """A change states its operation, object, paths, user, time and request."""
     make_space(node, "a")
     at = position(node)
     make_table(node, "a", "t")
@@ -42,7 +42,7 @@ def test_a_change_on_the_wire(node: DriverNode) -> None:
 
 
 def test_pages(node: DriverNode) -> None:
-    """An answer says that more is there, and `next` goes on."""
+    """A page says whether more changes exist, and `next` continues after it."""
     at = position(node, MAIN)
     for name in "abc":
         make_space(node, name)
@@ -56,7 +56,7 @@ def test_pages(node: DriverNode) -> None:
 
 
 def test_pruned_is_410(node: DriverNode) -> None:
-    """Changes that are not kept any longer are 410, with words on what to do."""
+    """A position whose next changes were deleted is 410, and the message says how to continue."""
     at = position(node)
     make_space(node, "a")
     node.built.upkeep.keep_ms = -1000
@@ -73,19 +73,19 @@ def test_pruned_is_410(node: DriverNode) -> None:
     ["after=x", "after=%F0%9F%90%9F", "after=gqNhYmM", "limit=-1", "limit=1001", "limit=x", "wait_s=61", "wait_s=1.5"],
 )
 def test_malformed(node: DriverNode, query: str) -> None:
-    """What is no position and no number in its bounds is 400."""
+    """A malformed position, or a number outside its bounds, is 400."""
     assert node.get(f"{LAKE}?{query}").status == 400
 
 
 def test_from_the_oldest(node: DriverNode) -> None:
-    """`after=oldest` is what no position is: all that is kept, as webhooks spell it."""
+    """`after=oldest` begins at the oldest stored change, as for webhooks."""
     make_space(node, "a")
 
     assert node.get(f"{LAKE}?after=oldest")["changes"] == node.get(LAKE)["changes"] != []
 
 
 def test_a_forged_position_tells_nothing(node: DriverNode) -> None:
-    """Who makes up a position with zones of others reads nothing of them."""
+    """A forged position that names zones of other metalakes returns nothing about them."""
     from limnos.services.activity.feed_positions import FeedPosition, position_of
 
     make_space(node, "a")
@@ -106,9 +106,7 @@ def test_a_forged_position_tells_nothing(node: DriverNode) -> None:
 
 
 def test_position_that_names_others(node: DriverNode) -> None:
-    """What a position names of other metalakes, or of nothing, comes back as it was sent: nobody learns what is
-    there.
-    """
+    """Zones of other metalakes, or unknown ones, in a position come back unchanged, so they reveal nothing."""
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     other = f"{API}/other/catalogs"
     body = {"name": "c", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}

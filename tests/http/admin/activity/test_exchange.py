@@ -21,12 +21,12 @@ IMPORTS = f"{OWN}/imports"
 
 
 def lines_of(node: DriverNode) -> list[bytes]:
-    """The lake's export as lines."""
+    """Return the export of the lake, line by line."""
     return node.get(f"{EXPORT}?format=json").body.splitlines(keepends=True)
 
 
 def test_a_metalake_goes_out_and_in(node: DriverNode) -> None:
-    """Each part says how far the import is; what was begun is listed, and gone when it is finished."""
+    """Each part is answered with the progress. The list shows unfinished imports only."""
     make_space(node, "a")
     make_space(node, "a", "b")
     answer = node.get(f"{EXPORT}?format=json")
@@ -54,7 +54,7 @@ def test_a_metalake_goes_out_and_in(node: DriverNode) -> None:
 
 
 def test_tables_cannot_lie_where_they_were_exported_from(node: DriverNode) -> None:
-    """In the same store: told with the record's number, and the import can be given up."""
+    """An import into the same store is refused with the record's number, and can then be abandoned."""
     make_space(node, "a")
     make_table(node, "a", "t")
     lines = lines_of(node)
@@ -74,7 +74,7 @@ def test_tables_cannot_lie_where_they_were_exported_from(node: DriverNode) -> No
     ("POST", IMPORTS, {"name": "copy", "ids": "some"}, "keep or map"), ("POST", IMPORTS, {"nam": "copy"}, "nam"),
 ])  # fmt: skip
 def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: object, said: str) -> None:
-    """What is wrong is named, with 400."""
+    """Bad input is 400, and the message names the problem."""
     answer = node.ask(method, path, body)
 
     assert answer.status == 400
@@ -82,7 +82,7 @@ def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: objec
 
 
 def test_bad_parts_are_told(node: DriverNode) -> None:
-    """Without a place, with none, of an import that is not there."""
+    """A part without a position, with a wrong position, or of an unknown import is refused."""
     one = f"{IMPORTS}/{node.post(IMPORTS, {'name': 'copy', 'format': 'json'}).json()['id']}"
 
     for query, body, said in (
@@ -99,7 +99,7 @@ def test_bad_parts_are_told(node: DriverNode) -> None:
 
 
 def test_two_exports_at_once_are_enough(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third waits: each holds a moment of the store."""
+    """A third export waits, because each one holds a snapshot of the store."""
     monkeypatch.setattr(metalake_export, "_EXPORT_COUNTER", metalake_export.ExportCounter(metalake_export.AT_ONCE_MAX))
 
     answer = node.get(EXPORT)
@@ -108,7 +108,7 @@ def test_two_exports_at_once_are_enough(node: DriverNode, monkeypatch: pytest.Mo
 
 
 def test_a_line_of_json_has_seed_names(node: DriverNode) -> None:
-    """As the definitions spell their fields."""
+    """A record in JSON has the field names of the Protobuf definitions."""
     head, lake = (json.loads(line) for line in lines_of(node)[:2])
 
     assert head["header"]["metalake"] == "lake"
@@ -117,7 +117,7 @@ def test_a_line_of_json_has_seed_names(node: DriverNode) -> None:
 
 
 def test_a_client_that_hangs_up_ends_its_export(node: DriverNode) -> None:
-    """However many leave in the middle, the next one is served: nothing of theirs counts any longer."""
+    """Exports whose clients disconnect free their slots, so the next one is served."""
     for number in range(20):
         make_space(node, f"n{number}")
 
@@ -139,7 +139,7 @@ def test_a_client_that_hangs_up_ends_its_export(node: DriverNode) -> None:
 
 
 def test_an_export_that_is_closed_is_over(node: DriverNode) -> None:
-    """A stream that was begun and closed holds no moment of the store; one that was never begun holds none either."""
+    """A closed export releases its snapshot; one that was never started takes none."""
     ctx = Context(node.built.services, Credential("admin"), "x")
 
     async def story() -> None:
@@ -155,7 +155,7 @@ def test_an_export_that_is_closed_is_over(node: DriverNode) -> None:
 
 
 def test_a_right_that_goes_before_the_moment_of_an_export(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A caller who stops owning the metalake while the export begins gets nothing of it."""
+    """A caller who loses ownership while the export begins gets no data."""
     owner = f"{API}/lake/owners/METALAKE/lake"
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("PUT", owner, {"name": "ana", "type": "USER"})

@@ -18,7 +18,7 @@ clock = itertools.count()
 
 
 def dataset(name: str, *, namespace: str = "limnos://lake", **facets: object) -> dict:
-    """A dataset by its path, or by any other name."""
+    """Return a dataset of an event, by its path or by another name."""
     return {"namespace": namespace, "name": name, "facets": facets}
 
 
@@ -30,7 +30,7 @@ def dataset_key(name: str) -> dict:
 def link(
     source: str, field: str, *, namespace: str = "limnos://lake", kind: str = "DIRECT", subtype: str = "IDENTITY"
 ) -> dict:
-    """A column that another one comes from."""
+    """Return an origin of a column."""
     how = {"type": kind, "subtype": subtype, "description": "", "masking": False}
     return {"namespace": namespace, "name": source, "field": field, "transformations": [how]}
 
@@ -39,7 +39,7 @@ def event(
     target: dict, *sources: dict, job: str = "job", run: str = "run-1", columns: dict | None = None, whole: tuple[dict, ...] = (),
     **more: object,
 ) -> dict:  # fmt: skip
-    """A run that is complete; each one a second after the one before."""
+    """Return an event of a completed run, one second after the previous event."""
     if columns is not None or whole:
         target = {**target, "facets": {**target["facets"], "columnLineage": {"fields": {
             name: {"inputFields": links} for name, links in (columns or {}).items()
@@ -53,12 +53,12 @@ def event(
 
 
 def send(node: DriverNode, *events: dict, user: str = "admin", path: str = LINEAGE) -> DriverAnswer:
-    """Send events: one as it is, several as an array."""
+    """Send one event as an object, several as an array."""
     return node.ask("POST", path, events[0] if len(events) == 1 else list(events), user=user, host=HOST)
 
 
 def kept(node: DriverNode, *events: dict, user: str = "admin") -> int:
-    """Send events of which nothing is left out; returns how many edges were kept."""
+    """Send events, all of which must be accepted. Returns the number of stored edges."""
     answer = send(node, *events, user=user)
     assert (answer.status, answer.json().get("left_out")) == (201, []), answer.body
     found: int = answer.json()["kept"]
@@ -66,14 +66,14 @@ def kept(node: DriverNode, *events: dict, user: str = "admin") -> int:
 
 
 def graph(node: DriverNode, query: str, *, user: str = "admin") -> dict:
-    """Ask for a graph."""
+    """Request a graph."""
     answer = node.get(f"{LINEAGE}?{query}", user=user)
     assert answer.status == 200, answer.body
     return answer.json()
 
 
 def named(found: dict) -> list[tuple[str, str]]:
-    """The edges of a graph, from source to target, by what the ends are called."""
+    """Return the edges of a graph as pairs of display names, source first."""
 
     def name(each: dict) -> str:
         whole = ".".join(each["path"]) if "path" in each else each.get("name") or each["id"]
@@ -84,19 +84,19 @@ def named(found: dict) -> list[tuple[str, str]]:
 
 
 def edges(node: DriverNode, query: str, *, user: str = "admin") -> list[tuple[str, str]]:
-    """Ask for a graph's edges by name."""
+    """Request a graph and return its edges by name."""
     return named(graph(node, query, user=user))
 
 
 def tables(node: DriverNode, *names: str) -> None:
-    """Make tables in namespace `a`."""
+    """Create tables in namespace `a`."""
     for name in names:
         make_table(node, "a", name)
 
 
 @pytest.mark.parametrize("path", ["/api/lineage", "/api/v1/lineage", "/api/v1/lineage?metalake=lake", LINEAGE])
 def test_an_event_becomes_an_edge(node: DriverNode, path: str) -> None:
-    """Each address takes events; up and down show the edge with who said it, in which job and run, and when."""
+    """Both event routes accept events. Graphs in both directions show the edge with its user, job, run and time."""
     tables(node, "s", "t")
     answer = send(node, event(dataset("main.a.t"), dataset("main.a.s")), path=path)
     up, down = graph(node, "path=main.a.t"), graph(node, "path=main.a.s&direction=down")
@@ -113,9 +113,7 @@ def test_an_event_becomes_an_edge(node: DriverNode, path: str) -> None:
 
 
 def test_datasets_are_found_by_symlink_and_by_location(node: DriverNode) -> None:
-    """Spark's datasets are locations with a symlink: the name in our catalog counts, and the location where no
-    name fits.
-    """
+    """Spark reports locations with a symlink: the symlink's name is used if it is a table here, else the location."""
     tables(node, "s", "t", "u")
     place = str(metadata_of(node, "a", "s")["location"]).removeprefix("file://")
 
@@ -144,7 +142,7 @@ def test_datasets_are_found_by_symlink_and_by_location(node: DriverNode) -> None
 
 
 def test_a_location_outranks_a_wrong_name(node: DriverNode) -> None:
-    """A session may call another catalog main: where the location is that of another table, that one is meant."""
+    """If the reported name is one table and the location another table's, the location decides."""
     tables(node, "s", "t", "u")
     place = str(metadata_of(node, "a", "u")["location"]).removeprefix("file://")
     symlinks = {"identifiers": [{"namespace": URI, "name": "a.s", "type": "TABLE"}]}
@@ -156,8 +154,8 @@ def test_a_location_outranks_a_wrong_name(node: DriverNode) -> None:
 
 
 def test_names_follow_renames_and_moves(node: DriverNode) -> None:
-    """A rename of a table, and of the namespace above it, changes how an edge is told and nothing else; columns as
-    well.
+    """After renames and moves of the table or its namespace, edges and columns show the new names and are otherwise
+    unchanged.
     """
     tables(node, "s", "t")
     kept(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"city": [link("main.a.s", "city")]}))
@@ -179,9 +177,7 @@ def test_names_follow_renames_and_moves(node: DriverNode) -> None:
 
 
 def test_columns_go_through_several_tables(node: DriverNode) -> None:
-    """A column's lineage is followed through what it directly comes from; filters are shown, marked, and not
-    followed.
-    """
+    """Lineage of a column follows direct origins. Filters are shown as indirect origins and not followed."""
     tables(node, "s", "m", "t")
     kept(node, event(dataset("main.a.m"), dataset("main.a.s"), columns={
         "id": [link("main.a.s", "id")], "city": [link("main.a.s", "city", subtype="TRANSFORMATION")],
@@ -208,7 +204,7 @@ def test_columns_go_through_several_tables(node: DriverNode) -> None:
 
 
 def test_depth_and_cycles(node: DriverNode) -> None:
-    """As many steps as asked; a cycle is gone round once; a table is not told to come from itself."""
+    """A graph has at most the requested depth, visits a cycle once, and has no edge from a table to itself."""
     tables(node, "s", "m", "t")
     for source, target in (("s", "m"), ("m", "t"), ("t", "s"), ("t", "t")):
         kept(node, event(dataset(f"main.a.{target}"), dataset(f"main.a.{source}"), job=target))
@@ -219,7 +215,7 @@ def test_depth_and_cycles(node: DriverNode) -> None:
 
 
 def test_newer_runs_replace_and_one_run_adds_up(node: DriverNode) -> None:
-    """Of a job the newest parent run counts, all that it says together; older events come too late; other jobs stay."""
+    """The newest parent run of a job replaces earlier ones, late events are ignored, and other jobs are unaffected."""
     tables(node, "q", "r", "s", "t")
     q, r, s, t = (dataset(f"main.a.{name}") for name in "qrst")
 
@@ -243,7 +239,7 @@ def test_newer_runs_replace_and_one_run_adds_up(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("noise", ["START", "RUNNING", "FAIL", "ABORT", "no inputs", "no outputs", "dataset"])
 def test_noise_keeps_nothing(node: DriverNode, noise: str) -> None:
-    """What has not come about, and what names no source or no target, is answered 201 and keeps nothing."""
+    """Events of runs that have not completed, or without sources or targets, are answered 201 and store no edge."""
     tables(node, "s", "t")
     made = event(dataset("main.a.t"), dataset("main.a.s"))
     if noise == "dataset":
@@ -258,7 +254,7 @@ def test_noise_keeps_nothing(node: DriverNode, noise: str) -> None:
 
 
 def test_streams_and_jobs_without_runs_count(node: DriverNode) -> None:
-    """A stream that runs says what it writes, and so does the description of a job."""
+    """Events of a running stream, and job events without a run, store edges."""
     tables(node, "s", "t", "u")
     stream = event(dataset("main.a.t"), dataset("main.a.s"), eventType="RUNNING")
     stream["job"]["facets"] = {"jobType": {"processingType": "STREAMING"}}
@@ -282,7 +278,7 @@ def test_streams_and_jobs_without_runs_count(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_bad_events(node: DriverNode, body: bytes) -> None:
-    """What is no event is 400 with words, and nothing of its array is kept."""
+    """A malformed event is 400, and no event of its array is stored."""
     answer = node.ask("POST", LINEAGE, body)
 
     assert answer.status == 400
@@ -290,7 +286,7 @@ def test_bad_events(node: DriverNode, body: bytes) -> None:
 
 
 def test_one_bad_event_spoils_its_array(node: DriverNode) -> None:
-    """An array is taken whole or not at all."""
+    """An array with one bad event is refused as a whole."""
     tables(node, "s", "t")
 
     assert send(node, event(dataset("main.a.t"), dataset("main.a.s")), {"eventTime": 1}).status == 400
@@ -300,14 +296,14 @@ def test_one_bad_event_spoils_its_array(node: DriverNode) -> None:
 @pytest.mark.parametrize("query", ["", "path=main.a", "path=main.a.t&direction=x", "path=main.a.t&depth=0", "path=main.a.t&depth=51",
                                    "path=main.a.t&limit=0", "path=main.a.t&after=x", "path=main.a.t&after=1-ab"])  # fmt: skip
 def test_bad_questions(node: DriverNode, query: str) -> None:
-    """No path, a direction, number or mark that is none: 400."""
+    """A missing path, or an invalid direction, number or cursor, is 400."""
     tables(node, "t")
 
     assert node.get(f"{LINEAGE}?{query}").status == 400
 
 
 def test_pages_make_the_graph(node: DriverNode) -> None:
-    """Pages of edges come to the whole graph; where the lineage changed in between the next page is refused."""
+    """Pages of edges add up to the whole graph. A page is refused if the lineage changed after the first one."""
     names = [f"s{number}" for number in range(5)]
     tables(node, "t", *names)
     kept(node, event(dataset("main.a.t"), *(dataset(f"main.a.{name}") for name in names)))
@@ -324,9 +320,7 @@ def test_pages_make_the_graph(node: DriverNode) -> None:
 
 
 def test_what_may_not_be_changed_is_left_out(node: DriverNode) -> None:
-    """Who may only read a target says nothing of it; a source that is hidden, or not there, is left out in the
-    same words.
-    """
+    """Edges to targets that the caller may not change are left out. Hidden and missing sources are answered alike."""
     tables(node, "t", "s", "hidden")
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "ana", "modify_table", kind="TABLE", on="main.a.t")
@@ -357,9 +351,7 @@ def test_what_may_not_be_changed_is_left_out(node: DriverNode) -> None:
 
 
 def test_what_may_not_be_seen_is_hidden(node: DriverNode) -> None:
-    """A hidden table is a node without a name, the same one for all its edges; nothing behind it is told, nor who
-    said what.
-    """
+    """A hidden table is one unnamed node. The graph shows nothing beyond it, and no users or jobs of its edges."""
     tables(node, "far", "hidden", "t", "u", "v")
     make_view(node, "a", "w")
     for source, target in (("far", "hidden"), ("hidden", "t"), ("hidden", "u"), ("u", "t"), ("w", "t")):
@@ -394,8 +386,8 @@ def test_what_may_not_be_seen_is_hidden(node: DriverNode) -> None:
 
 
 def test_dropped_and_brought_back(node: DriverNode) -> None:
-    """A dropped table is not told; brought back it has its edges again, also after a sweep; let go of, they go by
-    a sweep.
+    """A dropped table is hidden and an undropped one has its edges again. A sweep deletes edges of tables dropped for
+    good.
     """
     tables(node, "s", "t")
     kept(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"id": [link("main.a.s", "id")]}))
@@ -416,7 +408,7 @@ def test_dropped_and_brought_back(node: DriverNode) -> None:
 
 
 def test_a_successor_inherits_nothing(node: DriverNode) -> None:
-    """A table made under the name of a dropped one has no lineage."""
+    """A table created under the name of a dropped one inherits no lineage."""
     tables(node, "s", "t")
     kept(node, event(dataset("main.a.t"), dataset("main.a.s")))
     node.delete(table_path("a", "t"))
@@ -427,7 +419,7 @@ def test_a_successor_inherits_nothing(node: DriverNode) -> None:
 
 
 def test_files_between_tables(node: DriverNode) -> None:
-    """A dataset outside joins tables: what was exported to it and imported from it is one way."""
+    """An external dataset that is written by one job and read by another connects their tables."""
     tables(node, "s", "t")
     file = dataset("dir/x.csv", namespace="s3://bucket")
     assert kept(node, event(file, dataset("main.a.s"))) == 1
@@ -439,7 +431,7 @@ def test_files_between_tables(node: DriverNode) -> None:
 
 
 def test_strangers(node: DriverNode) -> None:
-    """Who is no user of the metalake says and asks nothing, noise included."""
+    """A user who is not in the metalake may neither report nor read lineage, even with events that store nothing."""
     tables(node, "t")
     for path in (LINEAGE, "/api/lineage", "/api/v1/lineage", f"{OWN}/metalakes/none/lineage"):
         assert send(node, event(dataset("main.a.t")), user="stranger", path=path).status == 403
@@ -448,7 +440,7 @@ def test_strangers(node: DriverNode) -> None:
 
 
 def test_long_events_are_for_who_may_write(node: DriverNode) -> None:
-    """An event over 64 KiB is read from somebody who may change something, up to a megabyte."""
+    """Events of 64 KiB to one megabyte are accepted only from users who may change a table."""
     tables(node, "s", "t")
     grant(node, "ana", "select_table", kind="CATALOG", on="main")
     long = event(dataset("main.a.t"), dataset("main.a.s"), filler="x" * 100_000)
@@ -459,8 +451,8 @@ def test_long_events_are_for_who_may_write(node: DriverNode) -> None:
 
 
 def test_other_catalogs(node: DriverNode) -> None:
-    """Edges go from catalog to catalog; what lies in one that the caller may not use, or that is disabled, is
-    hidden, and gone is gone.
+    """Edges may cross catalogs. Objects in unusable or disabled catalogs are hidden, those of dropped catalogs are not
+    shown.
     """
     tables(node, "t")
     catalogs, root = "/api/metalakes/lake/catalogs", "/iceberg/v1/lake.side"
@@ -486,7 +478,7 @@ def test_other_catalogs(node: DriverNode) -> None:
 
 
 def test_without_access_control(open_node: DriverNode) -> None:
-    """Where nobody is asked for rights everybody says and sees everything."""
+    """With access control off, every user may report and read all lineage."""
     tables(open_node, "s", "t")
 
     assert kept(open_node, event(dataset("main.a.t"), dataset("main.a.s")), user="somebody") == 1
@@ -495,7 +487,7 @@ def test_without_access_control(open_node: DriverNode) -> None:
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
 def test_a_time_beyond_all_years_is_no_event(node: DriverNode, at: str) -> None:
-    """A zone that moves a time out of the years there are is the sender's mistake: 400."""
+    """A time zone offset that moves the time beyond the supported years is 400."""
     make_table(node, "a", "t")
 
     assert send(node, event(dataset("main.a.t"), dataset("main.a.s"), eventTime=at)).status == 400
@@ -505,7 +497,7 @@ def test_a_time_beyond_all_years_is_no_event(node: DriverNode, at: str) -> None:
     "namespace", ["http://[::1", "s3://[bucket", "limnos://[lake", "http://a:99999999", "file://[x"]
 )
 def test_what_only_looks_like_an_address_is_a_name(node: DriverNode, namespace: str) -> None:
-    """A namespace that cannot be taken apart names a dataset outside, as any other word does."""
+    """A namespace that cannot be parsed as an address names an external dataset."""
     make_table(node, "a", "t")
 
     answer = send(node, event(dataset("main.a.t"), dataset("x", namespace=namespace)))
@@ -514,7 +506,7 @@ def test_what_only_looks_like_an_address_is_a_name(node: DriverNode, namespace: 
 
 
 def test_an_event_of_a_time_to_come_outranks_nothing_later(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said with a time that is not yet counts as said now: nobody ends a job's lineage by it."""
+    """An event with a future time counts as sent now, so it cannot block later events of the job."""
     for name in "tsu":
         make_table(node, "a", name)
     kept(node, event(dataset("main.a.t"), dataset("main.a.s"), run="one", eventTime="9999-01-01T00:00:00Z"))
@@ -529,7 +521,7 @@ def test_an_event_of_a_time_to_come_outranks_nothing_later(node: DriverNode, mon
 
 
 def test_who_may_not_use_the_schema_is_told_nothing(node: DriverNode) -> None:
-    """To select tables and views is not enough to have the lineage of one, as it is not to load it."""
+    """Privileges on tables and views without USE_SCHEMA give no access to lineage, as for loading."""
     tables(node, "t")
     make_view(node, "a", "w")
     grant(node, "ana", "use_catalog select_table select_view", kind="CATALOG", on="main")

@@ -29,7 +29,7 @@ def report(node: DriverNode, body: object, *, user: str = "admin", name: str = "
 
 
 def shown(node: DriverNode, query: str = "", *, user: str = "admin") -> dict:
-    """Write what is waiting, and list it."""
+    """Write the queued reports, and list the stored ones."""
     node.runner.run(REPORTS.of(node.built.services).flush())
     answer = node.get(f"{ROUTE}?table=a.t{query}", user=user)
     assert answer.status == 200, answer.body
@@ -37,9 +37,7 @@ def shown(node: DriverNode, query: str = "", *, user: str = "admin") -> dict:
 
 
 def test_reports_are_kept_and_shown(node: DriverNode) -> None:
-    """Newest first, with who sent each, as it was sent; by type, by pages; a table of its name that comes after
-    has none.
-    """
+    """Reports are listed newest first, by type and in pages. A new table of the same name has no reports."""
     make_table(node, "a", "t")
     assert [report(node, body).status for body in (SCAN, COMMIT, SCAN)] == [204] * 3
     found = shown(node)["reports"]
@@ -56,7 +54,7 @@ def test_reports_are_kept_and_shown(node: DriverNode) -> None:
 
 
 def test_types_are_told_apart(node: DriverNode) -> None:
-    """One type alone is listed when it is asked for."""
+    """The filter by type returns reports of that type only."""
     make_table(node, "a", "t")
     for body in (SCAN, COMMIT):
         report(node, body)
@@ -73,7 +71,7 @@ def test_types_are_told_apart(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_report_is_refused(node: DriverNode, body: object) -> None:
-    """A report says what it is about in the right types, else it is 400 and not kept."""
+    """A report with wrong field types is 400 and is not stored."""
     make_table(node, "a", "t")
 
     assert report(node, body).status == 400
@@ -88,8 +86,8 @@ def test_large_one_is_refused(node: DriverNode) -> None:
 
 
 def test_who_may(node: DriverNode) -> None:
-    """A reader's is kept and a creator's is not, though both are answered; a reader does not see them, a writer
-    does.
+    """Reports of readers are stored, those of users who can only create are not. Only users who may change the table
+    see them.
     """
     make_table(node, "a", "t")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -104,7 +102,7 @@ def test_who_may(node: DriverNode) -> None:
 
 
 def test_a_reader_whom_a_restriction_binds_tells_nothing(node: DriverNode) -> None:
-    """Their report is answered and not kept, as they may not load the table."""
+    """A report of a restricted user is answered and not stored, because such users may not load the table."""
     make_table(node, "a", "t")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     at = f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/none"
@@ -115,7 +113,7 @@ def test_a_reader_whom_a_restriction_binds_tells_nothing(node: DriverNode) -> No
 
 
 def test_number_is_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a table's reports the newest stay."""
+    """Only the newest reports of a table are kept."""
     monkeypatch.setattr(store_reports, "PER_TABLE_MAX", 3)
     make_table(node, "a", "t")
     for number in range(5):
@@ -125,7 +123,7 @@ def test_number_is_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_crowd_is_let_go_and_slows_nobody(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit into what may wait is answered 204 and lost; commits go on; nothing is written in a request."""
+    """If the queue is full, reports are answered 204 and dropped. Reports are never written within a request."""
     monkeypatch.setattr("limnos.services.iceberg.reports.WAITING_BYTES_MAX", 1000)
     make_table(node, "a", "t")
     before = node.done("GET", table_path("a", "t"))["metadata-location"]
@@ -139,7 +137,7 @@ def test_crowd_is_let_go_and_slows_nobody(node: DriverNode, monkeypatch: pytest.
 
 
 def test_kept_long_enough_they_go(node: DriverNode) -> None:
-    """The sweep takes those whose time is over; with a retention of nothing none is kept."""
+    """The sweep deletes expired reports. With a retention of zero no report is stored."""
     make_table(node, "a", "t")
     reports = REPORTS.of(node.built.services)
     reports.keep_ms = -1  # over before it began
@@ -154,14 +152,14 @@ def test_kept_long_enough_they_go(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("query", ["", "?table=t", "?table=a.t&type=x", "?table=a.t&limit=0", "?table=a.t&before=x"])
 def test_bad_questions(node: DriverNode, query: str) -> None:
-    """No table, a type, limit or id that is none: 400."""
+    """A missing table, or an invalid type, limit or id, is 400."""
     make_table(node, "a", "t")
 
     assert node.get(f"{ROUTE}{query}").status == 400
 
 
 def test_an_answer_has_some_megabytes_at_most(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large reports come a few at a time, one at least, and the answer says where to go on."""
+    """A page with large reports is bounded in bytes, has at least one report, and says where to continue."""
     monkeypatch.setattr(store_reports, "PAGE_BYTES_MAX", 100_000)
     make_table(node, "a", "t")
     for size in (40_000, 40_000, 40_000, 150_000, 10):
@@ -177,9 +175,7 @@ def test_an_answer_has_some_megabytes_at_most(node: DriverNode, monkeypatch: pyt
 
 @pytest.mark.parametrize("inner", [b'"\xff\xfe"', b'"\\ud800"', b"1e999", b"[1,]", b'"\x01"'], ids=str)
 def test_what_nobody_could_read_is_no_report(node: DriverNode, inner: bytes) -> None:
-    """A report is shown as it was sent, among others: one that is no JSON in a part that nobody looks at is 400,
-    too.
-    """
+    """A listed report is unchanged. A report with invalid JSON in any part is 400."""
     make_table(node, "a", "t")
     body = b'{"report-type":"scan-report","filter":' + inner + b"}"
 

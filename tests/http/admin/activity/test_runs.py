@@ -40,7 +40,7 @@ def started(node: DriverNode, **more: object) -> str:
 
 
 def finish(node: DriverNode, run: str, state: str, attempt: int = 1) -> DriverAnswer:
-    """Say what became of a run."""
+    """Report the end of a run."""
     return node.post(f"{RUNS}/{run}/finish", {"attempt": attempt, "state": state, "message": "so"})
 
 
@@ -50,9 +50,7 @@ def code(answer: DriverAnswer) -> tuple[int, str]:
 
 
 def test_a_pipeline_keeps_what_it_declares(node: DriverNode) -> None:
-    """Another declaration is another version; the same one, in whatever order of keys, changes nothing; old
-    versions can be read.
-    """
+    """A changed declaration is a new version, an equal one (in any order of keys) is not; old versions can be read."""
     first = declare(node)
     same = declare(node, declaration={"a": 1, "b": 2, "steps": DECLARATION["steps"]})
     second = declare(node, declaration={"steps": []})
@@ -67,7 +65,7 @@ def test_a_pipeline_keeps_what_it_declares(node: DriverNode) -> None:
 
 
 def test_a_run_is_told_of_and_read(node: DriverNode) -> None:
-    """What a runner tells of its steps is what is read, with its findings; what is left out stays."""
+    """Reported steps and findings are returned as reported; fields that a report omits keep their values."""
     run = started(node, parameters={"day": "2024-01-01"})
     path = f"{RUNS}/{run}/steps/raw"
     output = {
@@ -94,9 +92,7 @@ def test_a_run_is_told_of_and_read(node: DriverNode) -> None:
 
 
 def test_phases_are_told_of_steps_and_after_the_end(node: DriverNode) -> None:
-    """Seconds by phase stand in a step and in its run, also when they are told after its end; another attempt
-    begins anew.
-    """
+    """Seconds per phase are stored per step and run, even if reported after the end. A new attempt resets them."""
     run = started(node)
     beat, step = f"{RUNS}/{run}/beat", f"{RUNS}/{run}/steps/raw"
     spent, whole = {"reading": 0.25, "writing": 1.5}, {"planning": 0.5, "publishing": 0.125}
@@ -119,8 +115,8 @@ def test_phases_are_told_of_steps_and_after_the_end(node: DriverNode) -> None:
 
 
 def test_one_run_at_a_time(node: DriverNode) -> None:
-    """While somebody holds a run of a pipeline another one is refused, and told whose it is; the same id again is
-    the same run.
+    """While a run is active, another run of the pipeline is refused with the run's user. Starting it again by its id is
+    idempotent.
     """
     run = started(node)
     again = begin(node, id=run)
@@ -135,7 +131,7 @@ def test_one_run_at_a_time(node: DriverNode) -> None:
 
 
 def test_an_id_is_one_run(node: DriverNode) -> None:
-    """An id that is another pipeline's run is refused, and so is what is no id."""
+    """The id of another pipeline's run, or a malformed id, is refused."""
     run = started(node)
     declare(node, "other")
 
@@ -144,8 +140,8 @@ def test_an_id_is_one_run(node: DriverNode) -> None:
 
 
 def test_another_attempt_takes_over(node: DriverNode) -> None:
-    """After a resume the old process is told that it is superseded, whatever it tells; a repeated resume begins no
-    other attempt.
+    """After a resume, reports of the old process are refused as superseded. A repeated resume begins no further
+    attempt.
     """
     run = started(node)
     finish(node, run, "failed")
@@ -165,7 +161,7 @@ def test_another_attempt_takes_over(node: DriverNode) -> None:
 
 
 def test_cancelling_is_told_by_the_next_beat(node: DriverNode) -> None:
-    """Who holds the run learns by its beat that it is to stop, and says when it has."""
+    """The process learns from its next heartbeat that the run is being cancelled, and then reports its end."""
     run = started(node)
     cancelled = node.done("POST", f"{RUNS}/{run}/cancel")
     beat = node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})
@@ -186,9 +182,7 @@ def test_cancelling_is_told_by_the_next_beat(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_states_follow_one_another(node: DriverNode, first: str, then: str, ok: bool) -> None:
-    """What became of a run changes as its states allow, and the same again changes nothing; else the refusal says
-    what to do.
-    """
+    """State changes follow the allowed transitions and are idempotent; a refusal says what to do."""
     run = started(node)
     assert finish(node, run, first).status == 200
 
@@ -203,7 +197,7 @@ def test_states_follow_one_another(node: DriverNode, first: str, then: str, ok: 
 
 
 def test_runs_are_listed_newest_first(node: DriverNode) -> None:
-    """By pipeline and state, a page at a time."""
+    """Runs can be filtered by pipeline and state, and are listed in pages."""
     runs = [started(node)]
     finish(node, runs[0], "failed")
     runs.append(started(node))
@@ -221,9 +215,7 @@ def test_runs_are_listed_newest_first(node: DriverNode) -> None:
 
 
 def test_findings_are_a_trend(node: DriverNode) -> None:
-    """What a rule found in each run is told newest first, with the run; what is told again takes the place of what
-    was.
-    """
+    """Findings of all runs of a rule are listed newest first. A finding reported again replaces the earlier report."""
     runs = []
     for broken in (1, 2):
         runs.append(started(node))
@@ -245,7 +237,7 @@ def test_findings_are_a_trend(node: DriverNode) -> None:
 
 
 def test_a_pipeline_is_dropped_with_its_runs(node: DriverNode) -> None:
-    """Not while somebody holds one; then its runs are gone with it."""
+    """A pipeline with an active run cannot be dropped; a drop also deletes its runs."""
     run = started(node)
     busy = node.delete(f"{PIPES}/nyc")
     finish(node, run, "failed")
@@ -277,7 +269,7 @@ def test_a_pipeline_is_dropped_with_its_runs(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(node: DriverNode, method: str, path: str, body: object) -> None:
-    """What is no declaration, id, lease, attempt, state, time or page is refused with 400, and changes nothing."""
+    """An invalid declaration, id, lease, attempt, state, time or page is 400, and nothing is changed."""
     run = started(node)
     before = node.get(f"{RUNS}/{run}").json()
 
@@ -289,14 +281,16 @@ def test_bad_input_is_refused(node: DriverNode, method: str, path: str, body: ob
 
 
 def test_no_such_step(node: DriverNode) -> None:
-    """A step that the run was not started with is none of its steps."""
+    """A report about a step that the run was not started with is refused."""
     run = started(node)
 
     assert node.ask("PUT", f"{RUNS}/{run}/steps/gone", {"attempt": 1, "state": "done"}).status == 404
 
 
 def test_a_page_of_runs_is_bounded(node: DriverNode) -> None:
-    """Parameters are short, and options are told of one run alone: a thousand runs are one answer."""
+    """The list of a thousand runs is one answer: parameters are limited, and options are returned for a single run
+    only.
+    """
     long = begin_with(node, parameters={"day": "x" * 20_000})
     run = started(node, parameters={"day": "x"}, options={"pins": ["y"]})
 
@@ -314,8 +308,8 @@ def begin_with(node: DriverNode, **more: object) -> DriverAnswer:
 
 
 def test_what_is_told_of_a_run_is_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A finding is short, and all that a run's steps are told with has a limit; what would pass it changes
-    nothing, what is little goes on.
+    """Findings and reports about steps are limited in size. A report beyond the limit changes nothing; smaller ones
+    still pass.
     """
     run = started(node)
     monkeypatch.setattr(runners, "RUN_MAX", 50_000)
@@ -335,8 +329,8 @@ def test_what_is_told_of_a_run_is_bounded(node: DriverNode, monkeypatch: pytest.
 
 
 def test_an_id_is_its_users_alone(node: DriverNode) -> None:
-    """Another user who starts a run under the id of somebody's is refused, and told nothing of it; the same user
-    gets the run again.
+    """A start under the id of another user's run is refused and reveals nothing. The run's own user gets the run
+    again.
     """
     run = started(node)
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -351,9 +345,7 @@ def test_an_id_is_its_users_alone(node: DriverNode) -> None:
 
 
 def test_a_hidden_run_does_not_end_the_list(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that the caller ceases to see between the look and the decision is left out, and its page goes on as
-    ever.
-    """
+    """A run that becomes hidden while the list is read is left out, and the page continues."""
     runs_started = []
     for _ in range(3):
         runs_started.append(started(node))
@@ -372,7 +364,7 @@ def test_a_hidden_run_does_not_end_the_list(node: DriverNode, monkeypatch: pytes
 
 
 def test_a_message_is_cut(node: DriverNode) -> None:
-    """What is said of a run's end is kept up to a bound."""
+    """The message at the end of a run is cut to a maximum length."""
     run = started(node)
 
     ended = node.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "failed", "message": "x" * 20_000})
@@ -382,7 +374,7 @@ def test_a_message_is_cut(node: DriverNode) -> None:
 
 
 def test_findings_of_the_attempt_before_go(node: DriverNode) -> None:
-    """The first word of a step in the next attempt takes away what the one before had found, findings or not."""
+    """The first report of a step in a new attempt deletes the step's findings of the previous attempt."""
     run = started(node)
     path = f"{RUNS}/{run}/steps/raw"
     node.done("PUT", path, {"attempt": 1, "state": "failed", "findings": [FINDING]})
@@ -396,8 +388,8 @@ def test_findings_of_the_attempt_before_go(node: DriverNode) -> None:
 
 
 def test_a_successor_of_a_runs_user(node: DriverNode) -> None:
-    """Somebody who has the name of a run's user by now, and may see and cancel everything, does not go on with the
-    run, and does not get it by a start under its id.
+    """A user who later gets the name of a run's user can neither continue the run nor get it by its id, whatever their
+    rights.
     """
     users = f"{API}/lake/users"
     declare(node)

@@ -17,7 +17,7 @@ URL = "https://hooks.example.com/limnos"
 
 
 def test_a_webhook_comes_and_goes(node: DriverNode) -> None:
-    """Its secret is in the answer to its making alone; the list tells how far behind it is."""
+    """The secret is returned only at creation. The list shows how many changes are pending."""
     made = node.done("POST", HOOKS, {"url": URL})
     make_space(node, "a")
 
@@ -36,7 +36,7 @@ def test_a_webhook_comes_and_goes(node: DriverNode) -> None:
 
 
 def test_from_the_oldest(node: DriverNode) -> None:
-    """It may begin with what is kept already."""
+    """A webhook may begin with the oldest stored change."""
     make_space(node, "a")
     node.done("POST", HOOKS, {"url": URL, "after": "oldest"})
 
@@ -69,7 +69,7 @@ def test_from_the_oldest(node: DriverNode) -> None:
     ids=str,
 )
 def test_refused(node: DriverNode, body: dict[str, object]) -> None:
-    """An address that the server's settings do not allow, or that is none, is 400."""
+    """A URL that the server's settings do not allow, or that is malformed, is 400."""
     assert node.post(HOOKS, body).status == 400
     assert node.get(HOOKS).json() == {"webhooks": []}
 
@@ -95,7 +95,7 @@ def test_refused(node: DriverNode, body: dict[str, object]) -> None:
     ],
 )
 def test_addresses_below_a_path(url: str, *, fine: bool) -> None:
-    """A path that is allowed allows what lies below it, segment by segment."""
+    """An allowed URL with a path allows the URLs below it, by whole path segments."""
     allowed = ("https://h.example.com/in/",)
 
     if fine:
@@ -106,7 +106,7 @@ def test_addresses_below_a_path(url: str, *, fine: bool) -> None:
 
 
 def test_only_the_owner_of_the_metalake(node: DriverNode) -> None:
-    """A webhook sends what happens to somewhere else: members, and owners of a catalog, neither see nor make one."""
+    """Members and owners of catalogs may neither list nor create webhooks."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("PUT", f"{API}/lake/owners/catalog/main", {"name": "ana", "type": "USER"})
     made = node.done("POST", HOOKS, {"url": URL})
@@ -122,7 +122,7 @@ def test_only_the_owner_of_the_metalake(node: DriverNode) -> None:
 
 
 def test_webhooks_of_another_metalake(node: DriverNode) -> None:
-    """An id of another metalake's webhook is that of none."""
+    """The id of another metalake's webhook is answered like an unknown id."""
     node.done("POST", API, {"name": "other"})
     made = node.done("POST", f"{OWN}/metalakes/other/webhooks", {"url": URL})
 
@@ -133,12 +133,12 @@ def test_webhooks_of_another_metalake(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("webhook_id", ["0", "x", "1e3", "9" * 30, "%F0%9F%90%9F"])
 def test_no_such_webhook(node: DriverNode, webhook_id: str) -> None:
-    """What is no webhook's id is 404."""
+    """A malformed webhook id is 404."""
     assert node.delete(f"{HOOKS}/{webhook_id}").status == node.post(f"{HOOKS}/{webhook_id}/retry").status == 404
 
 
 def test_position_that_names_others(node: DriverNode) -> None:
-    """A position that somebody made up tells nothing of how busy another metalake is."""
+    """A forged position does not reveal the number of changes in another metalake."""
     other = node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     assert other["code"] == 0
     node.done("POST", f"{API}/other/groups", {"name": "crew"})
@@ -153,7 +153,7 @@ def test_position_that_names_others(node: DriverNode) -> None:
 
 
 def test_a_position_of_another_metalake_starts_no_webhook(node: DriverNode) -> None:
-    """Neither a new webhook nor one that is tried again goes on from where another metalake's changes are."""
+    """A webhook cannot be created or retried at a position in another metalake's feed."""
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     theirs = node.done("GET", f"{OWN}/metalakes/other/changes?after=now")["next"]
     made = node.done("POST", HOOKS, {"url": URL})
@@ -166,7 +166,7 @@ def test_a_position_of_another_metalake_starts_no_webhook(node: DriverNode) -> N
 
 
 def test_so_many_and_no_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A metalake has a limited number of webhooks, so that it leaves room for those of others."""
+    """The number of webhooks of a metalake is limited, so that other metalakes can have theirs."""
     monkeypatch.setattr(webhooks, "WEBHOOKS_MAX", 2)
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     made = [node.post(HOOKS, {"url": URL}) for _ in range(3)]

@@ -14,7 +14,7 @@ CHILDREN = f"{OWN}/metalakes/lake/catalogs/main/children"
 
 
 def pages(node: DriverNode, path: str, *, limit: int, user: str = "admin", kind: str = "") -> list[dict]:
-    """Every child, read page by page."""
+    """Return all children, read page by page."""
     found: list[dict] = []
     after = ""
     while True:
@@ -30,13 +30,13 @@ def pages(node: DriverNode, path: str, *, limit: int, user: str = "admin", kind:
 
 
 def names(found: list[dict]) -> list[tuple[str, str]]:
-    """Kinds and names."""
+    """Return kinds and names."""
     return [(child["kind"], child["name"]) for child in found]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 500])
 def test_kinds_come_in_order_and_pages_join(node: DriverNode, limit: int) -> None:
-    """Namespaces first, then tables, then views, by name in each; pages of any size give the same."""
+    """Namespaces come first, then tables, then views, each by name; every page size gives the same list."""
     make_space(node, "a", "inner")
     make_space(node, "a", "z")
     for name in ("t:1", "u", "B"):
@@ -53,7 +53,7 @@ def test_kinds_come_in_order_and_pages_join(node: DriverNode, limit: int) -> Non
 
 
 def test_a_child_tells_format_owner_comment_and_change(node: DriverNode) -> None:
-    """A table's comment is its property, its last change the last commit; a namespace tells its own."""
+    """A table has its comment and the time of its last commit; a namespace has its own comment and time."""
     make_table(node, "a", "t")
     (before,) = pages(node, "a", limit=9)
     commit(node, "a", "t", updates=[set_properties(comment="flights of three airports")])
@@ -69,7 +69,7 @@ def test_a_child_tells_format_owner_comment_and_change(node: DriverNode) -> None
 
 
 def test_hidden_children_are_not_listed(node: DriverNode) -> None:
-    """A reader of one table sees that one alone, and of the namespace above it the name alone."""
+    """A reader of one table sees only that table, and only the name of the namespace above it."""
     for name in ("t", "secret"):
         make_table(node, "a", name)
     make_table(node, "hidden", "x")
@@ -86,7 +86,7 @@ def test_hidden_children_are_not_listed(node: DriverNode) -> None:
 
 
 def test_a_name_seen_for_what_lies_below_has_no_details(node: DriverNode) -> None:
-    """Whoever may use a table deep down sees the names of the namespaces above it and nothing else of them."""
+    """A user of a deep table sees the names of the namespaces above it, but none of their details."""
     make_table(node, "a", "b", "t")
     grant(node, "ana", "SELECT_TABLE USE_SCHEMA", kind="SCHEMA", on="main.a:b")
 
@@ -96,7 +96,7 @@ def test_a_name_seen_for_what_lies_below_has_no_details(node: DriverNode) -> Non
 
 
 def test_missing_parents_and_bad_questions(node: DriverNode) -> None:
-    """A missing namespace or catalog is not found; odd marks, kinds and limits are the caller's mistake."""
+    """A missing namespace or catalog is 404; invalid cursors, kinds and limits are 400."""
     make_space(node, "a")
 
     assert node.get(f"{CHILDREN}?path=gone").status == 404
@@ -106,7 +106,7 @@ def test_missing_parents_and_bad_questions(node: DriverNode) -> None:
 
 
 def test_a_page_costs_few_reads(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forty tables with views of their documents are read in as many rounds, and statements, as two."""
+    """Listing forty tables and views with documents takes as many statements as listing two."""
     for number in range(40):
         make_table(node, "many" if number > 1 else "few", f"t{number}")
     services, statements = node.built.services, 0
@@ -140,7 +140,7 @@ def test_a_page_costs_few_reads(node: DriverNode, monkeypatch: pytest.MonkeyPatc
 
 
 def test_with_access_control_off_everything_is_listed(open_node: DriverNode) -> None:
-    """Without access control a page has everything with all details."""
+    """With access control off, a page has all children with all details."""
     make_table(open_node, "a", "t")
 
     (table,) = pages(open_node, "a", limit=9, user="anyone")

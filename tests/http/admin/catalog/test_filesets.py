@@ -31,14 +31,14 @@ NASTY = "<script>x<\N{PILE OF POO} \"' %2e \N{ARABIC LETTER ALEF}"
 
 
 class Workers(InlineOffloader):
-    """Does at once what processes do; `dies` makes the next reader of a file end as a killed process does,
-    `hangs` makes it read for ever.
+    """Executes offloaded work in this process. With `dies` the next file reader ends like a killed process, with
+    `hangs` it never ends.
     """
 
     dies = hangs = False
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Do offloaded work."""
+        """Execute offloaded work."""
         if self.dies:
             raise ServiceUnavailable("a process died")
         if self.hangs and name != "preview-ready":
@@ -47,7 +47,7 @@ class Workers(InlineOffloader):
 
 
 class BrowsedFileset:
-    """A fileset `raw.f` with files; bob may read it, eve may write it, ann may create others."""
+    """A fileset `raw.f`: bob may read it, eve may write it, ann may create filesets."""
 
     def __init__(self, node: DriverNode, properties: dict[str, str]) -> None:
         self.node = node
@@ -78,12 +78,12 @@ class BrowsedFileset:
         return self.node.get(f"{FILESETS}/entries?{urlencode({'fileset': 'raw.f', **query})}", user=user)
 
     def show(self, file: str, user: str = "bob", **query: object) -> DriverAnswer:
-        """Ask for the beginning of a file."""
+        """Request the beginning of a file."""
         return self.node.get(f"{FILESETS}/preview?{urlencode({'fileset': 'raw.f', 'file': file, **query})}", user=user)
 
 
 class StoredFileset(BrowsedFileset):
-    """The same in an object store."""
+    """The same fileset in an object store."""
 
     def write(self, name: str, data: bytes) -> None:
         """Write an object."""
@@ -124,7 +124,7 @@ def on_disk(data: Path) -> Iterator[BrowsedFileset]:
 
 @contextmanager
 def in_a_store(data: Path) -> Iterator[BrowsedFileset]:
-    """A fileset in an object store, whose credentials are the catalog's."""
+    """A fileset in an object store, with credentials in its catalog."""
     with objects() as store:
         storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
         known = {name: value for name, value in store.properties.items() if name != "s3-role-arn"}
@@ -134,7 +134,7 @@ def in_a_store(data: Path) -> Iterator[BrowsedFileset]:
 
 @pytest.fixture(scope="module", params=["disk", pytest.param("store", marks=pytest.mark.integration)])
 def fileset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowsedFileset]:
-    """The fileset, in both kinds of places."""
+    """The fileset, on disk and in an object store."""
     data = tmp_path_factory.mktemp("fileset")
     with (on_disk if request.param == "disk" else in_a_store)(data) as found:
         yield found
@@ -142,19 +142,19 @@ def fileset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[BrowsedFileset]:
-    """A fileset on disk of the test's own."""
+    """A fileset on disk, for a single test."""
     with on_disk(tmp_path) as found:
         yield found
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a loaded machine time."""
+    """Allow for a loaded machine."""
     monkeypatch.setattr(preview_limits, "DEADLINE_S", 600.0)
 
 
 def test_directories_come_first(fileset: BrowsedFileset) -> None:
-    """Then files, with size and time; of an inner directory its own."""
+    """Directories come before files. Files have size and time; subdirectories can be listed."""
     top, inner = fileset.list().json(), fileset.list(directory="day=1").json()
 
     assert [(each["name"], each["directory"]) for each in top["entries"]] == [
@@ -167,7 +167,7 @@ def test_directories_come_first(fileset: BrowsedFileset) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
 def test_pages_join_to_the_whole(fileset: BrowsedFileset, limit: int) -> None:
-    """No entry is missing and none is twice, whatever the size of pages; the last page says that it is the last."""
+    """Pages of any size list each entry exactly once, and the last page says so."""
     names, after = [], ""
     for _ in range(len(FILES) + 1):
         page = fileset.list(limit=limit, **({"after": after} if after else {})).json()
@@ -181,7 +181,7 @@ def test_pages_join_to_the_whole(fileset: BrowsedFileset, limit: int) -> None:
 
 
 def test_formats(fileset: BrowsedFileset) -> None:
-    """Rows of Parquet, CSV and JSON; HTML is text; a binary file has a size."""
+    """Parquet, CSV and JSON are shown as rows, HTML as text, and a binary file by its size."""
     csv, parquet, lines = (fileset.show(name).json() for name in ("a.csv", "b.parquet", "d.jsonl"))
 
     assert (csv["kind"], csv["rows"], csv["complete"]) == ("rows", [["1", "Oslo"], ["2", "<b>Rome</b>"]], True)
@@ -199,7 +199,7 @@ def test_formats(fileset: BrowsedFileset) -> None:
     ["gone.csv", "day=1", "../f/a.csv/x", "day=1/../a.csv", "..%2fx", "%2e%2e/x", "a\x00b", "/etc/passwd", "//x"],
 )
 def test_no_path_leads_out(fileset: BrowsedFileset, file: str) -> None:
-    """Missing files and directories are missing; paths with dots are refused; an absolute one is one in the fileset."""
+    """Missing files are 404, paths with dots are refused, and absolute paths are relative to the fileset."""
     assert fileset.show(file).status == (404 if ".." not in file and "%2e" not in file and "\x00" not in file else 400)
     assert fileset.list(directory=file).status in (200, 400)
     assert fileset.list(directory=file).json().get("entries", []) in (
@@ -210,18 +210,18 @@ def test_no_path_leads_out(fileset: BrowsedFileset, file: str) -> None:
 
 @pytest.mark.parametrize("query", [{"rows": 0}, {"rows": 201}, {"rows": "x"}, {"fileset": "f"}])
 def test_bad_queries_of_previews(fileset: BrowsedFileset, query: dict[str, object]) -> None:
-    """Limits are told as such."""
+    """Invalid limits are 400."""
     assert fileset.show("a.csv", **query).status == 400
 
 
 @pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 1001}, {"limit": "x"}, {"fileset": "f"}])
 def test_bad_queries_of_lists(fileset: BrowsedFileset, query: dict[str, object]) -> None:
-    """Limits are told as such."""
+    """Invalid limits are 400."""
     assert fileset.list(**query).status == 400
 
 
 def test_names_that_are_not_there(fileset: BrowsedFileset) -> None:
-    """An unknown fileset, and an unknown location of it."""
+    """An unknown fileset or an unknown location of a fileset is 404."""
     assert fileset.show("a.csv", user="ann", fileset="raw.gone").status == 403
     assert fileset.show("a.csv", user="admin", fileset="raw.gone").status == 404
     assert fileset.show("a.csv", location="elsewhere").status == 404
@@ -229,7 +229,7 @@ def test_names_that_are_not_there(fileset: BrowsedFileset) -> None:
 
 
 def test_content_needs_the_right_to_read(fileset: BrowsedFileset) -> None:
-    """Who may write files sees their names and no content; who may make filesets sees nothing."""
+    """A user who may only write sees file names but no content; one who may only create filesets sees nothing."""
     assert [fileset.show("a.csv", user=user).status for user in ("eve", "ann", "stranger")] == [403, 403, 403]
     assert b"READ_FILESET" in fileset.show("a.csv", user="eve").body
     assert [fileset.list(user=user).status for user in ("eve", "ann", "stranger")] == [200, 403, 403]
@@ -237,7 +237,7 @@ def test_content_needs_the_right_to_read(fileset: BrowsedFileset) -> None:
 
 
 def test_each_preview_has_its_line_in_the_audit(fileset: BrowsedFileset) -> None:
-    """Who, which fileset, how much of which file; the list has none of its own kind."""
+    """The audit records the user, the fileset, the file and the number of bytes; lists are not recorded as previews."""
     fileset.show("a.csv")
 
     fileset.node.runner.run(fileset.node.built.services.audit.flush())
@@ -252,9 +252,7 @@ def test_each_preview_has_its_line_in_the_audit(fileset: BrowsedFileset) -> None
 
 
 def test_links_are_not_followed_out(disk: BrowsedFileset, tmp_path: Path) -> None:
-    """A link to a file or directory outside is neither listed nor read, also one to another fileset; one within is
-    read.
-    """
+    """Links to files or directories outside of the fileset are neither listed nor read; links within it are."""
     top = Path(disk.location.removeprefix("file://"))
     made = disk.node.done("POST", f"{API}/lake/catalogs/files/schemas/raw/filesets", {"name": "other"})["fileset"]
     other = Path(str(made["storageLocation"]).removeprefix("file://"))
@@ -279,7 +277,7 @@ def test_links_are_not_followed_out(disk: BrowsedFileset, tmp_path: Path) -> Non
 
 
 def test_names_that_are_no_text(disk: BrowsedFileset) -> None:
-    """A name of bytes that are not UTF-8 is listed with marks in their place, by both protocols."""
+    """Bytes in a file name that are not UTF-8 are listed as replacement characters, by both protocols."""
     top = Path(disk.location.removeprefix("file://"))
     (Path(bytes(top).decode()) / b"z\xff.txt".decode("utf-8", "surrogateescape")).write_text("x")
 
@@ -292,8 +290,8 @@ def test_names_that_are_no_text(disk: BrowsedFileset) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
 def test_pages_end_at_any_name(disk: BrowsedFileset, limit: int) -> None:
-    """No entry is missing and none is twice, where a page ends at a name that is not UTF-8, at one that reads the same,
-    or at a directory whose name begins another one's.
+    """Lists are complete if a page ends at a name that is not UTF-8, that displays like another, or that is a prefix of
+    another.
     """
     top = Path(disk.location.removeprefix("file://"))
     names = [b"q", b"q!", b"q\xfe", b"q\xff", b"q\xff!", "q\ufffd".encode(), "q\ufffe".encode(), b"q~"]
@@ -314,7 +312,7 @@ def test_pages_end_at_any_name(disk: BrowsedFileset, limit: int) -> None:
 
 
 def test_budget_and_damage(disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that needs too many bytes is refused with what to do, and so is one that is not what its name says."""
+    """A file beyond the byte limit, and a damaged one, are refused with advice."""
     disk.write("no.parquet", b"no parquet")
     damaged = disk.show("no.parquet")
     monkeypatch.setattr(fileset_browsing, "READ_BYTES_MAX", 10)
@@ -325,7 +323,7 @@ def test_budget_and_damage(disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch
 
 
 def test_killed_process_and_deadline_say_what_to_do(disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """503 with the next step; the next preview is served."""
+    """A killed or late preview process is 503 with advice, and the next preview is served."""
     disk.workers.dies = True
     killed = disk.show("a.csv")
     disk.workers.dies = False

@@ -14,7 +14,7 @@ TABLE = {"name": "t", "schema": {"type": "struct", "schema-id": 0, "fields": FIE
 
 
 def body(source: str, target: str, kind: str = "namespace") -> dict[str, object]:
-    """The body of a move; names are separated by dots."""
+    """Return the body of a move; names are separated by dots."""
     return {"kind": kind, "source": source.split("."), "target": target.split(".")}
 
 
@@ -45,7 +45,7 @@ def test_table_moves(node: DriverNode) -> None:
 
 
 def test_view_moves(node: DriverNode) -> None:
-    """A moved view is loaded under the new name, with the same metadata; a table is not moved as one."""
+    """A moved view is loaded under its new name with the same metadata; a table cannot be moved as a view."""
     made = make_view(node, "a", "v")["metadata"]
     make_table(node, "a", "t")
 
@@ -77,7 +77,7 @@ def test_view_moves(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_moves_change_nothing(node: DriverNode, move: dict[str, object], status: int, code: str) -> None:
-    """Each mistake has its status and code, and everything stays where it was."""
+    """Each invalid move has its status and code, and changes nothing."""
     for name in ("a:b", "c"):
         node.done("POST", SCHEMAS, {"name": name})
 
@@ -88,7 +88,7 @@ def test_bad_moves_change_nothing(node: DriverNode, move: dict[str, object], sta
 
 
 def test_moving_takes_ownership_and_a_place_to_go(node: DriverNode) -> None:
-    """Who may use a namespace may not move it; its owner may rename it, and move it where they may make one."""
+    """Users of a namespace may not move it. Its owner may rename it, and move it where they may create namespaces."""
     for name in ("a", "c"):
         node.done("POST", SCHEMAS, {"name": name})
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
@@ -107,7 +107,7 @@ def test_moving_takes_ownership_and_a_place_to_go(node: DriverNode) -> None:
 
 
 def test_grants_go_along(node: DriverNode) -> None:
-    """A grant on a namespace counts under its new name at the next request."""
+    """A grant on a namespace applies under its new name from the next request on."""
     node.done("POST", SCHEMAS, {"name": "a"})
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
     grant(node, "ana", "use_schema", kind="schema", on="main.a")

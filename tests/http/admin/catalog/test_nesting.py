@@ -12,7 +12,7 @@ CHANGES = f"{NAMES}/changes"
 
 
 def furnish(node: DriverNode) -> None:
-    """Make three names that hold a semicolon, at several depths."""
+    """Create three names that contain a semicolon, at several depths."""
     for levels in (("a;b",), ("c", "d;e"), ("f;g;h",)):
         make_space(node, *levels[:1])
         if len(levels) > 1:
@@ -20,7 +20,7 @@ def furnish(node: DriverNode) -> None:
 
 
 def test_names_are_checked_planned_changed_and_undone(node: DriverNode) -> None:
-    """Each answer tells how far it is; pages follow each other."""
+    """Each answer states the progress, and the pages of the plan are complete."""
     furnish(node)
 
     found = node.get(f"{NAMES}?separator=%3B&limit=2").json()
@@ -50,7 +50,7 @@ def test_names_are_checked_planned_changed_and_undone(node: DriverNode) -> None:
     ("POST", CHANGES, {}, "to"),
 ])  # fmt: skip
 def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: object, said: str) -> None:
-    """What is wrong is named, with 400."""
+    """Bad input is 400, and the message names the problem."""
     answer = node.ask(method, path, body)
 
     assert answer.status == 400
@@ -58,7 +58,7 @@ def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: objec
 
 
 def test_nothing_planned(node: DriverNode) -> None:
-    """Showing, changing and confirming ask for a plan, with the words that make one."""
+    """Without a plan, showing, changing and confirming are refused; the message names the command that makes one."""
     for method, body in (("GET", None), ("POST", {"to": "migrated"}), ("DELETE", None)):
         answer = node.ask(method, CHANGES, body)
         assert (answer.status, "limnos names plan main" in answer.json()["error"]["message"]) == (404, True)

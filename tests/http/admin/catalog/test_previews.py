@@ -30,12 +30,12 @@ PREVIEW = f"{OWN}/metalakes/lake/catalogs/main/tables/preview"
 
 
 class Workers(InlineOffloader):
-    """Runs the work of processes at once; with `dies` the next reader of a file ends like a killed process."""
+    """Executes offloaded work in this process. With `dies` the next file reader ends like a killed process."""
 
     dies = False
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Do offloaded work."""
+        """Execute offloaded work."""
         own = {**PREVIEW_FUNCTIONS, **RESTRICTED_FILE_FUNCTIONS}
         if name not in own:
             return await super().do(name, *parts, caller=caller)
@@ -56,7 +56,7 @@ class PreviewedTable(WrittenTable):
         grant(node, "bob", "use_catalog use_schema select_table", kind="CATALOG", on="main")
 
     def file(self, name: str, rows: list[dict[str, Any]] = ROWS, **more: object) -> dict[str, object]:
-        """Write a data file; returns it as a manifest tells of it."""
+        """Write a data file. Returns its manifest entry."""
         at = wire.local(self.write(name, b""))
         fields = [_field("id", pa.int64(), 1), _field("City", pa.string(), 2), _field("card", pa.string(), 3)]
         fields.append(_field("home", pa.struct([_field("street", pa.string(), 5)]), 4))
@@ -65,7 +65,7 @@ class PreviewedTable(WrittenTable):
         return data_file(f"{self.location}/metadata/{name}", **told)
 
     def ask(self, query: str = "", *, user: str = "bob") -> DriverAnswer:
-        """Ask for a preview."""
+        """Request a preview."""
         return self.node.get(f"{PREVIEW}?table=a.t{query}", user=user)
 
     def read(self, query: str = "", *, user: str = "bob") -> dict[str, Any]:
@@ -81,13 +81,13 @@ def _field(name: str, kind: pa.DataType, number: int) -> pa.Field:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[PreviewedTable]:
-    """The table; which database there is makes no difference."""
+    """The table, over SQLite only: previews do not depend on the database."""
     with wire.node_over(tmp_path) as node:
         yield PreviewedTable(node)
 
 
 def test_first_rows(table: PreviewedTable) -> None:
-    """All columns in the table's order, nested values as they are, and whether there are more rows."""
+    """A preview has all columns in order, nested values, and whether more rows exist."""
     whole, part = table.read(), table.read("&rows=12&columns=card,id")
 
     assert [each["name"] for each in whole["columns"]] == ["id", "City", "card", "home"]
@@ -98,7 +98,7 @@ def test_first_rows(table: PreviewedTable) -> None:
 
 
 def test_restricted_reader_sees_filtered_and_masked_rows(table: PreviewedTable) -> None:
-    """The filter reads the stored values, the mask changes what is shown, also where the filter's column is not."""
+    """Filters see stored values, masks change the shown ones, even if the filter's column is not shown."""
     assert restrict(table.node, filter="City = 'Rome'", masks={"card": "show-last-4"}).status == 200
 
     bob, admin = table.read("&columns=id,card"), table.read(user="admin")
@@ -111,7 +111,7 @@ def test_restricted_reader_sees_filtered_and_masked_rows(table: PreviewedTable) 
 
 
 def test_deletes_are_applied(table: PreviewedTable) -> None:
-    """Rows that position deletes and equality deletes remove are not shown."""
+    """Rows removed by position deletes and equality deletes are not shown."""
     name = f"{table.location}/metadata/0.parquet"
     at = wire.local(table.write("del.parquet", b""))
     pq.write_table(pa.table({"file_path": [name, name], "pos": pa.array([0, 2], pa.int64())}), at)
@@ -125,7 +125,7 @@ def test_deletes_are_applied(table: PreviewedTable) -> None:
 
 
 def test_only_the_beginning_of_a_large_file_is_read(table: PreviewedTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a file above the limit the first rows are decoded, and the bytes read stay below a small budget."""
+    """Only the first rows of a large file are decoded, within a small budget of bytes."""
     rows = [{"id": n, "City": "Oslo", "card": f"{n:032}", "home": None} for n in range(40_000)]
     table.commit([table.manifest("large.avro", [entry(table.file("large.parquet", rows))])])
     size = wire.local(f"{table.location}/metadata/large.parquet").stat().st_size
@@ -138,7 +138,7 @@ def test_only_the_beginning_of_a_large_file_is_read(table: PreviewedTable, monke
 
 
 def test_budget_of_bytes_ends_a_preview(table: PreviewedTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that needs more bytes than a preview may read is refused with what to do, and names no file."""
+    """A preview that would read too many bytes is refused with advice, without file names."""
     monkeypatch.setattr(previews, "READ_BYTES_MAX", 100)
 
     answer = table.ask()
@@ -149,7 +149,7 @@ def test_budget_of_bytes_ends_a_preview(table: PreviewedTable, monkeypatch: pyte
 
 
 def test_killed_process_says_what_to_do(table: PreviewedTable) -> None:
-    """503 with the next step; the next preview is served."""
+    """A killed preview process is 503 with advice, and the next preview is served."""
     table.workers.dies = True
     answer = table.ask()
     table.workers.dies = False
@@ -160,7 +160,7 @@ def test_killed_process_says_what_to_do(table: PreviewedTable) -> None:
 
 
 def test_deadline_ends_a_preview(table: PreviewedTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A preview that takes too long is cancelled and answered with 503."""
+    """A preview that exceeds its deadline is cancelled and answered 503."""
     monkeypatch.setattr(preview_limits, "DEADLINE_S", 0.0)
 
     answer = table.ask()
@@ -172,12 +172,12 @@ def test_deadline_ends_a_preview(table: PreviewedTable, monkeypatch: pytest.Monk
     "query", ["&rows=0", "&rows=201", "&rows=x", "&columns=nowhere", "&snapshot=99", "&snapshot=x", "&table=a"]
 )
 def test_bad_queries(table: PreviewedTable, query: str) -> None:
-    """Limits, unknown columns and snapshots are told as such."""
+    """Invalid limits, unknown columns and unknown snapshots are 400."""
     assert table.ask(query).status == 400
 
 
 def test_who_may_not_read_rows_gets_none(table: PreviewedTable) -> None:
-    """Being able to see that the table is there is not enough: rows need the right to read them."""
+    """A preview needs the right to read rows; the right to load the table is not enough."""
     grant(table.node, "eve", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     grant(table.node, "ann", "use_catalog use_schema create_table", kind="CATALOG", on="main")
 
@@ -186,7 +186,7 @@ def test_who_may_not_read_rows_gets_none(table: PreviewedTable) -> None:
 
 
 def test_each_preview_has_its_line_in_the_audit(table: PreviewedTable) -> None:
-    """Also where reads are left out: who, which table, how many rows of which snapshot."""
+    """The audit records user, table, snapshot and number of rows, even if reads are not audited."""
     table.read("&rows=3")
 
     table.node.runner.run(table.node.built.services.audit.flush())

@@ -27,14 +27,14 @@ CANARY = "hiddencanary"
 
 
 def ask(node: DriverNode, question: str, *, user: str = "admin", more: str = "") -> dict:
-    """Ask a question; returns the answer."""
+    """Send a query. Returns the answer."""
     answer = node.get(f"{SEARCH}?q={quote(question)}{more}", user=user)
     assert answer.status == 200, answer.body
     return answer.json()
 
 
 def found(node: DriverNode, question: str, *, user: str = "admin", more: str = "") -> list[str]:
-    """The paths of the hits."""
+    """Return the paths of the hits."""
     return [".".join(hit["path"]) for hit in ask(node, question, user=user, more=more)["hits"]]
 
 
@@ -45,7 +45,7 @@ def move(node: DriverNode, kind: str, source: list[str], target: list[str]) -> N
 
 
 def test_exact_name_comes_before_starts_and_short_before_long(node: DriverNode) -> None:
-    """The exact name first whatever its case, then names that begin so, the shorter first."""
+    """Exact names come first in any case, then names that begin with the word, shorter ones first."""
     for name in ("flights_by_day", "FLIGHTS", "flights2", "other"):
         make_table(node, "a", name)
     make_space(node, "flights")
@@ -60,7 +60,7 @@ def test_exact_name_comes_before_starts_and_short_before_long(node: DriverNode) 
 
 
 def test_paths_ids_and_uuids(node: DriverNode) -> None:
-    """A whole path, the end of one, an id and a table's uuid each find the one object."""
+    """A whole path, the end of a path, an id and a table's UUID each find one object."""
     make_table(node, "a", "b", "t")
     make_table(node, "c", "t")
     (hit,) = ask(node, "main.a.b.t")["hits"]
@@ -75,7 +75,7 @@ def test_paths_ids_and_uuids(node: DriverNode) -> None:
 
 
 def test_renames_drops_and_restores_are_found_by_the_next_request(node: DriverNode) -> None:
-    """What a request committed, the next one finds under the new name and path, and no more under the old."""
+    """After a rename, drop or restore, the next search finds the new name and path, and no longer the old ones."""
     make_table(node, "a", "old")
     move(node, "table", ["a", "old"], ["a", "new"])
     assert (found(node, "old"), found(node, "new")) == ([], ["main.a.new"])
@@ -90,7 +90,7 @@ def test_renames_drops_and_restores_are_found_by_the_next_request(node: DriverNo
 
 
 def test_tags_and_owners_choose_objects(node: DriverNode) -> None:
-    """A tag on an object, on a column, or with a value; and what a user owns; words narrow them."""
+    """Filters find objects by tag, tag on a column, tag value and owner; words narrow the result."""
     for name in ("t1", "t2", "u"):
         make_table(node, "a", name)
     node.done("POST", f"{API}/lake/tags", {"name": "pii"})
@@ -107,7 +107,7 @@ def test_tags_and_owners_choose_objects(node: DriverNode) -> None:
 
 
 def test_only_what_one_may_load_is_told(node: DriverNode) -> None:
-    """A reader of one table finds that alone; a name of a hidden object is in no answer, and a stranger gets none."""
+    """A reader of one table finds only that table. No answer has a hidden object's name; strangers are refused."""
     for name in ("seen", f"seen_{CANARY}"):
         make_table(node, "a", name)
     make_table(node, CANARY, "seen")
@@ -127,7 +127,7 @@ def test_only_what_one_may_load_is_told(node: DriverNode) -> None:
 
 
 def test_a_revoke_holds_for_the_next_search(node: DriverNode) -> None:
-    """What a role no longer allows is not found any more."""
+    """Objects that a revoke hides are not found by the next search."""
     make_table(node, "a", "t")
     role = grant(node, "ana", "USE_CATALOG USE_SCHEMA SELECT_TABLE", kind="CATALOG", on="main")
     before = found(node, "t", user="ana")
@@ -137,7 +137,7 @@ def test_a_revoke_holds_for_the_next_search(node: DriverNode) -> None:
 
 
 def test_limits_tell_that_there_is_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More hits than asked for, and more candidates than are looked at, are told in words of their own."""
+    """The answer says if more hits exist, and separately if more candidates exist than were checked."""
     for number in range(6):
         make_table(node, "a", f"t{number}")
     some = ask(node, "t kind:table", more="&limit=4")
@@ -152,7 +152,7 @@ def test_limits_tell_that_there_is_more(node: DriverNode, monkeypatch: pytest.Mo
 
 
 def test_nothing_is_found_in_disabled_or_dropped_catalogs(node: DriverNode) -> None:
-    """A disabled catalog's objects are not found until it is in use again; those of another metalake never."""
+    """Objects of a disabled catalog are found only after it is enabled again; those of another metalake never."""
     make_table(node, "a", "t1")
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
     hidden = found(node, "t1")
@@ -166,12 +166,12 @@ def test_nothing_is_found_in_disabled_or_dropped_catalogs(node: DriverNode) -> N
 
 @pytest.mark.parametrize("query", ["", "q=", "q=x&limit=0", "q=x&limit=201", "q=x&kind=thing", "q=in:a..b+x"])
 def test_bad_questions(node: DriverNode, query: str) -> None:
-    """A question that says nothing, and odd limits and kinds, are the caller's mistake."""
+    """Empty queries and invalid limits and kinds are 400."""
     assert node.get(f"{SEARCH}?{query}").status == 400
 
 
 def test_with_access_control_off_everything_is_found(open_node: DriverNode) -> None:
-    """Without access control a search finds every object."""
+    """With access control off, a search finds all objects."""
     make_table(open_node, "a", "Zürich")
     commit(open_node, "a", "Zürich", updates=[set_properties(comment="x")])
 
@@ -180,7 +180,7 @@ def test_with_access_control_off_everything_is_found(open_node: DriverNode) -> N
 
 
 def test_few_rights_are_searched_from_their_objects(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A caller with few rights finds the one visible object behind many hidden ones; with many rights, the first."""
+    """With few rights, one visible object behind many hidden ones is found; with many rights, the first ones."""
     for name in ("t0", "t1", "t2", "t3"):
         make_table(node, "a", name)
     make_table(node, "b", "t9")

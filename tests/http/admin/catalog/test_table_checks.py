@@ -25,7 +25,7 @@ Finding = tuple[str, str, str]
 
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[Writer]:
-    """A table with two snapshots, each of which adds a file; which database there is makes no difference."""
+    """A table with two snapshots, each of which adds a file. Over SQLite only: checks do not depend on the database."""
     with wire.node_over(tmp_path) as node:
         made = Writer(node)
         steer(node, check_added_files=False)
@@ -54,16 +54,14 @@ def findings(node: DriverNode, query: str = "", *, table: str = "a.t") -> list[F
 
 
 def test_a_whole_table(table: Writer) -> None:
-    """Nothing is found: its metadata, list, manifests and files are counted once, also when all snapshots are
-    checked.
-    """
+    """A complete table has no findings. Each file is counted once, even if all snapshots are checked."""
     assert checked(table.node) == {"files": 6, "findings": [], "after": None}
     assert checked(table.node, "&snapshots=all") == {"files": 7, "findings": [], "after": None}
 
 
 def test_every_kind_of_file(table: Writer) -> None:
-    """Each that is gone, or has another length, is named by its kind with its snapshot; what a snapshot took out
-    is not looked for.
+    """Missing files and wrong lengths are reported by kind and snapshot; files removed from the snapshot are not
+    checked.
     """
     node, place = table.node, table.location
     dropped = entry(data_file(f"{place}/data/dropped.parquet"), status=DELETED, snapshot=1, sequence=1)
@@ -99,7 +97,9 @@ def test_every_kind_of_file(table: Writer) -> None:
 
 
 def test_all_snapshots_are_checked_if_asked_for(table: Writer) -> None:
-    """An older list is missed in a check of all; a file that both snapshots name is told once, with the older one."""
+    """A missing older manifest list is found when all snapshots are checked; a file of both snapshots is reported
+    once.
+    """
     wire.local(f"{table.location}/metadata/l1.avro").unlink()
     assert findings(table.node) == []
     assert findings(table.node, "&snapshots=all") == [("manifest list", "missing", "l1.avro")]
@@ -108,7 +108,7 @@ def test_all_snapshots_are_checked_if_asked_for(table: Writer) -> None:
 
 
 def test_slices(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each slice says where the next one begins; together they see each file once, whatever the size of a slice."""
+    """Each slice says where the next one begins. Together they check each file once, for every slice size."""
     many = [entry(data_file(f"{table.location}/data/{number}.parquet")) for number in range(7)]
     assert table.send(table.manifest("a.avro", many[:4]), table.manifest("b.avro", many[4:])).status == 200
     wanted = [("file", "missing", f"{number}.parquet") for number in range(7)]
@@ -126,7 +126,7 @@ def test_slices(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_slice_that_takes_long_ends(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does one manifest at least, so that the next slice begins elsewhere."""
+    """A slice that takes too long ends after at least one manifest, so that the check makes progress."""
     monkeypatch.setattr(table_checks, "SLICE_S", -1.0)
     first = checked(table.node)
     second = checked(table.node, f"&after={first['after']}")
@@ -136,9 +136,7 @@ def test_a_slice_that_takes_long_ends(table: Writer, monkeypatch: pytest.MonkeyP
 
 
 def test_a_snapshot_that_goes_meanwhile(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next slice of a current snapshot says so, and one of all snapshots goes on with those that are left; no
-    other place is taken.
-    """
+    """If the snapshot expires during the check, the next slice says so, or continues with the remaining snapshots."""
     monkeypatch.setattr(table_checks, "SLICE_S", -1.0)
     after = checked(table.node)["after"]
     first = checked(table.node, "&snapshots=all")["after"]
@@ -154,8 +152,8 @@ def test_a_snapshot_that_goes_meanwhile(table: Writer, monkeypatch: pytest.Monke
 
 
 def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
-    """A file of another table is told as outside, whether it is there or not; files at an earlier location of the
-    table are its own.
+    """Files of other tables are reported as outside without a look at the storage; those at earlier locations are
+    checked.
     """
     node = table.node
     other = str(wire.make_table(node, "a", "u")["metadata"]["location"])  # type: ignore[index]
@@ -175,7 +173,7 @@ def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
 
 
 def test_restricted_users_learn_no_names(table: Writer) -> None:
-    """Who may modify a table checks it; a reader does not, nor whoever a read restriction binds."""
+    """A check needs the right to modify the table; readers and restricted users are refused."""
     for user, privileges in (("wes", "modify_table"), ("rita", "select_table"), ("bo", "modify_table select_table")):
         grant(table.node, user, f"use_catalog use_schema {privileges}", kind="CATALOG", on="main")
     restriction = {"filter": "id > 5", "to": {"users": ["bo"]}}
@@ -186,7 +184,7 @@ def test_restricted_users_learn_no_names(table: Writer) -> None:
 
 
 def test_tables_of_other_formats(table: Writer) -> None:
-    """A catalog of another format says that it has no such table, and a path without a namespace is none."""
+    """A table of another format is refused as such, and a path without a namespace is 404."""
     node = table.node
     body = {"name": "vectors", "type": "relational", "provider": "lakehouse-generic", "properties": {}}
     node.done("POST", f"{API}/lake/catalogs", body)
@@ -198,9 +196,7 @@ def test_tables_of_other_formats(table: Writer) -> None:
 
 @pytest.mark.integration  # an object store is served
 def test_on_an_object_store(tmp_path: Path) -> None:
-    """Files of a table on S3 are looked for in the same way; a store that refuses to answer is an error, and no
-    finding.
-    """
+    """Files on S3 are checked, too. An error of the store fails the check and is not a finding."""
     with objects() as store:
         storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
         with node_at(tmp_path / "data", storage=storage) as node:
@@ -224,7 +220,7 @@ def test_on_an_object_store(tmp_path: Path) -> None:
 
 
 def _commit_to(store: ObjectStoreServer, node: DriverNode, *, place: str, path: str) -> None:
-    """Add a snapshot of three files to a table: one is there, one is longer than it was, one is not there."""
+    """Add a snapshot of three files to a table: one exists, one is longer than stated, one is missing."""
 
     def put(name: str, data: bytes) -> str:
         store.client().put_object(Bucket=BUCKET, Key=f"{place.removeprefix(f's3://{BUCKET}/')}/{name}", Body=data)

@@ -34,13 +34,13 @@ def together(node: DriverNode, *operations: Operation, user: str = "admin") -> D
 
 
 def message(answer: DriverAnswer) -> tuple[int, str, str]:
-    """Status, code and words of a refusal."""
+    """Return status, code and message of a refusal."""
     error = answer.json()["error"]
     return answer.status, error["code"], error["message"]
 
 
 def is_there(node: DriverNode, *levels: str) -> bool:
-    """Say whether a table exists."""
+    """Return whether a table exists."""
     return node.ask("HEAD", table_path(*levels)).status == 204
 
 
@@ -54,9 +54,7 @@ def lake(node: DriverNode) -> DriverNode:
 
 
 def test_each_kind_in_one(lake: DriverNode) -> None:
-    """A namespace is made, a table made in it, one moved there and committed to, one dropped, and the namespace
-    moved: one revision.
-    """
+    """Namespace and table creates, moves, commits and drops in one transaction get one revision."""
     answer = together(
         lake,
         {"do": "create-namespace", "path": ["c"], "comment": "new"},
@@ -85,9 +83,7 @@ def test_each_kind_in_one(lake: DriverNode) -> None:
 
 
 def test_views_with_their_tables(lake: DriverNode) -> None:
-    """A view is made beside the table that it reads, one moved, one written anew, one dropped, with the tables'
-    own changes.
-    """
+    """A transaction creates, moves, replaces and drops views together with the tables that they read."""
     for name in ("old", "moved", "gone"):
         make_view(lake, "a", name)
     version = view_version("select 2 as id")
@@ -136,7 +132,7 @@ def test_views_with_their_tables(lake: DriverNode) -> None:
     ids=lambda value: str(value)[:50],
 )  # fmt: skip
 def test_refusal_of_a_view_undoes_all(lake: DriverNode, last: Operation, told: tuple[int, str, str]) -> None:
-    """What is refused about a view undoes the tables' and views' changes before it, files and all."""
+    """A refused view operation rolls back all earlier operations and deletes their files."""
     for name in ("v", "w"):
         make_view(lake, "a", name)
     if last["do"] == "create-view":
@@ -156,7 +152,7 @@ def test_refusal_of_a_view_undoes_all(lake: DriverNode, last: Operation, told: t
 
 
 def test_swap_of_two_tables(lake: DriverNode) -> None:
-    """Two tables take each other's names by way of a third."""
+    """Two tables exchange their names through a third name."""
     uuids = [metadata_of(lake, "a", name)["table-uuid"] for name in ("t", "u")]
 
     answer = together(
@@ -198,7 +194,7 @@ def test_swap_of_two_tables(lake: DriverNode) -> None:
     ids=lambda value: str(value)[:50],
 )
 def test_refusal_undoes_what_came_before(lake: DriverNode, last: Operation, told: tuple[int, str, str]) -> None:
-    """Whatever the last operation is refused for, nothing of the earlier ones is done, and no file is left."""
+    """For every reason of refusal of the last operation, the earlier ones are rolled back and no file is left."""
     with nothing_done(lake):
         answer = together(
             lake,
@@ -214,9 +210,7 @@ def test_refusal_undoes_what_came_before(lake: DriverNode, last: Operation, told
 
 
 def test_what_one_started_from_is_asserted(lake: DriverNode) -> None:
-    """A set is published only if each table is what its maker started from: uuid, snapshot, or that there is none
-    yet.
-    """
+    """Requirements publish a set of tables only if each has the expected UUID and snapshot, or does not exist yet."""
     uuid = metadata_of(lake, "a", "t")["table-uuid"]
     asserts = [
         {"type": "assert-table-uuid", "uuid": uuid},
@@ -237,7 +231,7 @@ def test_what_one_started_from_is_asserted(lake: DriverNode) -> None:
 
 
 def test_purge_of_a_dropped_table(lake: DriverNode) -> None:
-    """A drop with purge leaves its task in the same transaction; what is refused leaves none."""
+    """A drop with purge creates its task in the same transaction; a refused one creates none."""
     refused = together(
         lake, {"do": "drop-table", "path": ["a", "t"], "purge": True}, {"do": "drop-table", "path": ["a", "none"]}
     )
@@ -251,8 +245,8 @@ def test_purge_of_a_dropped_table(lake: DriverNode) -> None:
 
 
 def test_each_operation_needs_its_own_right(lake: DriverNode) -> None:
-    """Who may commit but not drop is refused both; what one makes oneself one may change, as if sent one after the
-    other.
+    """A user who may commit but not drop is refused both. Objects created in the transaction may be changed by their
+    creator.
     """
     grant(lake, "bob", "use_catalog use_schema modify_table create_schema create_table", kind="CATALOG", on="main")
     commit = {"do": "commit-table", "path": ["a", "t"], "updates": [set_properties(mark="b")]}
@@ -278,7 +272,7 @@ def test_each_operation_needs_its_own_right(lake: DriverNode) -> None:
 
 
 def test_rights_follow_what_is_moved(lake: DriverNode) -> None:
-    """A right on a namespace ends, within the transaction too, for what an earlier operation has moved out of it."""
+    """A right on a namespace does not apply to a table that an earlier operation has moved out of it."""
     grant(lake, "bob", "use_catalog", kind="CATALOG", on="main")
     grant(lake, "bob", "use_schema modify_table create_table", kind="SCHEMA", on="main.a")
     grant(lake, "bob", "use_schema create_table", kind="SCHEMA", on="main.b")
@@ -316,7 +310,7 @@ def test_rights_follow_what_is_moved(lake: DriverNode) -> None:
     ids=str,
 )  # fmt: skip
 def test_bad_bodies(lake: DriverNode, body: object) -> None:
-    """A body that is not understood is 400, and nothing is done."""
+    """A malformed body is 400, and nothing is changed."""
     with nothing_done(lake):
         answer = lake.ask("POST", PATH, body)
 
@@ -324,7 +318,9 @@ def test_bad_bodies(lake: DriverNode, body: object) -> None:
 
 
 def test_failed_file_leaves_nothing(lake: DriverNode) -> None:
-    """A location outside the catalog's roots refuses the set, and the files of its other tables go."""
+    """A location outside of the catalog's roots refuses the transaction, and the files of its other tables are
+    deleted.
+    """
     files = files_of(lake)
 
     answer = together(
@@ -341,7 +337,7 @@ KEY = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
 def test_key_makes_it_once(lake: DriverNode) -> None:
-    """Under its key a transaction is carried out once and told again as it was, revision and all; another one is
+    """A repeated request with the same key is executed once and answered alike; another request with the key is
     refused.
     """
     operations = [
@@ -361,8 +357,8 @@ def test_key_makes_it_once(lake: DriverNode) -> None:
 
 
 def test_refusal_under_a_key_is_final(lake: DriverNode) -> None:
-    """What was refused stays so under its key, with the request id under which it was refused; without the key it
-    is not.
+    """A refusal under a key is repeated with its original request id; the same request without the key is decided
+    again.
     """
     operation = {"do": "create-table", "path": ["a", "u"], "schema": SCHEMA}
     first = lake.ask("POST", PATH, {"operations": [operation]}, idempotency_key=KEY)
@@ -375,7 +371,7 @@ def test_refusal_under_a_key_is_final(lake: DriverNode) -> None:
 
 
 def test_protected_table_stays(lake: DriverNode) -> None:
-    """What is protected is not dropped by a transaction either, which is refused whole."""
+    """A transaction that drops a protected object is refused as a whole."""
     lake.done("PUT", f"{OWN}/metalakes/lake/objects/table/main.a.u/protection", {})
 
     with nothing_done(lake):
@@ -390,7 +386,9 @@ def test_protected_table_stays(lake: DriverNode) -> None:
 
 
 def test_moves_down_read_so_much(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full namespace is not moved down again and again in one transaction: each time all of it is looked through."""
+    """The objects of all namespaces moved down in one transaction are counted together, even if one is moved
+    repeatedly.
+    """
     monkeypatch.setattr(store_nodes, "BELOW_MAX", 5)
     for name in ("n", "m"):
         make_space(node, name)

@@ -26,22 +26,20 @@ TRASH = f"{OWN}/metalakes/lake/catalogs/main/trash"
 
 
 def dropped(node: DriverNode, *levels: str) -> int:
-    """Make a table, drop it, and return its id in the trash."""
+    """Create a table, drop it, and return its id in the trash."""
     make_table(node, *levels)
     assert node.delete(table_path(*levels)).status == 204
     return int(str(node.get(TRASH).json()["trash"][0]["id"]))
 
 
 def undrop(node: DriverNode, number: object, **body: object) -> tuple[int, dict]:
-    """Bring something back; returns the status and the answer."""
+    """Restore an object. Returns the status and the answer."""
     answer = node.post(f"{TRASH}/{number}/undrop", body)
     return answer.status, answer.json()
 
 
 def test_table_comes_back_with_its_files(node: DriverNode) -> None:
-    """The metadata is the one that was dropped, the list tells what is there and for how long, and its ETag still
-    holds.
-    """
+    """The restored table has its former metadata and ETag. The list shows it with the end of its retention."""
     make_table(node, "a", "t")
     before, tag = metadata_of(node, "a", "t"), node.get(table_path("a", "t")).headers["etag"]
     node.delete(table_path("a", "t"))
@@ -57,9 +55,7 @@ def test_table_comes_back_with_its_files(node: DriverNode) -> None:
 
 
 def test_pages_and_paths(node: DriverNode) -> None:
-    """A page is as long as it is asked to be, the next begins at its mark; below a path there is what was dropped
-    there.
-    """
+    """Pages have the requested size and continue at the cursor. A path lists the objects dropped below it."""
     for name in ("t", "u"):
         dropped(node, "a", name)
     dropped(node, "b c", "v")
@@ -74,12 +70,12 @@ def test_pages_and_paths(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("query", ["before=x", "before=1-", "limit=0", "limit=-1", "limit=ten", "below=a..b"])
 def test_bad_questions(node: DriverNode, query: str) -> None:
-    """A mark, a limit or a path that is none is the caller's mistake."""
+    """An invalid cursor, limit or path is 400."""
     assert node.get(f"{TRASH}?{query}").status == 400
 
 
 def test_bad_answers_leave_it_in_the_trash(node: DriverNode) -> None:
-    """No such id, a name that is taken, a place that is none: each its status and words, and nothing is done."""
+    """An unknown id, a taken name and an invalid target each have a status and message, and nothing is restored."""
     number = dropped(node, "a", "t")
     make_table(node, "a", "t")
     told = {
@@ -102,9 +98,7 @@ def test_bad_answers_leave_it_in_the_trash(node: DriverNode) -> None:
 
 
 def test_same_metadata_is_registered_again(node: DriverNode) -> None:
-    """Who dropped a table may register its metadata file, as the compatibility kit does; then it is in the trash
-    no more.
-    """
+    """The user who dropped a table may register its metadata file again, which removes the table from the trash."""
     location = make_table(node, "a", "t")["metadata-location"]
     node.delete(table_path("a", "t"))
     answer = node.post(f"{space_path('a')}/register", {"name": "again", "metadata-location": location})
@@ -114,7 +108,7 @@ def test_same_metadata_is_registered_again(node: DriverNode) -> None:
 
 
 def test_namespace_that_is_not_empty_stays(node: DriverNode) -> None:
-    """A namespace whose tables are in the trash is empty and may go; it comes back with them."""
+    """A namespace whose tables are in the trash counts as empty. It is restored with them."""
     make_space(node, "a", k="v")
     dropped(node, "a", "t")
     assert node.delete(f"{SPACES}/a").status == 204
@@ -129,7 +123,7 @@ def test_namespace_that_is_not_empty_stays(node: DriverNode) -> None:
 
 
 def test_place_of_what_one_lets_go_is_free(node: DriverNode) -> None:
-    """Once it is let go it can't be brought back, and anybody may lie at its place; its files stay."""
+    """An object deleted from the trash cannot be restored. Its files stay, and other tables may use its location."""
     make_space(node, "a")
     location = str(make_table(node, "a", "t")["metadata"]["location"])  # type: ignore[index]
     node.delete(table_path("a", "t"))
@@ -143,7 +137,7 @@ def test_place_of_what_one_lets_go_is_free(node: DriverNode) -> None:
 
 
 def test_view_comes_back(node: DriverNode) -> None:
-    """A view lies in the trash as a table does, and is the same when it comes back."""
+    """A view can be restored from the trash, unchanged."""
     make_view(node, "a", "v")
     before = node.get(view_path("a", "v")).json()
     node.delete(view_path("a", "v"))
@@ -155,7 +149,7 @@ def test_view_comes_back(node: DriverNode) -> None:
 
 
 def test_purged_files_are_gone(node: DriverNode, tmp_path: Path) -> None:
-    """What was dropped with its files is not in the trash."""
+    """Objects dropped with purge are not in the trash."""
     make_table(node, "a", "t")
     node.delete(f"{table_path('a', 't')}?purgeRequested=true")
     node.runner.run(node.built.upkeep.run_one())
@@ -165,9 +159,7 @@ def test_purged_files_are_gone(node: DriverNode, tmp_path: Path) -> None:
 
 
 def test_pages_tell_nothing_of_what_is_hidden(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages begin and end with what is shown: who may bring back little learns nothing of what lies between, nor
-    that it is there.
-    """
+    """Pages contain only objects that the caller may restore, and reveal nothing about others between them."""
     monkeypatch.setattr(trash, "SLICE_MAX", 2)
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "eve", "use_catalog", kind="CATALOG", on="main")
@@ -196,7 +188,7 @@ MAKES = "create_table create_view create_fileset create_topic register_model reg
 
 
 def test_who_may_not_make_such_a_thing_brings_none_back(node: DriverNode, tmp_path: Path) -> None:
-    """Who owns what was dropped needs the right to make one where it goes, too: to list what is there is not enough."""
+    """The owner of a dropped object also needs the right to create one at the target; listing is not enough."""
     grant(node, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
     role = grant(node, "ana", MAKES, kind="METALAKE", on="lake")
     make_space(node, "a")

@@ -24,13 +24,13 @@ NESTED = {
 
 
 def index(node: DriverNode) -> None:
-    """Index all that is committed."""
+    """Index all committed changes."""
     while node.runner.run(index_step(node.built.services)):
         pass
 
 
 def filled(node: DriverNode) -> None:
-    """Make tables, a view and a namespace with words of all sorts."""
+    """Create tables, a view and a namespace with many kinds of words."""
     make_table(node, "nyc", "daily_flights", schema=NESTED)
     make_table(node, "nyc", "weather")
     make_table(node, "paris", "flightsArchive")
@@ -41,7 +41,7 @@ def filled(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("indexed", [False, True])
 def test_words_are_found_in_names_columns_comments_and_ancestors(node: DriverNode, *, indexed: bool) -> None:
-    """The same is found from the changes after the index as from the index itself, and told with what matched."""
+    """Results and matches are the same before and after the changes are indexed."""
     index(node)  # of nothing: from now on the changes are known
     filled(node)
     if indexed:
@@ -62,7 +62,7 @@ def test_words_are_found_in_names_columns_comments_and_ancestors(node: DriverNod
 
 
 def test_changes_after_the_index_are_found_at_once(node: DriverNode) -> None:
-    """A commit, a rename of an ancestor, a drop and a restore each hold for the next search, without indexing."""
+    """A commit, a rename of an ancestor, a drop and a restore each affect the next search, without indexing."""
     filled(node)
     index(node)
     commit(node, "nyc", "weather", updates=[set_properties(comment="Snow")])
@@ -76,7 +76,7 @@ def test_changes_after_the_index_are_found_at_once(node: DriverNode) -> None:
 
 
 def test_a_restored_object_and_a_pruned_feed_are_indexed_anew(node: DriverNode) -> None:
-    """What came back is found; where the changes are no longer known all objects are read, and that is told."""
+    """A restored object is found. After the feed was pruned all objects are indexed again, and answers say so."""
     filled(node)
     index(node)
     node.delete(table_path("nyc", "weather"))
@@ -98,14 +98,14 @@ def _lose_positions(tx: object) -> None:
 
 
 def indexing_zones() -> object:
-    """Every zone with a position."""
+    """Return all zones with their index positions."""
     from limnos.store.sql import Sql
 
     return Sql("SELECT zone FROM search_position")
 
 
 def test_more_changes_than_a_search_reads_are_told(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond its limit a search says how many changes it did not look at, until they are indexed."""
+    """Beyond the limit, the answer has the number of changes that the search did not read, until they are indexed."""
     index(node)
     monkeypatch.setattr(indexed_words, "TAIL_MAX", 2)
     filled(node)
@@ -117,7 +117,7 @@ def test_more_changes_than_a_search_reads_are_told(node: DriverNode, monkeypatch
 
 
 def test_many_objects_are_indexed_in_steps(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first reading of a zone goes on where a step ended."""
+    """The first indexing of a zone continues after each step where it ended."""
     monkeypatch.setattr(indexing, "OBJECTS_AT_ONCE", 3)
     filled(node)
     for number in range(7):
@@ -129,7 +129,7 @@ def test_many_objects_are_indexed_in_steps(node: DriverNode, monkeypatch: pytest
 
 
 def test_words_of_hidden_objects_are_told_to_nobody(node: DriverNode) -> None:
-    """A column's or comment's word of a hidden table finds nothing, indexed or not; filters and words meet."""
+    """Words of hidden tables find nothing, indexed or not; filters and words are combined."""
     index(node)
     filled(node)
     make_table(node, CANARY, "x", schema=NESTED)

@@ -23,19 +23,19 @@ LAKE = f"{OWN}/metalakes/lake"
 
 
 def of(kind: str, name: str) -> str:
-    """The address of an object's protection."""
+    """Return the URL of an object's protection."""
     return f"{LAKE}/objects/{kind}/{name}/protection"
 
 
 def furnish(node: DriverNode) -> None:
-    """Make a table, a view and a metadata file."""
+    """Create a table, a view and a metadata file."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")
     make_table(node, "a", "x")
 
 
 def words(answer: DriverAnswer) -> str:
-    """The message of a failure, whatever protocol it is of."""
+    """Return the message of an error in any protocol's form."""
     body = answer.json()
     return str(body.get("message") or body["error"]["message"])
 
@@ -48,9 +48,7 @@ def transaction(node: DriverNode, *path: str) -> DriverAnswer:
 
 @pytest.mark.parametrize("at,below", [("TABLE/main.a.t", False), ("SCHEMA/main.a", True), ("CATALOG/main", True)])
 def test_protected_table_stays_over_every_protocol(node: DriverNode, at: str, below: bool) -> None:
-    """Drop, purge, unregister, a transaction, an overwrite and forced drops above it: all 409 with the words that
-    end it.
-    """
+    """A drop, purge, unregister, transaction, overwrite and forced drop are 409 with the way to end the protection."""
     furnish(node)
     location = node.post(f"{table_path('a', 'x')}/unregister").json()["metadata-location"]
     node.done("PUT", of(*at.split("/")), {"below": below})
@@ -73,8 +71,8 @@ def test_protected_table_stays_over_every_protocol(node: DriverNode, at: str, be
 
 
 def test_namespace_and_view(node: DriverNode) -> None:
-    """A namespace and a view are protected as tables are, a schema of Gravitino being the same thing; below is not
-    the default.
+    """Namespaces and views can be protected, too, also as Gravitino's schema. Objects below are not protected by
+    default.
     """
     furnish(node)
     node.done("POST", SPACES, {"namespace": ["empty"]})
@@ -92,9 +90,7 @@ def test_namespace_and_view(node: DriverNode) -> None:
 
 
 def test_what_protects_is_told(node: DriverNode) -> None:
-    """An object says what protects it, the nearest first; setting it again makes it no narrower, and a tag cannot
-    have it.
-    """
+    """An object shows its nearest protection. Setting it again does not narrow it, and tags cannot be protected."""
     furnish(node)
     node.done("POST", f"{API}/lake/tags", {"name": "red"})
     before = node.get(of("TABLE", "main.a.t")).json()
@@ -111,7 +107,7 @@ def test_what_protects_is_told(node: DriverNode) -> None:
 
 
 def test_owner_may_set_it_and_not_end_it(node: DriverNode) -> None:
-    """Who owns a table protects it and is refused to end that; who owns its namespace may."""
+    """A table's owner may protect it but not end the protection; the namespace's owner may."""
     furnish(node)
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "bob", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
@@ -130,8 +126,8 @@ def test_owner_may_set_it_and_not_end_it(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("kind", ["TABLE", "VIEW", "SCHEMA"])
 def test_moving_ends_no_protection(node: DriverNode, kind: str) -> None:
-    """Who owns a protected object moves it into nothing of their own, where they could end its protection; alone
-    or in a transaction.
+    """The owner of a protected object cannot move it into a namespace of their own, where they could end the
+    protection.
     """
     make_table(node, "a", "t")
     make_view(node, "a", "v")
