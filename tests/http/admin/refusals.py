@@ -25,7 +25,7 @@ MEMBERS = f"{LAKE}/groups/{{g}}/members"
 
 
 def routes() -> set[str]:
-    """Every route of the protocol whose answer depends on the caller."""
+    """Return every route of the protocol whose answer depends on the caller."""
     protocol = AdminProtocol()
     return {
         f"{route.method} {route.path}" for route in protocol.router.routes if route.operation not in protocol.anonymous
@@ -33,7 +33,7 @@ def routes() -> set[str]:
 
 
 def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """The rows for a caller."""
+    """Return the rows for a caller."""
     yield case(f"GET {OWN}/whoami", "")
     yield from _moves(who)
     yield from _transactions(who)

@@ -40,7 +40,7 @@ ROUTES = [(route.method, route.path) for route in AdminProtocol().router.routes 
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
 def test_error_table(error: errors.LimnosError | InvalidName, status: int, code: str) -> None:
-    """Every kind of failure has its status and its stable code."""
+    """Each error class has its status and its stable code."""
     response = error_response(error, request_id="q")
 
     assert response.status == status
@@ -48,7 +48,7 @@ def test_error_table(error: errors.LimnosError | InvalidName, status: int, code:
 
 
 def test_unavailable_says_when_to_come_again() -> None:
-    """503 comes with Retry-After, 401 with a challenge that is not Basic."""
+    """503 has Retry-After, and 401 a challenge other than Basic."""
     responses = [
         error_response(e, request_id="q") for e in (errors.ServiceUnavailable("x"), errors.AuthenticationFailed("x"))
     ]
@@ -60,14 +60,14 @@ def test_unavailable_says_when_to_come_again() -> None:
 
 
 def test_request_id_is_the_headers(node: DriverNode) -> None:
-    """The request id in the body is the one in the header, and in the log."""
+    """The request id in the body equals the one in the header and in the log."""
     answer = node.get(f"{OWN}/nothing")
 
     assert answer.json()["error"]["request_id"] == answer.headers["x-request-id"]
 
 
 def test_refusal_carries_its_decision(node: DriverNode) -> None:
-    """A 403 has the decision with its reasons, but nothing by which one could tell whether the object exists."""
+    """A 403 has the decision with its reasons, and does not reveal whether the object exists."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     path = f"{OWN}/metalakes/lake/catalogs/main/move"
@@ -85,7 +85,7 @@ def test_refusal_carries_its_decision(node: DriverNode) -> None:
 
 
 def test_messages_are_for_people(node: DriverNode) -> None:
-    """Percent signs stand alone here: no client of ours formats messages."""
+    """Percent signs are not doubled here, because no client formats these messages."""
     node.done("POST", f"{API}/lake/users", {"name": "50%"})
 
     answer = node.get(f"{OWN}/metalakes/lake/groups/60%25/members", user="50%")
@@ -96,7 +96,9 @@ def test_messages_are_for_people(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("method, path", ROUTES, ids=str)
 def test_every_route_refuses_strangers(node: DriverNode, method: str, path: str) -> None:
-    """A wrong token is 401 on every route; in a metalake somebody who is no user of it is 403, existing or not."""
+    """A wrong token is 401 on every route. A user who is not in the metalake gets 403, whether the metalake exists or
+    not.
+    """
     bodies: list[object] = [
         None, {"users": ["u"]}, {"enabled": False}, {"action": "catalog_load", "path": ["main"], "user": "admin"},
         {"kind": "namespace", "source": ["a"], "target": ["b"]}, {"operations": [{"do": "drop-namespace", "path": ["a"]}]}, {}, {"url": "https://h"},
@@ -129,7 +131,7 @@ def test_every_route_refuses_strangers(node: DriverNode, method: str, path: str)
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"enabled": 1}', b'{"enabled": true, "x": 1}', b"\xff"])
 def test_bad_bodies_are_400(node: DriverNode, body: bytes) -> None:
-    """What is not the body asked for is 400, and says what is wrong."""
+    """A malformed body is 400 with the reason."""
     answer = node.patch(f"{OWN}/metalakes/lake/users/admin", body)
 
     assert answer.status == 400

@@ -37,7 +37,7 @@ class Model:
 
     @property
     def live(self) -> list[int]:
-        """Tables that are there."""
+        """Return the live tables."""
         return sorted(self.paths.keys() - self.dropped.keys())
 
     def levels(self, table: int) -> tuple[str, str]:
@@ -46,11 +46,11 @@ class Model:
         return self.spaces[space], name
 
     def name(self, table: int) -> str:
-        """The path of a table in display form."""
+        """Return the path of a table in display form."""
         return ".".join(("main", *self.levels(table)))
 
     def graph(self, root: int, *, up: bool, depth: int, seen: Callable[[int], bool]) -> set[Edge]:
-        """The edges that should be told, hidden ends as `?`."""
+        """Return the expected edges, with hidden ends as `?`."""
         pairs = {
             (source, target)
             for (target, _), sources in self.said.items()
@@ -72,7 +72,7 @@ class Model:
 
 
 class Story:
-    """Random steps, taken by the node and the model alike."""
+    """Random steps, executed by the node and by the model."""
 
     def __init__(self, node: DriverNode, model: Model) -> None:
         self.node = node
@@ -81,7 +81,7 @@ class Story:
         self.number = 0
 
     def table(self) -> None:
-        """Make a table, sometimes under the name of one that was dropped; ana may load every second one."""
+        """Create a table, sometimes under the name of a dropped one; ana may load every second one."""
         space, name = self.random.choice(SPACES), f"t{self.random.randrange(12)}"
         self.number += 1
         taken = {self.model.paths[each] for each in self.model.live}
@@ -94,7 +94,7 @@ class Story:
             grant(self.node, "ana", "select_table", kind="TABLE", on=self.model.name(self.number))
 
     def say(self) -> None:
-        """Send an event of one of a few jobs: a new run takes the place of the one before."""
+        """Send an event of one of a few jobs; a new run replaces the edges of the previous one."""
         if len(self.model.live) < 2:
             return
         target, *sources = self.random.sample(self.model.live, min(len(self.model.live), self.random.randint(2, 4)))
@@ -109,7 +109,7 @@ class Story:
         self.model.said[target, job] = set(sources)
 
     def move_table(self) -> None:
-        """Rename a table, or put it into another space."""
+        """Rename a table, or move it to another namespace."""
         if not self.model.live:
             return
         table, space, name = self.random.choice(self.model.live), self.random.choice(SPACES), f"m{self.random.random()}"
@@ -118,7 +118,7 @@ class Story:
         self.model.paths[table] = (space, target[1])
 
     def move_space(self) -> None:
-        """Rename a space with everything in it."""
+        """Rename a namespace with its content."""
         space = self.random.choice(SPACES)
         old, new = self.model.spaces[space], f"s{self.random.randrange(10**9)}"
         self.node.done("POST", f"{MAIN}/move", {"kind": "namespace", "source": [old], "target": [new]})
@@ -133,7 +133,7 @@ class Story:
         self.model.dropped[table] = int(self.node.done("GET", f"{MAIN}/trash?limit=1")["trash"][0]["id"])
 
     def undrop(self) -> None:
-        """Bring a dropped table back, under a name that is free."""
+        """Restore a dropped table under an unused name."""
         if not self.model.dropped:
             return
         table = self.random.choice(sorted(self.model.dropped))
@@ -143,11 +143,11 @@ class Story:
         self.model.paths[table] = (space, name)
 
     def sweep(self) -> None:
-        """Sweep what hangs on nothing: nothing of this may be seen."""
+        """Run the sweep, which must have no visible effect."""
         self.node.runner.run(self.node.built.upkeep.sweep())
 
     def told(self, root: int, query: str, *, user: str) -> set[Edge]:
-        """The edges that the node tells, hidden ends as `?`."""
+        """Return the edges of the node's answer, with hidden ends as `?`."""
         answer = self.node.get(f"{LINEAGE}?path={self.model.name(root)}&{query}", user=user)
         assert answer.status == 200, answer.body
         found = answer.json()
@@ -158,8 +158,8 @@ class Story:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_graph_equals_the_model(node: DriverNode, seed: int) -> None:
-    """Whatever happened, each table's graph is the model's, up and down, whole or by column, for who sees all and
-    who sees half.
+    """After random steps, the graph of each table equals the model's: both directions, tables and columns, all and half
+    of the rights.
     """
     model = Model(seed)
     story = Story(node, model)

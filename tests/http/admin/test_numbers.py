@@ -24,7 +24,7 @@ HUGE = "0" * 20 + "9" * 5000
     ],
 )  # fmt: skip
 def test_number_of(text: str, most: int, number: int | None) -> None:
-    """Plain digits up to a limit, and nothing else."""
+    """Only decimal digits up to a limit are accepted."""
     assert number_of(text, most) == number
 
 
@@ -49,7 +49,7 @@ def test_number_of(text: str, most: int, number: int | None) -> None:
     ],
 )
 def test_numbers_behind_zeros(node: DriverNode, method: str, address: str, status: int, number: str) -> None:
-    """A number that begins with many zeros and is none that any store has is refused, not met in the store."""
+    """A number with many leading zeros that exceeds the store's range is refused before it reaches the store."""
     make_space(node, "a")
     make_table(node, "a", "t")
 

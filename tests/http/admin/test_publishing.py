@@ -13,12 +13,12 @@ from tests.http.iceberg.wire import make_table, metadata_of, set_properties
 
 
 def publishing(run: str, attempt: int = 1) -> Operation:
-    """The operation."""
+    """Return the operation that publishes a run."""
     return {"do": "publish-run", "run": run, "attempt": attempt}
 
 
 def commit(name: str = "t", **properties: str) -> Operation:
-    """A commit to a table."""
+    """Return a commit to a table."""
     return {"do": "commit-table", "path": ["a", name], "updates": [set_properties(**properties)]}
 
 
@@ -29,13 +29,13 @@ def property_of(node: DriverNode, name: str = "t") -> object:
 
 
 def state(node: DriverNode, run: str) -> str:
-    """A run's state."""
+    """Return a run's state."""
     return str(node.get(f"{RUNS}/{run}")["state"])
 
 
 @pytest.fixture
 def lake(node: DriverNode) -> DriverNode:
-    """Two tables."""
+    """A lake with two tables."""
     for name in ("t", "u"):
         make_table(node, "a", name)
     return node
@@ -43,7 +43,7 @@ def lake(node: DriverNode) -> DriverNode:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_run_is_published_with_its_tables(lake: DriverNode, first: bool) -> None:
-    """Wherever the operation stands in the transaction, tables and run change at one revision, which the run keeps."""
+    """At any position in the transaction, the run and the tables change at the same revision, which the run stores."""
     run = started(lake)
     commits = [commit("t", by="run"), commit("u", by="run")]
 
@@ -59,7 +59,7 @@ def test_a_run_is_published_with_its_tables(lake: DriverNode, first: bool) -> No
 
 @pytest.mark.parametrize("ended", ["failed", "cancelled", "discarded"])
 def test_nothing_moves_when_the_run_may_not_be_published(lake: DriverNode, ended: str) -> None:
-    """A run that ended otherwise is not published, and no table of the transaction changes."""
+    """A run that ended in another state is not published, and no table of the transaction changes."""
     run = started(lake)
     finish(lake, run, ended)
 
@@ -71,7 +71,7 @@ def test_nothing_moves_when_the_run_may_not_be_published(lake: DriverNode, ended
 
 
 def test_the_run_stays_when_a_table_is_refused(lake: DriverNode) -> None:
-    """A requirement that does not hold refuses the run's publishing with the tables."""
+    """If a table's requirement fails, the run is not published either."""
     run = started(lake)
     lost = commit(by="run") | {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}]}
 
@@ -82,7 +82,7 @@ def test_the_run_stays_when_a_table_is_refused(lake: DriverNode) -> None:
 
 
 def test_a_superseded_attempt_publishes_nothing(lake: DriverNode) -> None:
-    """Only the newest attempt publishes; the process of an earlier one is told so."""
+    """Only the newest attempt may publish; earlier processes are told that they are superseded."""
     run = started(lake)
     finish(lake, run, "failed")
     lake.done("POST", f"{RUNS}/{run}/resume", {"holder": "host:2"})
@@ -96,7 +96,7 @@ def test_a_superseded_attempt_publishes_nothing(lake: DriverNode) -> None:
 
 
 def test_what_is_being_cancelled_is_not_published(lake: DriverNode) -> None:
-    """Who was told to stop comes too late; and what is published is cancelled no more."""
+    """A run that is being cancelled cannot be published, and a published run cannot be cancelled."""
     run = started(lake)
     lake.done("POST", f"{RUNS}/{run}/cancel")
     assert code(together(lake, commit(by="run"), publishing(run))) == (409, "run-conflict")
@@ -111,7 +111,7 @@ def test_what_is_being_cancelled_is_not_published(lake: DriverNode) -> None:
 
 
 def test_it_is_published_once(lake: DriverNode) -> None:
-    """The same again is refused; under a key it is answered as the first time."""
+    """A second publication is refused; under the same idempotency key it gets the first answer."""
     run = started(lake)
     key = "01912345-0000-7000-8000-000000000001"
     path, body = f"{OWN}/metalakes/lake/catalogs/main/transactions", {"operations": [commit(by="run"), publishing(run)]}
@@ -126,7 +126,9 @@ RIGHTS = "run_job use_job_template use_catalog use_schema modify_table"
 
 
 def begun_by(node: DriverNode, user: str) -> tuple[str, str]:
-    """Let somebody who may run the pipeline and change tables start a run; returns it, and the role with the rights."""
+    """Start a run as a user who may run the pipeline and change tables. Returns the run and the role with the
+    rights.
+    """
     declare(node)
     role = grant(node, user, RIGHTS, kind="METALAKE", on="lake")
     answer = node.post(
@@ -138,7 +140,7 @@ def begun_by(node: DriverNode, user: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("lost", ["run_job", "use_job_template", "modify_table"])
 def test_a_right_that_has_gone_publishes_nothing(lake: DriverNode, lost: str) -> None:
-    """Who loses a right while the run works, to run the pipeline or to change a table, publishes nothing of it."""
+    """A user who loses the right to run the pipeline or to change a table during the run cannot publish it."""
     run, role = begun_by(lake, "ana")
     rule = {"privileges": [{"name": lost, "condition": "allow"}]}
     lake.done("PUT", f"{API}/lake/permissions/roles/{role}/METALAKE/lake/revoke", rule)
@@ -151,7 +153,7 @@ def test_a_right_that_has_gone_publishes_nothing(lake: DriverNode, lost: str) ->
 
 
 def test_a_running_run_is_its_users_own(lake: DriverNode) -> None:
-    """Nobody else publishes what a process is still at work on, not even who owns the metalake."""
+    """No other user can publish an active run, not even the metalake's owner."""
     run, _ = begun_by(lake, "ana")
 
     assert together(lake, commit(by="admin"), publishing(run)).status == 403
@@ -159,9 +161,7 @@ def test_a_running_run_is_its_users_own(lake: DriverNode) -> None:
 
 
 def test_a_held_run_is_published_by_who_answers_for_it(lake: DriverNode) -> None:
-    """A run that was held for a look is published by an owner of its pipeline, and not by somebody who may only
-    run that.
-    """
+    """A held run is published by the pipeline's owner, but not by a user who may only run the pipeline."""
     run, _ = begun_by(lake, "ana")
     assert lake.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "held"}, user="ana").status == 200
     grant(lake, "bob", RIGHTS, kind="METALAKE", on="lake")
@@ -174,7 +174,7 @@ def test_a_held_run_is_published_by_who_answers_for_it(lake: DriverNode) -> None
 
 
 def test_no_such_run(lake: DriverNode) -> None:
-    """Who may know that there is none is told so, others what they are told of one that is there."""
+    """A missing run is reported as missing only to users who could see it; others get the answer for a hidden one."""
     missing = publishing(str(uuid.UUID(int=7)))
     run = started(lake)
     grant(lake, "bob", RIGHTS, kind="METALAKE", on="lake")

@@ -13,7 +13,7 @@ from tests.http.interference import InterferencePoint, interfere
 
 
 def pass_time(node: DriverNode, patch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Let the store's time pass."""
+    """Advance the store's time."""
     time = node.built.services.store.time
     now_ms = time.now_ms()
     patch.setattr(time, "now_ms", lambda: now_ms + round(seconds * 1000))
@@ -25,13 +25,13 @@ def resume(node: DriverNode, run: str, *, user: str = "admin", **more: object) -
 
 
 def own(node: DriverNode, user: str, name: str = "nyc") -> None:
-    """Make somebody the owner of a pipeline."""
+    """Make a user the owner of a pipeline."""
     node.ask("POST", f"{API}/lake/users", {"name": user})
     node.done("PUT", f"{API}/lake/owners/JOB_TEMPLATE/{name}", {"name": user, "type": "USER"})
 
 
 def test_a_run_without_a_sign_of_life_is_lost(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once its lease is out it is shown as lost and is resumed; a beat in time keeps it."""
+    """A run whose lease has expired is shown as lost and can be resumed; a heartbeat in time prevents that."""
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 29)
     kept = (state(node, run), node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})["state"])
@@ -47,7 +47,7 @@ def test_a_run_without_a_sign_of_life_is_lost(node: DriverNode, monkeypatch: pyt
 
 
 def test_another_start_fails_what_was_lost(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new run takes the place of a lost one, whose process is told so when it wakes, and publishes nothing."""
+    """A new run replaces a lost one, whose process is told so at its next request and publishes nothing."""
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 31)
 
@@ -62,7 +62,7 @@ def test_another_start_fails_what_was_lost(node: DriverNode, monkeypatch: pytest
 
 
 def test_a_late_beat_keeps_what_nobody_took(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that was away too long goes on where nobody has taken its run meanwhile."""
+    """A process that was suspended too long continues its run if nobody has taken it over."""
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 100)
 
@@ -73,7 +73,7 @@ def test_a_late_beat_keeps_what_nobody_took(node: DriverNode, monkeypatch: pytes
 
 
 def test_what_nobody_holds_is_cancelled_at_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lost run has no process to be told; neither has one that was lost while it was being cancelled."""
+    """A lost run, also one that was being cancelled, is cancelled immediately because no process must be told."""
     run, other = started(node, lease_s=30), ""
     pass_time(node, monkeypatch, 31)
     first = node.done("POST", f"{RUNS}/{run}/cancel")["state"]
@@ -87,7 +87,7 @@ def test_what_nobody_holds_is_cancelled_at_once(node: DriverNode, monkeypatch: p
 
 
 def test_an_owner_of_the_pipeline_answers_for_its_runs(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who owns the pipeline sees, cancels and discards its runs, but neither tells of them nor goes on with them."""
+    """The pipeline's owner sees, cancels and discards its runs, but can neither report about them nor continue them."""
     run, _ = begun_by(node, "ana")
     own(node, "olga")
     grant(node, "olga", RIGHTS, kind="METALAKE", on="lake")
@@ -112,7 +112,7 @@ def test_an_owner_of_the_pipeline_answers_for_its_runs(node: DriverNode, monkeyp
 
 
 def test_a_run_whose_process_comes_back_is_not_discarded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lost run whose process sends a heartbeat while the pipeline's owner discards it goes on."""
+    """A lost run whose process sends a heartbeat during a discard continues."""
     run, _ = begun_by(node, "ana")
     own(node, "olga")
     grant(node, "olga", RIGHTS, kind="METALAKE", on="lake")
@@ -131,7 +131,7 @@ def test_a_run_whose_process_comes_back_is_not_discarded(node: DriverNode, monke
 
 
 def test_going_on_takes_the_right_to_run(node: DriverNode) -> None:
-    """Who may not run the pipeline any longer still tells what became of a run, but begins no other attempt."""
+    """A user who may no longer run the pipeline can report the end of a run, but cannot begin another attempt."""
     run, role = begun_by(node, "ana")
     rule = {"privileges": [{"name": "run_job", "condition": "allow"}]}
     node.done("PUT", f"{API}/lake/permissions/roles/{role}/METALAKE/lake/revoke", rule)
@@ -145,7 +145,7 @@ def test_going_on_takes_the_right_to_run(node: DriverNode) -> None:
 
 
 def test_who_may_not_run_a_pipeline_is_not_told_which_versions_it_has(node: DriverNode) -> None:
-    """A start with a version is refused for the right, whether or not there is such a version."""
+    """A start with a version is refused alike whether the version exists or not."""
     declare(node)
     grant(node, "ana", "use_job_template", kind="METALAKE", on="lake")
 
@@ -156,7 +156,7 @@ def test_who_may_not_run_a_pipeline_is_not_told_which_versions_it_has(node: Driv
 
 
 def test_a_successor_of_the_same_name_inherits_no_run(node: DriverNode) -> None:
-    """A user who was removed and added anew is another one: the run is not theirs."""
+    """A user who was removed and added again does not own the former user's runs."""
     run, _ = begun_by(node, "ana")
     node.done("DELETE", f"{API}/lake/users/ana")
     grant(node, "ana", RIGHTS, kind="METALAKE", on="lake")
@@ -166,7 +166,7 @@ def test_a_successor_of_the_same_name_inherits_no_run(node: DriverNode) -> None:
 
 
 def test_everybody_lists_their_own(node: DriverNode) -> None:
-    """Runs and findings of others are not listed to who may only run the pipeline; to its owner, all are."""
+    """A user who may only run the pipeline does not see runs and findings of others; the pipeline's owner sees all."""
     declare(node)
     runs = {}
     for user in ("ana", "bob"):
@@ -189,8 +189,8 @@ def test_everybody_lists_their_own(node: DriverNode) -> None:
 
 
 def test_the_feed_tells_of_runs(node: DriverNode) -> None:
-    """Starts and ends are told to who sees the run, beats and steps to nobody; a publish comes with the catalog's
-    changes.
+    """The feed shows starts and ends of runs to users who see the run, but no heartbeats or steps; a publish has the
+    catalog's changes.
     """
     run, _ = begun_by(node, "ana")
     node.done("POST", f"{API}/lake/users", {"name": "zoe"})
@@ -213,7 +213,7 @@ def test_the_feed_tells_of_runs(node: DriverNode) -> None:
 
 
 def test_a_renamed_pipeline_keeps_its_runs(node: DriverNode) -> None:
-    """Runs are the pipeline's whatever it is called; the answer has the name that it has now."""
+    """Runs belong to the pipeline's id, and answers have its current name."""
     run = started(node)
     finish(node, run, "failed")
     node.done("PUT", f"{API}/lake/jobs/templates/nyc", {"updates": [{"@type": "rename", "newName": "york"}]})

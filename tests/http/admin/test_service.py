@@ -9,14 +9,14 @@ from tests.http.driver import OWN, DriverNode
 
 @pytest.mark.parametrize("path", ["/health", "/health.html", "/health/live", "/health/ready"])
 def test_health_at_the_root(node: DriverNode, path: str) -> None:
-    """The aliases at the root answer as those below /api do, without a credential."""
+    """The aliases at the root answer like those below /api, without credentials."""
     answer = node.get(path, user=None, authorization="Nonsense")
 
     assert (answer.status, answer["code"], answer["status"]) == (200, 0, "UP")
 
 
 def test_ready_asks_the_store(node: DriverNode) -> None:
-    """Readiness asks the store each time, being alive does not; a store that fails is 503."""
+    """Readiness queries the store each time, liveness does not; a failing store is 503."""
     store = node.built.services.store
     before = store.statements
     node.get("/health/live", user=None)
@@ -32,7 +32,7 @@ def test_ready_asks_the_store(node: DriverNode) -> None:
 
 
 def test_metrics_count_requests(node: DriverNode) -> None:
-    """Metrics are Prometheus text, and hold the requests that were answered, by protocol and operation."""
+    """Metrics are Prometheus text and count requests by protocol and operation."""
     node.get("/api/version")
 
     answer = node.get("/metrics", user=None)
@@ -42,7 +42,7 @@ def test_metrics_count_requests(node: DriverNode) -> None:
 
 
 def test_metrics_of_the_process_have_prometheus_names(node: DriverNode) -> None:
-    """What boards of other programs show: memory, CPU, open files, start."""
+    """Metrics of the process (memory, CPU, open files, start) have the standard names that dashboards use."""
     lines = node.get("/metrics", user=None).body.decode().splitlines()
 
     found = {line.split()[0]: float(line.split()[1]) for line in lines if line.startswith("process_")}
@@ -53,7 +53,7 @@ def test_metrics_of_the_process_have_prometheus_names(node: DriverNode) -> None:
 
 
 def test_configs_are_flat_and_public(node: DriverNode, open_node: DriverNode) -> None:
-    """The settings that clients read have Gravitino's names; the admins are among them with access control only."""
+    """Public settings have Gravitino's names; the admins are included only with access control on."""
     on, off = node.get("/configs", user=None).json(), open_node.get("/configs", user=None).json()
 
     assert on == {
@@ -67,7 +67,7 @@ def test_configs_are_flat_and_public(node: DriverNode, open_node: DriverNode) ->
 
 
 def test_whoami(node: DriverNode) -> None:
-    """The caller is the Basic user, the token's user, or anonymous."""
+    """The caller is the Basic user, the token's user, or `anonymous`."""
     token = (node.data / "admin.token").read_text().strip()
 
     answers = [
@@ -94,7 +94,7 @@ def test_whoami(node: DriverNode) -> None:
     ids=str,
 )
 def test_unknown_paths_answer_in_the_shape_of_their_neighbours(node: DriverNode, path: str, shape: str) -> None:
-    """An address that is nobody's is 404 in the error shape of the protocol whose routes it follows furthest."""
+    """An unknown path is 404 in the error form of the protocol with the longest matching prefix."""
     answer = node.get(path)
 
     body = answer.json()
@@ -104,7 +104,7 @@ def test_unknown_paths_answer_in_the_shape_of_their_neighbours(node: DriverNode,
 
 
 def test_wrong_method_is_405(node: DriverNode) -> None:
-    """A method that an address does not have is 405, in the own error shape."""
+    """A wrong method is 405 in the own API's error form."""
     answer = node.put(f"{OWN}/whoami")
 
     assert answer.status == 405

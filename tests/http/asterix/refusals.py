@@ -67,7 +67,7 @@ def prepare(node: DriverNode) -> None:
 
 
 def _handle(node: DriverNode, who: str) -> str:
-    """The handle of a result of keeper's, one for each caller."""
+    """Return the handle of a result of `keeper`, a separate one for each caller."""
     with closing(sqlite3.connect(node.data / "limnos.db")) as file:
         ((found,),) = file.execute("SELECT handle FROM sqlpp_request WHERE client_context_id = ?", (who,))
     assert isinstance(found, str)
@@ -75,7 +75,7 @@ def _handle(node: DriverNode, who: str) -> str:
 
 
 def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """The rows for a caller."""
+    """Return the rows for a caller."""
     handle = _handle(node, who)
     for method, what in (("GET", "status"), ("GET", "result"), ("DELETE", "result")):
         for thing, asked in (("keeper's", handle), ("none", "none")):
@@ -104,7 +104,7 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
 
 
 def statements(who: str) -> dict[str, str]:
-    """Return the statements of a caller by their subject."""
+    """Return a caller's statements by their subject."""
     return {**_reading(), **_writing(who)}
 
 
@@ -165,12 +165,12 @@ def _writing(who: str) -> dict[str, str]:
 
 
 def routes() -> set[str]:
-    """Every route of the protocol."""
+    """Return every route of the protocol."""
     return {f"{route.method} {route.path}" for route in all_routes(1.0)}
 
 
 def cell(answer: DriverAnswer) -> str:
-    """Return a cell: a status; for results their number, for a refusal its number."""
+    """Return a cell: a status; for results also their number, for a refusal its code."""
     body = answer.json() if answer.body else {}
     if isinstance(body, list):
         return f"200:{len(body)}"

@@ -21,7 +21,9 @@ def lake(database: Database, tmp_path: Path) -> Iterator[DriverNode]:
 
 
 def test_a_dataverses_life(lake: DriverNode) -> None:
-    """What is made is told, what is needed stays, what is dropped is gone with what was left for it alone."""
+    """Dataverses, types and datasets are created, listed, protected while needed, and dropped with their implicit
+    parts.
+    """
     rows(
         lake,
         "create dataverse a.b; use a.b; create type t as { id: int }; create dataset d(t) primary key id; create index i on d(id);"

@@ -153,14 +153,14 @@ NAMED = {
 
 @pytest.fixture(scope="module")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with something of each kind."""
+    """A node with an object of each kind."""
     with node_over(tmp_path_factory.mktemp("codes")) as node:
         rows(node, SEED)
         yield node
 
 
 def test_each_code_is_met_somewhere() -> None:
-    """By a vector here, or by a test that is there; a code that can't be met says why."""
+    """Each code has a vector here or a test elsewhere; a code that cannot occur has its reason."""
     assert {*VECTORS, *ELSEWHERE, *NOT_HERE} >= NAMED
     assert set(MORE) <= set(VECTORS)
     for code, place in ELSEWHERE.items():
@@ -179,12 +179,12 @@ CASES += [(code, *vector) for code, more in MORE.items() for vector in more]
 
 @pytest.mark.parametrize("code, statement, words", CASES, ids=lambda value: None if " " in value else value)
 def test_its_words_and_its_place(seeded: DriverNode, code: str, statement: str, words: str) -> None:
-    """400, the code, AsterixDB's words, line and column; nothing was done."""
+    """The answer is 400 with the code and AsterixDB's message, line and column, and nothing was changed."""
     assert refusal(seeded, statement) == (400, f"{code}: {words}")
 
 
 def test_a_parameter_that_is_missing_is_named(seeded: DriverNode) -> None:
-    """ASX0049, at the routes that can't do without."""
+    """A missing parameter is ASX0049 on the routes that require it."""
     connector = told(seeded.get("/connector?dataverseName=x"))
     cancel = told(seeded.delete("/admin/requests/running"))
 
@@ -211,7 +211,9 @@ RESOLVED = [
 
 @pytest.mark.parametrize("statement, found, why", RESOLVED)
 def test_what_a_chain_of_names_means(seeded: DriverNode, statement: str, found: list, why: str) -> None:
-    """The leftmost name first: a variable, in FROM a dataset with its whole dataverse, elsewhere a field."""
+    """The leftmost part of a dotted name is a variable; in FROM the whole name is a dataset, elsewhere the rest are
+    fields.
+    """
     assert rows(seeded, statement) == found, why
 
 
@@ -226,12 +228,12 @@ def test_what_a_chain_of_names_means(seeded: DriverNode, statement: str, found: 
     ],
 )  # fmt: skip
 def test_what_a_chain_of_names_does_not_mean(seeded: DriverNode, statement: str, message: str) -> None:
-    """No shorter prefix, no fallback to a field, no field of an outer block, no field after GROUP BY."""
+    """A dotted name means no shorter prefix, no field of an outer block, and no field after GROUP BY."""
     assert refusal(seeded, statement) == (400, message)
 
 
 def test_get_reads_the_same_codes(seeded: DriverNode) -> None:
-    """Whatever way a statement comes."""
+    """Statements sent by GET and by POST have the same codes."""
     answer = seeded.get(f"{SERVICE}?statement=use+gone.away")
 
     assert told(answer) == told(ask(seeded, "use gone.away"))

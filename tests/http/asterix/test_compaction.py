@@ -36,7 +36,9 @@ PATIENCE_S = 600.0
 
 
 class Counting:
-    """An engine whose commits say of how many files a dataset is, as Spark's do; a compaction leaves `left`."""
+    """A fake engine whose commits state the number of files of a dataset, as Spark's do; a compaction leaves `left`
+    files.
+    """
 
     def __init__(self, node: DriverNode, files: int, *, left: int = 1) -> None:
         self.node = node
@@ -47,7 +49,7 @@ class Counting:
         self._numbers = itertools.count(1)
 
     async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
-        """Commit a state of so many files."""
+        """Commit a state with this number of files."""
         self.jobs.append(job)
         if job.kind == "compact":
             self.files = self.left
@@ -62,17 +64,17 @@ class Counting:
         yield b"{}"
 
     async def cancel(self, _job_id: str) -> None:
-        """Nothing is under way."""
+        """No-op: no job runs."""
 
     def close(self) -> None:
-        """Nothing is there."""
+        """No-op: the fake holds no resources."""
 
 
 class Broken(NoSqlppEngine):
-    """An engine that ends in the middle of each job."""
+    """A fake engine that fails in the middle of each job."""
 
     async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
-        """End."""
+        """Fail."""
         raise OutcomeUnknown
         yield b""
 
@@ -92,37 +94,37 @@ def lake(shared: DriverNode) -> Iterator[DriverNode]:
 
 
 def with_engine(node: DriverNode, files: int = MANY + 1, *, left: int = 1) -> Counting:
-    """Give the node such an engine."""
+    """Give the node a fake engine."""
     engine = Counting(node, files, left=left)
     ENGINE.put(node.built.services, engine)
     return engine
 
 
 def sql(node: DriverNode, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
-    """A statement of the test's own to the store."""
+    """Execute SQL on the store."""
     with closing(sqlite3.connect(node.data / "limnos.db", timeout=30)) as connection, connection:
         return connection.execute(statement, parameters).fetchall()
 
 
 def tasks(node: DriverNode) -> list[tuple[str | None, str | None, int | None]]:
-    """The tasks of compactions: error, result, when they ended."""
+    """Return the compaction tasks: error, result, end."""
     return sql(node, "SELECT error, result, ended_at FROM task WHERE kind = ? ORDER BY id", COMPACT)
 
 
 def told(node: DriverNode) -> list[tuple[str, str, str]]:
-    """The compactions of datasets that `maintenance status` shows, newest first: state, user, result."""
+    """Return the compactions in `maintenance status`, newest first: state, user, result."""
     page = node.done("GET", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations")["operations"]
     return [(each["state"], each["user"], each["result"]) for each in page if each["table"] == "Default.heaps"]
 
 
 def worked(node: DriverNode) -> None:
-    """Let the node do the tasks that are due."""
+    """Run the due tasks."""
     while node.runner.run(node.built.upkeep.run_one(among_long=True)):
         pass
 
 
 def test_what_is_counted() -> None:
-    """Files and files of deletes, less what the size asks for; nothing where nobody counted."""
+    """The count is data files plus delete files minus the files that the size needs; 0 if the commit has no counts."""
     said = '"total-data-files": "70", "total-delete-files": "5", "total-files-size": "200000000"'
     state = '{"current-snapshot-id": 2, "snapshots": [{"snapshot-id": 1}, {"snapshot-id": 2, "summary": {%s}}]}'
 
@@ -133,7 +135,7 @@ def test_what_is_counted() -> None:
 
 
 def test_few_files_ask_for_nothing(lake: DriverNode) -> None:
-    """Below the number of the setting there is no task."""
+    """Below the number of the setting no task is created."""
     with_engine(lake, MANY)
 
     rows(lake, INSERT)
@@ -142,8 +144,8 @@ def test_few_files_ask_for_nothing(lake: DriverNode) -> None:
 
 
 def test_many_files_are_compacted_once(lake: DriverNode) -> None:
-    """A dataset has one task however many statements ask; its commit shows the lock, in the writer's name, with a
-    token that ends with it.
+    """Many statements create one task per dataset. It commits under the dataset's lock, in the writer's name, with a
+    temporary token.
     """
     engine = with_engine(lake)
     rows(lake, INSERT)
@@ -165,7 +167,7 @@ def test_many_files_are_compacted_once(lake: DriverNode) -> None:
 
 
 def test_a_long_compaction_holds_nothing_up(lake: DriverNode) -> None:
-    """While a dataset is compacted the node does its other work, and keeps the task for itself."""
+    """During a compaction the node runs its other tasks and keeps the lease of this one."""
     engine = with_engine(lake)
     rows(lake, INSERT)
     upkeep = lake.built.upkeep
@@ -195,7 +197,7 @@ def test_a_long_compaction_holds_nothing_up(lake: DriverNode) -> None:
 
 
 def test_what_stays_many_is_not_tried_again_and_again(lake: DriverNode) -> None:
-    """A compaction after which there are as many files is asked for again when there are twice as many."""
+    """If a compaction does not reduce the files, the next one is requested when there are twice as many."""
     engine = with_engine(lake, left=MANY + 1)
     rows(lake, INSERT)
     worked(lake)
@@ -213,7 +215,7 @@ def test_what_stays_many_is_not_tried_again_and_again(lake: DriverNode) -> None:
 
 
 def test_who_lost_the_right_compacts_nothing(lake: DriverNode) -> None:
-    """The task has the rights of who wrote, at the moment when it is done."""
+    """A compaction needs the last writer's rights at the time when it runs."""
     engine = with_engine(lake)
     grant(lake, "writer", "use_catalog use_schema select_table", kind="catalog", on="main")
     role = grant(lake, "writer", "modify_table", kind="catalog", on="main")
@@ -228,7 +230,7 @@ def test_who_lost_the_right_compacts_nothing(lake: DriverNode) -> None:
 
 
 def test_a_dataset_that_has_gone(lake: DriverNode) -> None:
-    """Its task is done, also where another has its name."""
+    """The task for a dropped dataset ends without effect, even if another dataset has its name."""
     engine = with_engine(lake)
     rows(lake, INSERT)
     rows(lake, "drop dataset heaps; create dataset heaps(Heap) primary key id")
@@ -240,7 +242,7 @@ def test_a_dataset_that_has_gone(lake: DriverNode) -> None:
 
 
 def test_a_node_without_an_engine(lake: DriverNode) -> None:
-    """The task is kept for one that has an engine."""
+    """A node without an engine leaves the task to a node with one."""
     with_engine(lake)
     rows(lake, INSERT)
     ENGINE.put(lake.built.services, NoSqlppEngine())
@@ -255,8 +257,8 @@ def test_a_node_without_an_engine(lake: DriverNode) -> None:
 
 
 def test_what_killed_statements_leave_is_looked_after(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the first statement writes, a task is left for when its files would be of age, also where it comes to
-    nothing; later ones leave none until it covers them no more.
+    """The first writing statement creates a task for orphan files, even if it fails; later ones only when its period is
+    over.
     """
     with_engine(lake, 1)
     services = lake.built.services
@@ -277,7 +279,7 @@ def test_what_killed_statements_leave_is_looked_after(lake: DriverNode, monkeypa
 
 
 def test_a_dataset_is_tended_when_it_is_due(lake: DriverNode) -> None:
-    """The task is a compaction, in the name of who wrote; it leaves nothing, however many files stay."""
+    """The due task compacts in the last writer's name and ends, whatever the number of files."""
     engine = with_engine(lake, 2, left=2)
     rows(lake, INSERT)
     worked(lake)
@@ -292,7 +294,7 @@ def test_a_dataset_is_tended_when_it_is_due(lake: DriverNode) -> None:
 
 
 def test_where_nothing_is_compacted_nothing_is_tended(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either setting turns it off; a table of others is left alone."""
+    """Either setting switches compaction off, and tables that SQL++ did not create are never compacted."""
     services = lake.built.services
     with_engine(lake, 1)
     for name in ("sqlpp_compact_files", "sqlpp_debris_ms"):

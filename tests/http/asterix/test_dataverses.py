@@ -13,12 +13,12 @@ NAMES = "select value d.DataverseName from Metadata.`Dataverse` d order by d.Dat
 
 
 def names(node: DriverNode, user: str = "admin") -> list:
-    """The dataverses that somebody sees, but for those that are built in."""
+    """Return the dataverses that a user sees, without the built-in ones."""
     return [name for name in rows(node, NAMES, user=user) if name not in ("Default", "Metadata")]
 
 
 def test_a_dataverse_is_flat(node: DriverNode) -> None:
-    """To make `sales.east` makes no dataverse `sales`, though its namespace is there; to create that marks it."""
+    """Creating `sales.east` creates no dataverse `sales`, only its namespace; CREATE DATAVERSE then marks it."""
     rows(node, "create dataverse sales.east")
 
     assert names(node) == ["sales.east"]
@@ -31,7 +31,7 @@ def test_a_dataverse_is_flat(node: DriverNode) -> None:
 
 
 def test_drop_leaves_what_lies_below(node: DriverNode) -> None:
-    """A parent with dataverses below it is only unmarked; implicit parents that are left empty go."""
+    """Dropping a dataverse with dataverses below it only unmarks it; implicit parents that become empty are dropped."""
     rows(node, "create dataverse a.b.c; create dataverse a; drop dataverse a")
 
     assert names(node) == ["a.b.c"]
@@ -44,7 +44,7 @@ def test_drop_leaves_what_lies_below(node: DriverNode) -> None:
 
 
 def test_what_iceberg_made_on_purpose_is_a_dataverse(node: DriverNode) -> None:
-    """One tree: namespaces made over Iceberg REST are dataverses, dataverses are namespaces."""
+    """Namespaces created over Iceberg REST are dataverses, and dataverses are namespaces."""
     iceberg.make_space(node, "x", "y")
     rows(node, "create dataverse z")
 
@@ -54,7 +54,7 @@ def test_what_iceberg_made_on_purpose_is_a_dataverse(node: DriverNode) -> None:
 
 
 def test_drop_is_refused_over_what_sqlpp_did_not_make(node: DriverNode) -> None:
-    """By name, and nothing is gone."""
+    """DROP DATAVERSE is refused with the name of an object that SQL++ did not create, and drops nothing."""
     iceberg.make_table(node, "x", "t")
 
     status, message = refusal(node, "drop dataverse x")
@@ -68,7 +68,7 @@ def test_drop_is_refused_over_what_sqlpp_did_not_make(node: DriverNode) -> None:
     "spelled", ["Metadata.x", "`Metadata`.`x`.y", "if not exists Metadata.x", "Metadata.`Dataset`"]
 )
 def test_nothing_is_made_below_metadata(shared: DriverNode, spelled: str) -> None:
-    """What would lie in the dataverse of the metadata is refused as that itself is."""
+    """Objects below `Metadata` are refused like `Metadata` itself."""
     status, message = refusal(shared, f"create dataverse {spelled}")
 
     assert status == 400
@@ -76,8 +76,8 @@ def test_nothing_is_made_below_metadata(shared: DriverNode, spelled: str) -> Non
 
 
 def test_no_protocol_makes_a_namespace_of_the_metadata(node: DriverNode) -> None:
-    """Where dataverses lie no protocol creates `Metadata`, what lies in it, or moves a namespace there; elsewhere
-    it is a name like any other.
+    """In the catalog of SQL++ no protocol can create, fill or move a namespace `Metadata`; in other catalogs it is an
+    ordinary name.
     """
     iceberg.make_space(node, "plain")
     rows(node, "create dataverse `Metadata.x`; create dataverse metadata.x; create dataverse x.Metadata")
@@ -98,7 +98,7 @@ def test_no_protocol_makes_a_namespace_of_the_metadata(node: DriverNode) -> None
 
 @pytest.mark.parametrize("name", ["Default", "Metadata", "asterix", "algebricks"])
 def test_builtin_names_are_not_made(shared: DriverNode, name: str) -> None:
-    """ASX1079; nor are those that are there dropped."""
+    """Built-in dataverses can be neither created nor dropped: ASX1079."""
     assert refusal(shared, f"create dataverse {name}")[1].startswith(
         f"ASX1079: Compilation error: Invalid operation - Cannot create dataverse: {name}"
     )
@@ -113,7 +113,7 @@ def test_builtin_names_are_not_made(shared: DriverNode, name: str) -> None:
     ],
 )  # fmt: skip
 def test_names_that_nothing_may_have(shared: DriverNode, spelled: str, shown: str) -> None:
-    """ASX1115 with the part that is wrong."""
+    """An invalid part of a dataverse name is ASX1115 with the part."""
     status, message = refusal(shared, f"create dataverse {spelled}")
 
     assert status == 400
@@ -125,7 +125,7 @@ def test_names_that_nothing_may_have(shared: DriverNode, spelled: str, shown: st
     "spelled", ["`a.b`.`c@d`", "`select`", "`a/b`", "`日本`.`東京`", ".".join(["x" * 251] * 4), "abc"]
 )
 def test_names_that_are_odd_and_right(shared: DriverNode, spelled: str) -> None:
-    """They are made, used, found by their canonical form, and dropped."""
+    """Unusual valid names can be created, used and dropped, and are listed in canonical form."""
     rows(shared, f"create dataverse {spelled}; use {spelled}")
 
     (name,) = names(shared)
@@ -136,7 +136,7 @@ def test_names_that_are_odd_and_right(shared: DriverNode, spelled: str) -> None:
 
 
 def test_who_may(node: DriverNode) -> None:
-    """Making takes CREATE_SCHEMA, using USE_SCHEMA, dropping ownership; a list shows what one may see."""
+    """Creating needs CREATE_SCHEMA, using USE_SCHEMA, dropping ownership; lists show visible dataverses only."""
     rows(node, "create dataverse a; create dataverse b")
     grant(node, "maker", "use_catalog create_schema", kind="CATALOG", on="main")
     grant(node, "user", "use_catalog", kind="CATALOG", on="main")
@@ -151,14 +151,12 @@ def test_who_may(node: DriverNode) -> None:
 
 
 def iceberg_names(node: DriverNode) -> list:
-    """The namespaces at the top of the catalog."""
+    """Return the top-level namespaces of the catalog."""
     return node.get(iceberg.SPACES).json()["namespaces"]
 
 
 def test_parents_that_nobody_made_are_for_who_may(node: DriverNode) -> None:
-    """A namespace that is there for what lies below becomes a dataverse by who may make one, and goes by who may
-    drop it.
-    """
+    """Marking an implicit parent needs the right to create a dataverse, and dropping it the right to drop one."""
     rows(node, "create dataverse a.b")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     node.done("PUT", "/api/metalakes/lake/owners/SCHEMA/main.a%3Ab", {"name": "ana", "type": "USER"})

@@ -47,7 +47,7 @@ FILES = (
 
 
 class Failing(Heard):
-    """An engine whose answer ends in the middle of a file."""
+    """A fake engine that fails in the middle of a file."""
 
     async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
         """Begin, then fail."""
@@ -59,7 +59,7 @@ class Failing(Heard):
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with datasets, a fileset, a directory for exports, and three users with some of the rights."""
+    """A node with datasets, a fileset, an export directory, and three users with some of the rights."""
     base = tmp_path_factory.mktemp("exports")
     with iceberg.node_over(base / "data", audit=AuditSection(refusals="whole")) as found:
         rows(found, SEED)
@@ -81,7 +81,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 @pytest.fixture
 def engine(node: DriverNode) -> Heard:
-    """An engine that gives two files."""
+    """A fake engine that returns two files."""
     engine = Heard(*FILES)
     ENGINE.put(node.built.services, engine)
     return engine
@@ -89,7 +89,7 @@ def engine(node: DriverNode) -> Heard:
 
 @pytest.fixture
 def exports(node: DriverNode) -> Path:
-    """The directory for exports."""
+    """The export directory."""
     return Path(node.built.services.defaults.export_roots[0].removeprefix("file://"))
 
 
@@ -104,7 +104,7 @@ def _below(base: Path) -> dict[str, bytes]:
 
 
 def test_files_of_a_dataset(node: DriverNode, engine: Heard, exports: Path) -> None:
-    """They lie in the directories that the engine computed, with the ending of their format."""
+    """Files are written to the directories that the engine computed, with the suffix of their format."""
     settings = f"{AS_JSON}, 'compression': 'gzip', 'max-objects-per-file': 2000"
     assert rows(node, _copy(f"'localhost://{exports}/a', 'b/c'", settings=settings)) == []
 
@@ -121,7 +121,7 @@ def test_files_of_a_dataset(node: DriverNode, engine: Heard, exports: Path) -> N
 
 
 def test_parts_of_the_path_are_computed(node: DriverNode, engine: Heard, exports: Path) -> None:
-    """From variables of OVER; the type's names are replaced by what they mean."""
+    """Parts of the path are computed from the variables of OVER; named types are resolved."""
     what, more = "(select value o from sales.east.orders o) as x", "over (partition by x.oid p order by x.oid desc)"
     rows(node, _copy(f"'{exports}/parts', 'k', to_string(p)", what=what, more=more))
     copy = _copy(f"'{exports}/typed'", more="type ({a: orderType})", settings="'format': 'parquet'")
@@ -136,7 +136,7 @@ def test_parts_of_the_path_are_computed(node: DriverNode, engine: Heard, exports
 
 
 def test_a_directory_with_files_is_left_alone(node: DriverNode, engine: Heard, exports: Path) -> None:
-    """AsterixDB's error."""
+    """A directory with files is refused with AsterixDB's error."""
     (exports / "full").mkdir()
     (exports / "full" / "mine").write_bytes(b"x")
 
@@ -146,7 +146,7 @@ def test_a_directory_with_files_is_left_alone(node: DriverNode, engine: Heard, e
 
 
 def test_files_go_below_a_directory_that_was_named(node: DriverNode, engine: Heard, exports: Path) -> None:
-    """Never elsewhere, never by a way around; the refusal names the setting."""
+    """Paths outside of the allowed directories are refused with the name of the setting."""
     (exports / "link").symlink_to(exports.parent)
     (exports / "data").symlink_to(node.data)
     for path in (
@@ -161,7 +161,7 @@ def test_files_go_below_a_directory_that_was_named(node: DriverNode, engine: Hea
 
 
 def test_without_the_setting_nothing_is_written(node: DriverNode, engine: Heard, exports: Path) -> None:
-    """Which is how a server starts."""
+    """By default no directory is allowed."""
     services = node.built.services
     before, services.defaults = services.defaults, services.defaults._replace(export_roots=())
     try:
@@ -171,7 +171,9 @@ def test_without_the_setting_nothing_is_written(node: DriverNode, engine: Heard,
 
 
 def test_a_fileset_takes_files_from_who_may_write_it(node: DriverNode, engine: Heard) -> None:
-    """And may read the dataset; a directory of the fileset outside of it is none."""
+    """Export to a fileset needs the right to write it and to read the dataset; paths outside of the fileset are
+    refused.
+    """
     fileset = f"{AS_JSON}, 'fileset': 'files.raw.out'"
     copy = _copy("'day', '1'", to="fileset", settings=fileset)
     for user in ("reader", "writer"):
@@ -188,7 +190,7 @@ def test_a_fileset_takes_files_from_who_may_write_it(node: DriverNode, engine: H
 
 
 def test_a_failed_export_leaves_nothing(node: DriverNode, exports: Path) -> None:
-    """Neither a directory nor hidden files."""
+    """A failed export leaves neither the directory nor hidden files."""
     ENGINE.put(node.built.services, Failing())
     before = _below(exports)
 
@@ -201,7 +203,7 @@ def test_a_failed_export_leaves_nothing(node: DriverNode, exports: Path) -> None
 
 @pytest.mark.parametrize("names", [["..", "x"], ["."], ["a\x00b"], ["a\\b"], ["x" * 256], ["ab" * 50] * 11])
 def test_a_computed_directory_that_is_none(node: DriverNode, exports: Path, names: list[str]) -> None:
-    """Values of data do not lead elsewhere; nothing is left."""
+    """Computed directory names with dots or slashes are refused, and no files are left."""
     ENGINE.put(node.built.services, Heard(_line(begin=names), _line(end=1)))
 
     status, text = refusal(node, _copy(f"'{exports}/odd', to_string(oid)", more="over (partition by orders.oid oid)"))
@@ -223,7 +225,7 @@ def test_a_computed_directory_that_is_none(node: DriverNode, exports: Path, name
     ],
 )
 def test_wrong_statements(node: DriverNode, engine: Heard, statement: str, says: str) -> None:
-    """Refused with what is wrong, before the engine is asked."""
+    """Invalid COPY TO statements are refused with the reason before the engine runs."""
     status, text = refusal(node, statement)
 
     assert (status, says in text) == (400, True), text
@@ -231,7 +233,9 @@ def test_wrong_statements(node: DriverNode, engine: Heard, statement: str, says:
 
 
 def test_nothing_is_written_in_a_request_that_only_reads(node: DriverNode, engine: Heard, exports: Path) -> None:
-    """Neither in one that only compiles; what cannot be written is not found there."""
+    """COPY TO is refused in read-only requests. In compile-only requests nothing is written, and errors of values are
+    not found.
+    """
     assert refusal(node, _copy(f"'{exports}/ro'"), readonly=True)[1].startswith("ASX0044: COPY_TO")
     rows(node, _copy(f"'{exports}/ro'"), compile_only=True)
 
@@ -239,7 +243,7 @@ def test_nothing_is_written_in_a_request_that_only_reads(node: DriverNode, engin
 
 
 def test_no_objects_no_directory(node: DriverNode, exports: Path) -> None:
-    """As in AsterixDB."""
+    """As in AsterixDB, an export without objects creates no directory."""
     ENGINE.put(node.built.services, Heard())
     rows(node, _copy(f"'{exports}/empty'"))
     node.settle()
@@ -249,7 +253,7 @@ def test_no_objects_no_directory(node: DriverNode, exports: Path) -> None:
 
 
 def test_the_audit_tells_of_an_export(node: DriverNode, engine: Heard) -> None:
-    """Who wrote how much of which dataset where, by which rights; a refusal as any other."""
+    """The audit records user, dataset, location, size and rights of an export; a refused one has a record, too."""
     settings = f"{AS_JSON}, 'fileset': 'files.raw.out'"
     rows(node, _copy("'audited'", to="fileset", settings=settings), user="both")
     node.runner.run(node.built.services.audit.flush())
@@ -262,14 +266,14 @@ def test_the_audit_tells_of_an_export(node: DriverNode, engine: Heard) -> None:
 
 
 class Meanwhile(Heard):
-    """An engine in whose job something happens before the last line."""
+    """A fake engine that runs a callback before the last line of its answer."""
 
     def __init__(self, happens: Callable[[], Awaitable[None]]) -> None:
         super().__init__()
         self.happens = happens
 
     async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
-        """Give the files, and let it happen before the last line."""
+        """Return the files, and run the callback before the last line."""
         self.jobs.append(job)
         for row in FILES[:-1]:
             yield row
@@ -279,7 +283,7 @@ class Meanwhile(Heard):
 
 @pytest.mark.parametrize("what", ["dropped", "revoked", "moved"])
 def test_a_fileset_that_is_lost_meanwhile_gets_no_files(node: DriverNode, what: str) -> None:
-    """The right to write counts when the files appear: the place may be another object's by then."""
+    """The right to write is checked again when the files are published, because the fileset may have changed."""
     name, user = f"lost-{what}", f"loser-{what}"
     made = node.done("POST", FILESETS, {"name": name})["fileset"]
     base = Path(made["storageLocation"].removeprefix("file://"))
@@ -308,7 +312,7 @@ def test_a_fileset_that_is_lost_meanwhile_gets_no_files(node: DriverNode, what: 
 
 
 def test_a_fileset_itself_is_no_directory_of_an_export_on_disk(node: DriverNode, engine: Heard) -> None:
-    """The files are first written beside the directory, and what lies beside the fileset is not its own."""
+    """Files are staged beside the target directory, so the top directory of a fileset cannot be a target."""
     settings = f"{AS_JSON}, 'fileset': 'files.raw.out'"
     status, text = refusal(node, _copy("''", to="fileset", settings=settings))
 
@@ -319,7 +323,7 @@ def test_a_fileset_itself_is_no_directory_of_an_export_on_disk(node: DriverNode,
 def test_a_directory_for_exports_is_none_of_an_object(
     node: DriverNode, engine: Heard, exports: Path, place: str
 ) -> None:
-    """Who may write below a directory of the settings may not write where a fileset lies, inside or around it."""
+    """A user of an export directory cannot write at, inside or around a fileset in it."""
     location = exports / "claims" / f"claimed{len(place)}" / "files"
     services = node.built.services
     own = node.done("GET", f"{FILESETS}/other")["fileset"]["storageLocation"]
@@ -338,7 +342,9 @@ def test_a_directory_for_exports_is_none_of_an_object(
 def test_an_export_that_is_cancelled_when_its_files_appear_is_told(
     node: DriverNode, engine: Heard, exports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The audit has it, and the answer says that the files are there."""
+    """If the export is cancelled while its files are published, the audit records it and the answer says that they
+    exist.
+    """
     real, begun = export_files.ExportedDirectory.publish, threading.Event()
 
     def publish(directory: ExportedDirectory) -> None:
@@ -368,7 +374,7 @@ def test_an_export_that_is_cancelled_when_its_files_appear_is_told(
 
 
 def test_a_part_with_the_name_of_a_file(node: DriverNode, exports: Path) -> None:
-    """Data can name a directory as a file of the export is named: the statement is refused, and says so."""
+    """A computed directory that has the name of an exported file is refused with a message."""
     lines = (*FILES[:4], _line(begin=["part-00000.json"]), _line(end=1))
     ENGINE.put(node.built.services, Heard(*lines))
     status, text = refusal(node, _copy(f"'{exports}/twice', to_string(oid)", more="over (partition by orders.oid oid)"))

@@ -56,14 +56,14 @@ def lake(shared: DriverNode) -> Iterator[DriverNode]:
 
 
 def appended(node: DriverNode, number: int = 1, *, parent: int | None = None, path: tuple[str, ...] = ITEMS, user: str = "admin", **headers: str) -> DriverAnswer:  # fmt: skip
-    """An append, as any engine commits it."""
+    """Return an append, as an engine commits it."""
     updates = [snapshot(number, parent=parent), point(number)]
     body = {"requirements": [], "updates": updates}
     return node.ask("POST", table_path(*path), body, user=user, **headers)
 
 
 def refused(answer: DriverAnswer, *words: str) -> None:
-    """It was refused as a bad request, in words that have these."""
+    """Check that a response is a 400 whose message contains these words."""
     status, kind, message = error_of(answer)
     assert (status, kind) == (400, "IllegalArgumentException"), message
     for word in words:
@@ -71,9 +71,7 @@ def refused(answer: DriverAnswer, *words: str) -> None:
 
 
 def test_rows_come_from_sqlpp_alone(lake: DriverNode) -> None:
-    """An append of others is refused in words that say what to do, by whomever; so is a set of commits in which it
-    is.
-    """
+    """Appends by other clients are refused with advice, for every user and within multi-table commits."""
     change = {
         "identifier": {"namespace": ["Default"], "name": "items"}, "requirements": [], "updates": [snapshot(1), point(1)],
     }  # fmt: skip
@@ -86,8 +84,8 @@ def test_rows_come_from_sqlpp_alone(lake: DriverNode) -> None:
 
 
 def test_what_leaves_the_rows_alone_is_taken(lake: DriverNode) -> None:
-    """A branch, a tag, a property, a column more; none of it moves what SQL++ reads. To point `main` at the branch
-    is an append again.
+    """Branches, tags, properties and new columns are accepted, because SQL++ reads `main`. Moving `main` to a branch is
+    refused.
     """
     branch = commit(lake, *ITEMS, updates=[snapshot(1), point(1, "audit")])
     column = {"id": 99, "name": "more", "required": False, "type": "string"}
@@ -99,7 +97,7 @@ def test_what_leaves_the_rows_alone_is_taken(lake: DriverNode) -> None:
 
 
 def with_schema(node: DriverNode, change: Callable[[list[Document]], list[Document]], **more: object) -> list[Document]:
-    """The updates that give a table changed fields."""
+    """Return the updates that set a table's schema to changed fields."""
     metadata = metadata_of(node, *ITEMS)
     schema = dict(metadata["schemas"][-1]) | more  # type: ignore[index]
     schema["fields"] = change([dict(field) for field in schema["fields"]])
@@ -107,17 +105,17 @@ def with_schema(node: DriverNode, change: Callable[[list[Document]], list[Docume
 
 
 def renamed(name: str, to: str) -> Callable[[list[Document]], list[Document]]:
-    """Fields with one renamed."""
+    """Return the fields with one renamed."""
     return lambda fields: [field | ({"name": to} if field["name"] == name else {}) for field in fields]
 
 
 def without(name: str) -> Callable[[list[Document]], list[Document]]:
-    """Fields without one."""
+    """Return the fields without one."""
     return lambda fields: [field for field in fields if field["name"] != name]
 
 
 def changed(name: str, **more: object) -> Callable[[list[Document]], list[Document]]:
-    """Fields of which one is changed."""
+    """Return the fields with one changed."""
     return lambda fields: [field | (more if field["name"] == name else {}) for field in fields]
 
 
@@ -136,7 +134,7 @@ def changed(name: str, **more: object) -> Callable[[list[Document]], list[Docume
 def test_a_schema_that_breaks_a_dataset_is_refused(
     lake: DriverNode, change: Callable[[list[Document]], list[Document]], more: Document, words: str
 ) -> None:
-    """By the name of what it would break; also where others may write."""
+    """Schema changes that break the dataset are refused with the field's name, even if other writers are allowed."""
     assert commit(lake, *ITEMS, updates=[ALLOW]).status == 200
 
     answer = commit(lake, *ITEMS, updates=with_schema(lake, change, **more))
@@ -145,7 +143,7 @@ def test_a_schema_that_breaks_a_dataset_is_refused(
 
 
 def test_a_schema_is_described_freely(lake: DriverNode) -> None:
-    """What a field is said to be about, and the order of fields, change nothing of what they mean."""
+    """Comments and the order of fields may be changed."""
     updates = with_schema(lake, lambda fields: changed("name", doc="how it is called")(fields[::-1]))
 
     assert commit(lake, *ITEMS, updates=updates).status == 200
@@ -161,13 +159,13 @@ def test_a_schema_is_described_freely(lake: DriverNode) -> None:
     ],
 )
 def test_properties_that_keep_a_dataset_whole_stay(lake: DriverNode, update: Document) -> None:
-    """They are refused by name."""
+    """Properties that the dataset needs are refused by name."""
     names = update.get("removals") or list(update["updates"])  # type: ignore[call-overload]
     refused(commit(lake, *ITEMS, updates=[update]), names[0])
 
 
 def test_what_is_large_is_fenced_as_well(lake: DriverNode) -> None:
-    """A request and a document that other processes work on are looked at by what they leave, too."""
+    """Large requests and documents, which worker processes handle, are checked in the same way."""
     large = set_properties(large="x" * 300_000)
 
     refused(commit(lake, *ITEMS, updates=[large, snapshot(1), point(1)]), "accepts rows only from SQL++")
@@ -178,8 +176,8 @@ def test_what_is_large_is_fenced_as_well(lake: DriverNode) -> None:
 
 
 def test_its_owner_may_let_others_write(lake: DriverNode) -> None:
-    """Who may only write may not let others; what the owner says holds from the next commit on, and can be taken
-    back.
+    """Only a user who may drop the table can allow other writers; that holds from the next commit on and can be
+    revoked.
     """
     grant(lake, "ana", "use_catalog use_schema modify_table select_table", kind="CATALOG", on="main")
 
@@ -194,7 +192,7 @@ def test_its_owner_may_let_others_write(lake: DriverNode) -> None:
 
 
 def test_outside_writers_are_said_with_the_dataset(lake: DriverNode) -> None:
-    """WITH says it from the start; another word is refused."""
+    """WITH sets it at the creation of the dataset; another value is refused."""
     rows(lake, "create dataset free(Item) primary key id with {'outside-writers': 'allowed'}")
 
     assert appended(lake, path=("Default", "free")).status == 200
@@ -205,7 +203,7 @@ def test_outside_writers_are_said_with_the_dataset(lake: DriverNode) -> None:
 
 
 def test_a_dataset_is_not_pointed_at_other_metadata(lake: DriverNode) -> None:
-    """Register with overwrite would put any rows in; its own present metadata is no change."""
+    """Register with overwrite is refused, except with the table's present metadata file."""
     other = lake.done("GET", table_path("Default", "others"))["metadata-location"]
     metadata_of(lake, *ITEMS)
     body = {"name": "items", "metadata-location": other, "overwrite": True}
@@ -219,7 +217,7 @@ def test_a_dataset_is_not_pointed_at_other_metadata(lake: DriverNode) -> None:
 
 
 def test_rename_and_drop_are_the_trees(lake: DriverNode) -> None:
-    """A dataset goes on under its new name, fenced as before; a drop takes it away."""
+    """A renamed dataset stays fenced, and a dropped one is missing."""
     body = {
         "source": {"namespace": ["Default"], "name": "items"}, "destination": {"namespace": ["Default"], "name": "things"},
     }  # fmt: skip
@@ -234,14 +232,14 @@ def test_rename_and_drop_are_the_trees(lake: DriverNode) -> None:
 
 
 def held(node: DriverNode, name: str = "items", mode: LockMode = LockMode.EXCLUSIVE_MODIFY) -> HeldLocks:
-    """The lock of a statement that writes a dataset."""
+    """Acquire the lock of a statement that writes a dataset."""
     catalog_id = node.runner.run(catalog_of(node))
     key = LockKey(catalog_id, LockKind.DATASET, DataverseName.create(("Default",)), name)
     return node.runner.run(LOCKS.of(node.built.services).acquire([LockRequest(key, mode)], LONG_S))
 
 
 async def catalog_of(node: DriverNode) -> int:
-    """The id of the catalog."""
+    """Return the id of the catalog."""
     from limnos.store.sql import Sql
 
     ((found,),) = await node.built.services.gate.find(
@@ -251,7 +249,7 @@ async def catalog_of(node: DriverNode) -> int:
 
 
 def test_a_statement_shows_its_lock(lake: DriverNode) -> None:
-    """As long as it holds it its commits are taken, and not when it has been given back."""
+    """Commits are accepted while the lock is held, and refused after its release."""
     lock = held(lake)
 
     assert appended(lake, **{HEADER: lock.shown}).status == 200
@@ -263,7 +261,7 @@ def test_a_statement_shows_its_lock(lake: DriverNode) -> None:
 
 
 def test_a_lock_cannot_be_made_up(lake: DriverNode) -> None:
-    """Nor taken for another dataset, nor one that only reads; a number alone is worth nothing."""
+    """A lock of another dataset, a read lock, or a bare number is refused."""
     lock, other, reads = held(lake), held(lake, "others"), held(lake, "others2", LockMode.READ)
     token, _, secret = lock.shown.partition(".")
 
@@ -277,7 +275,7 @@ def test_a_lock_cannot_be_made_up(lake: DriverNode) -> None:
 
 
 def test_who_was_taken_for_dead_is_fenced(lake: DriverNode) -> None:
-    """What an engine commits for a node whose locks were taken away is refused, whoever has them now."""
+    """Commits of an engine whose node lost its locks are refused, whoever holds them now."""
     lock, locks = held(lake), LOCKS.of(lake.built.services)
     lake.runner.run(
         lake.built.services.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.delete(lock.token))
@@ -293,7 +291,7 @@ def test_who_was_taken_for_dead_is_fenced(lake: DriverNode) -> None:
 
 
 def test_a_table_without_a_key_takes_commits_of_all(lake: DriverNode) -> None:
-    """A statement's own rests on its lock there, too."""
+    """In tables without a key commits of all clients are accepted; those of statements still need their lock."""
     lake.done("POST", f"{space_path('Default')}/tables", {"name": "plain", "schema": {"type": "struct", "fields": []}})
     path = ("Default", "plain")
 
@@ -302,7 +300,7 @@ def test_a_table_without_a_key_takes_commits_of_all(lake: DriverNode) -> None:
 
 
 class Committing:
-    """An engine that commits over Iceberg REST as Spark does, and then may lose its answer."""
+    """A fake engine that commits over Iceberg REST as Spark does, and may then lose its answer."""
 
     def __init__(self, node: DriverNode, *, commits: bool, error: SqlppError | None, hangs: bool = False) -> None:
         self.node = node
@@ -312,7 +310,7 @@ class Committing:
         self.answers: list[DriverAnswer] = []
 
     async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
-        """Commit, give a row, fail."""
+        """Commit, return a row, fail."""
         if self.commits:
             added = snapshot(1)
             added["snapshot"]["summary"]["sqlpp.statement"] = job.id  # type: ignore[index]
@@ -326,10 +324,10 @@ class Committing:
         yield b'{"id":1}'
 
     async def cancel(self, _job_id: str) -> None:
-        """Nothing is under way."""
+        """No-op: no job runs."""
 
     def close(self) -> None:
-        """Nothing is there."""
+        """No-op: the fake holds no resources."""
 
 
 LOST = OutcomeUnknown()
@@ -357,8 +355,8 @@ LATE = SqlppError(30, "Request timed out and will be cancelled")
 def test_an_outcome_is_looked_up(
     lake: DriverNode, commits: bool, error: SqlppError | None, returning: str, expected: tuple[int, str | None]
 ) -> None:
-    """An engine whose answer was lost has committed or not, which the dataset's own history says; only what may be
-    sent again is 503.
+    """If the engine's answer is lost, the snapshot history tells whether it committed; 503 is answered only if a retry
+    is safe.
     """
     status, told = expected
     engine = Committing(lake, commits=commits, error=error)
@@ -377,7 +375,7 @@ def test_an_outcome_is_looked_up(
 
 @pytest.mark.parametrize("commits", [True, False])
 def test_a_statement_that_is_ended_tells_what_it_left(lake: DriverNode, commits: bool) -> None:
-    """Past its time it is ended, and its caller learns whether it was carried out."""
+    """A statement that exceeds its deadline is cancelled, and the caller is told whether it was executed."""
     ENGINE.put(lake.built.services, Committing(lake, commits=commits, error=None, hangs=True))
 
     _, message = refusal(lake, "insert into items ({'id': 1})", timeout="1s")
@@ -388,7 +386,7 @@ def test_a_statement_that_is_ended_tells_what_it_left(lake: DriverNode, commits:
 def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
     lake: DriverNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whose time is over before it had the dataset's lock hears that nothing was changed."""
+    """A statement whose deadline passes before it gets the lock reports that nothing was changed."""
     engine = Committing(lake, commits=True, error=None)
     ENGINE.put(lake.built.services, engine)
 
@@ -406,13 +404,13 @@ def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
 
 
 def test_an_outcome_that_cannot_be_looked_up_stays_unknown(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the lock could not be given back a commit may still come: nobody says that nothing was changed."""
+    """If the lock cannot be released, a commit is still possible, so the answer says that the outcome is unknown."""
     ENGINE.put(lake.built.services, Committing(lake, commits=False, error=LATE))
 
     kept: set[HeldLocks] = set()
 
     async def keep(held: HeldLocks) -> None:
-        """As when the store cannot be reached."""
+        """Fail as if the store were unreachable."""
         kept.add(held)
 
     with monkeypatch.context() as patched:

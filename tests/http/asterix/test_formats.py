@@ -24,7 +24,9 @@ QUERY = "select value {'d': date('2020-01-02'), 'n': x} from [1, 2] x"
 def test_a_format_is_a_parameter_or_a_media_type(
     shared: DriverNode, format_: str, kind: str | None, found: list[object]
 ) -> None:
-    """In JSON and in a form; the answer tells the type of results that are texts."""
+    """The format is chosen by a parameter, in JSON or a form, or by the media type; the answer states the type of text
+    results.
+    """
     for answer in (ask(shared, QUERY, format=format_), form(shared, ("statement", QUERY), ("format", format_))):
         body = answer.json()
         assert (body["results"], body.get("type")) == (found, kind)
@@ -32,7 +34,7 @@ def test_a_format_is_a_parameter_or_a_media_type(
 
 
 def test_results_over_metadata_and_long_ones_have_the_format(shared: DriverNode) -> None:
-    """Whatever works them out."""
+    """Results of the evaluator, of metadata and of worker processes have the requested format."""
     long = rows(shared, "select value {'a': tinyint('1')} from range(1, 20000) x", format="adm")
     metadata = rows(shared, "select value d.DataverseName from Metadata.`Dataverse` d", format="adm")
 
@@ -48,7 +50,7 @@ def test_results_over_metadata_and_long_ones_have_the_format(shared: DriverNode)
     ],
 )  # fmt: skip
 def test_accept_counts_without_a_parameter(shared: DriverNode, accept: str, kind: str | None) -> None:
-    """An unknown media type means JSON."""
+    """Without a parameter Accept decides; an unknown media type means JSON."""
     by_header = shared.ask("POST", SERVICE, {"statement": QUERY}, accept=accept)
     both = shared.ask("POST", SERVICE, {"statement": QUERY, "format": "json"}, accept=accept)
 
@@ -57,20 +59,20 @@ def test_accept_counts_without_a_parameter(shared: DriverNode, accept: str, kind
 
 
 def test_a_result_that_csv_cannot_have_is_an_error(shared: DriverNode) -> None:
-    """CSV has a line for each object."""
+    """CSV has one line per object; a result that is no object, or has nested values, is an error."""
     assert refusal(shared, "select value x from [1] x", format="csv") == (
         400, "ASX4000: CSV has a line per object, and a result is of type bigint",
     )  # fmt: skip
 
 
 def test_the_signature_can_be_left_out(shared: DriverNode) -> None:
-    """By a parameter."""
+    """The signature can be omitted by a parameter."""
     assert "signature" in ask(shared, "1", signature=True).json()
     assert "signature" not in ask(shared, "1", signature=False).json()
 
 
 def test_several_statements_can_be_refused(shared: DriverNode) -> None:
-    """Before the first one runs."""
+    """If a parameter forbids several statements, they are refused before the first one runs."""
     several = {"multi-statement": False}
 
     assert refusal(shared, "1; 2", **several) == (400, "ASX0035: Unsupported multiple statements")
@@ -78,7 +80,7 @@ def test_several_statements_can_be_refused(shared: DriverNode) -> None:
 
 
 def test_warnings_are_limited(shared: DriverNode) -> None:
-    """The metrics count all of them."""
+    """The number of returned warnings is limited; the metrics count all of them."""
     for most, listed in (("0", 0), ("1", 1), (None, 1)):
         body = form(
             shared, ("statement", "1"), ("dataverse", "nowhere"), *([("max-warnings", most)] if most else [])
@@ -100,7 +102,7 @@ def test_warnings_are_limited(shared: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_parameters_that_are_not_obeyed_are_refused(shared: DriverNode, name: str, value: str, message: str) -> None:
-    """By name, in JSON, in a form and in the address."""
+    """Unsupported values of parameters are refused by name, in JSON, a form and the URL."""
     assert told(ask(shared, "1", **{name: value})) == (400, message)
     assert told(form(shared, ("statement", "1"), (name, value))) == (400, message)
     assert told(shared.get(f"{SERVICE}?statement=1&{name}={value}")) == (400, message)
@@ -111,7 +113,7 @@ def test_parameters_that_are_not_obeyed_are_refused(shared: DriverNode, name: st
     [("compiler.joinmem", ""), ("output-record-type", ""), ("wait-for-completion-feed", ": feeds are not supported")],
 )
 def test_unknown_options_are_refused(shared: DriverNode, name: str, reason: str) -> None:
-    """Those that change no result are taken."""
+    """Unknown options are refused, except those that change no result."""
     status, message = refusal(shared, f"set `{name}` 'x'; 1")
 
     assert (status, message.partition(" (in")[0]) == (
@@ -124,7 +126,7 @@ def test_unknown_options_are_refused(shared: DriverNode, name: str, reason: str)
 @pytest.mark.parametrize("depth", [400, 600])
 @pytest.mark.parametrize("format_", ["json", "adm", "csv", "lossless-json", "lossless-adm"])
 def test_deep_values_are_no_error_of_the_server(shared: DriverNode, format_: str, depth: int) -> None:
-    """Of a parameter: it is refused, as the parameter or as a result, or given; no format fails on it."""
+    """Deeply nested values in a parameter are refused or returned in every format, without a server error."""
     value: object = 1
     for _ in range(depth):
         value = {"a": value}

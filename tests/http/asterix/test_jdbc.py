@@ -28,12 +28,12 @@ def jdbc(node: DriverNode, statement: str, **more: object) -> DriverAnswer:
 
 
 def fetch(node: DriverNode, answer: DriverAnswer) -> DriverAnswer:
-    """Read a deferred result by its handle."""
+    """Fetch a deferred result by its handle."""
     return node.get(urlsplit(answer.json()["handle"]).path)
 
 
 def test_a_connection_is_tested_by_options(shared: DriverNode) -> None:
-    """The driver reads product and version from the header; only users of the metalake get them."""
+    """OPTIONS returns product and version in a header, to users of the metalake only."""
     answer = shared.ask("OPTIONS", SERVICE)
 
     assert answer.status == 200
@@ -44,7 +44,9 @@ def test_a_connection_is_tested_by_options(shared: DriverNode) -> None:
 
 
 def test_a_query_is_described_and_its_result_read_once(shared: DriverNode) -> None:
-    """Names and types come with the handle; the driver discards nothing, so reading does."""
+    """The handle comes with names and types. The result is deleted when it is read, since the driver does not discard
+    it.
+    """
     answer = jdbc(shared, "select x a, 'x' || string(x) b from [1, 2] x order by x")
     body = answer.json()
 
@@ -55,7 +57,7 @@ def test_a_query_is_described_and_its_result_read_once(shared: DriverNode) -> No
 
 
 def test_a_result_is_kept_where_that_is_asked(shared: DriverNode) -> None:
-    """Other clients read as often as they like, unless they say once."""
+    """For other clients a result can be read repeatedly, unless they request a single read."""
     often = ask(shared, "select value 1", mode="deferred")
     once = shared.ask("POST", SERVICE, {"statement": "select value 1", "mode": "deferred", "max-result-reads": 1})
 
@@ -64,14 +66,14 @@ def test_a_result_is_kept_where_that_is_asked(shared: DriverNode) -> None:
 
 
 def test_values_come_with_their_types(shared: DriverNode) -> None:
-    """Lossless ADM by the header alone, at once too."""
+    """The driver's header alone selects lossless ADM, also for immediate results."""
     answer = jdbc(shared, "select value {'d': date('1970-01-02'), 'f': 1.5, 'm': missing, 'n': null}", mode="immediate")
 
     assert answer.json()["results"] == [{"d": "11:1", "f": "0C:4609434218613702656", "n": None}]
 
 
 def test_parameters_keep_their_types(shared: DriverNode) -> None:
-    """Parameters are lossless ADM as well; what is none is refused by name."""
+    """Parameters are lossless ADM, too; malformed ones are refused by name."""
     answer = jdbc(shared, "select value [?, ?, ?]", args=["11:1", ":11:1", 7], mode="immediate")
 
     assert answer.json()["results"] == [["11:1", ":11:1", 7]]
@@ -80,7 +82,7 @@ def test_parameters_keep_their_types(shared: DriverNode) -> None:
 
 
 def test_a_statement_is_compiled_without_its_parameters(shared: DriverNode) -> None:
-    """The driver prepares: it learns how many parameters there are, and the columns; nothing is stored."""
+    """Preparing returns the number of parameters and the columns; nothing is executed or stored."""
     answer = jdbc(shared, "select ? a, $2 b, $name c from [1] x where x = ?", compile_only=True)
     body = answer.json()
 
@@ -91,7 +93,7 @@ def test_a_statement_is_compiled_without_its_parameters(shared: DriverNode) -> N
 
 
 def test_a_prepared_statement_is_not_taken_from_the_compiled_one(shared: DriverNode) -> None:
-    """A text without parameters that was compiled first gives its results later, in either mode."""
+    """A statement that was compiled first returns results when it is executed later, in either mode."""
     text = "select value (select y from [4] y)"
 
     assert jdbc(shared, text, compile_only=True).status == 200
@@ -101,7 +103,7 @@ def test_a_prepared_statement_is_not_taken_from_the_compiled_one(shared: DriverN
 
 
 def test_statements_without_results_leave_nothing(node: DriverNode) -> None:
-    """DDL and plans are answered at once: a connection of the driver would else fill the store."""
+    """DDL and plans are answered immediately, because results that the driver never reads would fill the store."""
     made = jdbc(node, "create dataverse shop.floor")
     plan = jdbc(node, "explain select value 1")
 
@@ -113,22 +115,22 @@ def test_statements_without_results_leave_nothing(node: DriverNode) -> None:
 
 
 class NoEngine:
-    """An engine that writes nothing and gives no rows."""
+    """A fake engine that writes nothing and returns no rows."""
 
     async def run(self, _job: object, **_more: object) -> AsyncIterator[bytes]:
-        """Give no rows."""
+        """Return no rows."""
         return
         yield b""
 
     async def cancel(self, _job_id: str) -> None:
-        """Nothing is under way."""
+        """No-op: no job runs."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """No-op: the fake holds no resources."""
 
 
 def test_a_change_is_named_as_one(node: DriverNode) -> None:
-    """The driver refuses a change in `executeQuery` by asking for a read-only request."""
+    """`executeQuery` of the driver sends a read-only request, so a change is refused."""
     rows(node, "create dataset things(id bigint) open type primary key id")
     ENGINE.put(node.built.services, NoEngine())
 
@@ -137,7 +139,9 @@ def test_a_change_is_named_as_one(node: DriverNode) -> None:
 
 
 def test_a_dataverse_has_its_canonical_name(node: DriverNode) -> None:
-    """As the driver read it from Metadata: `a.b` are two parts for it, and one part with a dot for other clients."""
+    """The dataverse is named as in Metadata: `a.b` means two parts for the driver, one part with a dot for other
+    clients.
+    """
     rows(node, "create dataverse a.b; create synonym a.b.s for Default.x")
 
     query = "select value s.SynonymName from Metadata.`Synonym` s where s.DataverseName = 'a.b'"
@@ -148,7 +152,7 @@ def test_a_dataverse_has_its_canonical_name(node: DriverNode) -> None:
 
 
 def test_a_warning_comes_with_the_handle(shared: DriverNode) -> None:
-    """The driver reads warnings from there; a text that is no number is one."""
+    """Warnings are part of the answer with the handle, such as one for a text that is not a number."""
     warnings = jdbc(shared, "select double('x') a, bigint('y') b", max_warnings=9).json()["warnings"]
 
     assert [each["msg"].partition(" (in")[0] for each in warnings] == [
@@ -159,7 +163,7 @@ def test_a_warning_comes_with_the_handle(shared: DriverNode) -> None:
 
 @pytest.mark.parametrize("word", ["oracle", "jdbc "])
 def test_another_client_type_is_refused(shared: DriverNode, word: str) -> None:
-    """By name."""
+    """An unknown client type is refused by name."""
     answer = shared.ask("POST", SERVICE, {"statement": "select 1", "client-type": word})
 
     assert answer.status == 400

@@ -25,7 +25,7 @@ LONG_S = 60.0
 
 @pytest.fixture
 def writing(node: DriverNode) -> HeldLocks:
-    """A statement that writes the dataset of the seed, and is not done: the locks that it holds."""
+    """Hold the locks of a statement that writes the dataset."""
     rows(node, SEED)
     (catalog_id,) = query(node, "SELECT id FROM node WHERE name = 'main' AND deleted = 0")
     wishes = [
@@ -36,14 +36,14 @@ def writing(node: DriverNode) -> HeldLocks:
 
 
 def query(node: DriverNode, statement: str) -> list[int]:
-    """The first column of some rows, behind the server's back."""
+    """Return the first column of rows, read directly from the store."""
     with closing(sqlite3.connect(node.data / "limnos.db")) as file:
         return [row[0] for row in file.execute(statement)]
 
 
 @pytest.mark.parametrize("drop", DROPS)
 def test_drop_waits_for_who_writes(node: DriverNode, writing: HeldLocks, drop: str) -> None:
-    """As long as a statement writes the dataset nothing is dropped; when it is done, the drop goes on."""
+    """DROP waits while a statement writes the dataset, and continues when it ends."""
 
     async def story() -> DriverAnswer:
         dropping = asyncio.create_task(
@@ -64,7 +64,7 @@ def test_drop_waits_for_who_writes(node: DriverNode, writing: HeldLocks, drop: s
 
 @pytest.mark.parametrize("drop", DROPS)
 def test_who_may_not_drop_does_not_wait(node: DriverNode, writing: HeldLocks, drop: str) -> None:
-    """It is refused while the other one writes; what is not there is told at once, too."""
+    """A user without the right to drop, or a drop of a missing object, is refused without waiting."""
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
 
     assert refusal(node, drop, user="ana")[0] == 403
@@ -74,7 +74,7 @@ def test_who_may_not_drop_does_not_wait(node: DriverNode, writing: HeldLocks, dr
 
 
 def test_drop_that_waits_in_vain(node: DriverNode, writing: HeldLocks) -> None:
-    """At the end of its time it is ended, nothing was dropped, and it keeps nobody waiting any longer."""
+    """A waiting DROP ends at its deadline without effect, and no longer delays others."""
     _, message = refusal(node, DROPS[0], timeout="100ms")
 
     async def is_alone() -> None:

@@ -25,7 +25,7 @@ class Recorded(InlineOffloader):
         self.callers: set[str] = set()
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Do a chore."""
+        """Execute offloaded work."""
         self.done.append(name)
         self.callers.add(caller)
         return await super().do(name, *parts, caller=caller)
@@ -33,7 +33,7 @@ class Recorded(InlineOffloader):
 
 @pytest.fixture
 def recorded(node: DriverNode) -> Recorded:
-    """The offloader of a node."""
+    """The recording offloader of a node."""
     found = Recorded()
     SQLPP_OFFLOADER.put(node.built.services, found)
     return found
@@ -57,7 +57,7 @@ def recorded(node: DriverNode) -> Recorded:
 def test_work_goes_where_it_holds_up_nobody(
     node: DriverNode, recorded: Recorded, text: str, expected: list[str]
 ) -> None:
-    """By the length of the text, the expressions it comes to, and the units that it takes."""
+    """Statements go to a worker process by the length of the text, the number of expressions, or the units of work."""
     answer = ask(node, text)
 
     assert answer.json()["status"] == "success", answer.body
@@ -66,7 +66,7 @@ def test_work_goes_where_it_holds_up_nobody(
 
 
 def test_long_statements_mean_what_short_ones_mean(node: DriverNode, recorded: Recorded) -> None:
-    """Parameters, declared functions, dataverses in use, several statements: as if nothing had gone to a process."""
+    """Parameters, declared functions, USE and several statements work in a process as on the event loop."""
     padding = "/* " + "x" * TEXT_SHORT + " */"
     rows(node, "create dataverse a; create view a.v as select value 41")
     text = f"use a; declare function f(x) {{ x + ? }}; select value f(w) {padding} from v w; select value [?, $b]"
@@ -78,7 +78,7 @@ def test_long_statements_mean_what_short_ones_mean(node: DriverNode, recorded: R
 
 
 def test_what_is_wrong_in_a_long_statement_is_said_with_its_place(node: DriverNode, recorded: Recorded) -> None:
-    """In the text that was sent."""
+    """Errors have the line and column of the original text."""
     padding = "/* " + "x" * TEXT_SHORT + " */"
 
     assert "in line 2, at column 14" in refusal(node, f"{padding}\nselect value nobody(1)")[1]
@@ -87,7 +87,7 @@ def test_what_is_wrong_in_a_long_statement_is_said_with_its_place(node: DriverNo
 
 
 def test_a_long_view_is_parsed_by_a_process(node: DriverNode, recorded: Recorded) -> None:
-    """Its text is somebody else's, and whoever reads it pays nothing here for its length."""
+    """A long view text is parsed in a process for every reader."""
     rows(node, f"create dataverse a; create view a.v as {ONE_LONG}")
     recorded.done.clear()
 
@@ -97,7 +97,9 @@ def test_a_long_view_is_parsed_by_a_process(node: DriverNode, recorded: Recorded
 
 
 def test_a_long_function_is_parsed_by_a_process(node: DriverNode, recorded: Recorded) -> None:
-    """So is a short one beside it under the same name, as all of a name's functions are one object."""
+    """A short function with the same name as a long one is parsed in a process, too, since they are stored in one
+    object.
+    """
     rows(node, f"create dataverse a; create function a.f(x) {{ {ONE_LONG[13:]}[x] }}; create function a.f() {{ 7 }}")
     recorded.done.clear()
 
@@ -115,7 +117,7 @@ LONG_COMMENT = f"select value [?, $b] /* {'%,[' * 30_000} */"
 
 
 def test_long_bodies_are_read_by_a_process(node: DriverNode, recorded: Recorded) -> None:
-    """A form and a JSON object over 64 KiB mean what short ones mean."""
+    """A form and a JSON object over 64 KiB have the same meaning as short ones."""
     found = rows(node, LONG_COMMENT, args=[1], **{"$b": {"c": [2]}})
     answer = form(node, ("statement", LONG_COMMENT), ("args", "[1]"), ("$b", '{"c": [2]}'))
 
@@ -128,7 +130,7 @@ def test_long_bodies_are_read_by_a_process(node: DriverNode, recorded: Recorded)
 def test_parameters_with_many_values_are_refused(
     node: DriverNode, recorded: Recorded, count: int, *, sends_form: bool
 ) -> None:
-    """Values of parameters are decoded on the event loop, so their number is limited, however they are sent."""
+    """The number of parameter values is limited in JSON and forms, because they are decoded on the event loop."""
     values = [1] * count
     if sends_form:
         answer = form(node, ("statement", "select value array_length($a)"), ("$a", str(values)))

@@ -31,7 +31,7 @@ NAMES = "select value d.DatasetName from Metadata.`Dataset` d where "
 
 
 class Reads:
-    """The recorded reads for the metadata: ids of objects by slice, listings, and offloaded work."""
+    """Recorded reads of the metadata: ids of objects by slice, listings, and offloaded work."""
 
     def __init__(self) -> None:
         self.slices: list[int] = []
@@ -47,7 +47,7 @@ class Recorded(InlineOffloader):
         self.reads = reads
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Do a chore."""
+        """Execute offloaded work."""
         self.reads.offloader.append(name)
         return await super().do(name, *parts, caller=caller)
 
@@ -72,7 +72,7 @@ def large(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Ite
 
 
 def _fill(database: Path) -> None:
-    """Copy the table `first` of `big` many times, as rows of nodes alone."""
+    """Insert many copies of the table `first` of `big` into the nodes table."""
     with closing(sqlite3.connect(database, timeout=30)) as connection, connection:
         columns = [row[1] for row in connection.execute("PRAGMA table_info(node)")]
         taken = {"id": "10000000 + at", "name": "'t' || at"}
@@ -84,7 +84,7 @@ def _fill(database: Path) -> None:
 
 
 def _id_of(node: DriverNode, name: str) -> int:
-    """The id of a namespace."""
+    """Return the id of a namespace."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
         ((found,),) = connection.execute("SELECT id FROM node WHERE name = ?", (name,))
     return int(found)
@@ -92,7 +92,7 @@ def _id_of(node: DriverNode, name: str) -> int:
 
 @pytest.fixture
 def reads(large: DriverNode, monkeypatch: pytest.MonkeyPatch) -> Reads:
-    """The reads from now on."""
+    """Return the reads from now on."""
     found = Reads()
     turn = asyncio.sleep
 
@@ -131,9 +131,7 @@ def reads(large: DriverNode, monkeypatch: pytest.MonkeyPatch) -> Reads:
 def test_conditions_leave_little_to_read(
     large: DriverNode, reads: Reads, condition: str, expected: list[str], read: int
 ) -> None:
-    """Objects of dataverses that a condition fixes are read alone; objects of fixed names are looked up, whatever
-    lies beside them.
-    """
+    """With conditions on dataverses only their objects are read; with conditions on names only these objects."""
     found = rows(large, f"{NAMES}{condition} order by d.DatasetName", **{"$x": "small"})
 
     assert found == expected
@@ -143,7 +141,7 @@ def test_conditions_leave_little_to_read(
 
 
 def test_a_condition_of_functions_is_worked_out_by_a_process(large: DriverNode, reads: Reads) -> None:
-    """What it leaves is read alone, too."""
+    """Conditions with functions are evaluated in a process, and only their result is read."""
     found = rows(large, f"{NAMES}d.DataverseName = lower('SMALL') and d.DatasetName = 'a'")
 
     assert found == ["a"]
@@ -152,7 +150,9 @@ def test_a_condition_of_functions_is_worked_out_by_a_process(large: DriverNode, 
 
 
 def test_everything_is_read_in_slices(large: DriverNode, reads: Reads) -> None:
-    """Over 100,000 objects: no slice is large, others have their turn between two, and a process makes the records."""
+    """Over 100,000 objects are read in small slices, other requests run between two, and a process builds the
+    records.
+    """
     found = rows(large, "select value [count(*), count(d.DatasetId)] from Metadata.`Dataset` d")
 
     assert found == [[MANY + 21, MANY + 21]]
@@ -163,7 +163,7 @@ def test_everything_is_read_in_slices(large: DriverNode, reads: Reads) -> None:
 
 
 def test_a_limit_ends_the_reading(large: DriverNode, reads: Reads) -> None:
-    """The first objects are enough for a query that takes them as they come."""
+    """With LIMIT and no order, reading stops after enough objects."""
     found = rows(large, "select value d.DatasetName from Metadata.`Dataset` d limit 10")
 
     assert len(found) == 10
@@ -171,7 +171,9 @@ def test_a_limit_ends_the_reading(large: DriverNode, reads: Reads) -> None:
 
 
 def test_too_much_names_the_condition(large: DriverNode, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound is what is gathered; a query that adds the condition is answered."""
+    """A query that would collect too many objects is refused with a condition to add; with it, the query is
+    answered.
+    """
     monkeypatch.setattr(module, "BYTES_MAX", 1 << 20)
 
     status, message = refusal(large, "select value count(*) from Metadata.`Dataset` d")
@@ -193,7 +195,7 @@ def test_too_much_names_the_condition(large: DriverNode, reads: Reads, monkeypat
     ],
 )
 def test_what_is_hidden_stays_so(large: DriverNode, reads: Reads, condition: str, expected: list[str]) -> None:
-    """By its name, by its dataverse and among all: what the caller may not see is in no result."""
+    """Objects that the caller may not see are in no result, whether read by name, by dataverse or in full."""
     assert rows(large, f"{NAMES}{condition} order by d.DatasetName", user="ana") == expected
     assert sum(reads.slices) <= len(expected) + 1  # and its dataverse
     names = rows(large, "select value d.DataverseName from Metadata.`Dataverse` d", user="ana")
@@ -201,7 +203,7 @@ def test_what_is_hidden_stays_so(large: DriverNode, reads: Reads, condition: str
 
 
 def test_each_dataset_is_read_by_its_own_conditions(large: DriverNode, reads: Reads) -> None:
-    """Two scans of one statement are limited each by itself; a join through a field that is not fixed reads all."""
+    """Two scans of one statement are limited separately; a join on an unconditioned field reads all objects."""
     text = (
         "select value [d.DatasetName, i.IndexName] from Metadata.`Dataset` d, Metadata.`Index` i"
         " where d.DataverseName = 'small' and i.DataverseName = 'hidden'"
@@ -212,7 +214,7 @@ def test_each_dataset_is_read_by_its_own_conditions(large: DriverNode, reads: Re
 
 
 def test_documents_of_views_are_read_where_they_are_shown(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A view's record has its definition; a query that does not look at it reads none."""
+    """Documents of views are read only if the query uses the definition."""
     rows(node, "create dataverse a; create view a.v as select value 41; create view a.w as select value 42")
     read: list[int] = []
 
@@ -240,9 +242,7 @@ PLANNED = (
 
 @pytest.mark.parametrize("query", PLANNED)
 def test_plans_are_decided_like_the_queries(tmp_path: Path, query: str) -> None:
-    """Who may not run a query over Metadata gets neither its plan nor a compiled statement, in the same words. That is
-    a stranger to the metalake, and everybody while the catalog is not in use.
-    """
+    """A caller who may not run a metadata query gets neither its plan nor its compilation, with the same message."""
     with node_over(tmp_path) as node:
         iceberg.make_space(node, "a")
         iceberg.make_table(node, "a", "d")

@@ -10,7 +10,7 @@ from tests.http.iceberg import wire as iceberg
 
 
 def test_a_type_is_made_told_and_dropped(node: DriverNode) -> None:
-    """With its fields, and a type of its own for what has no name."""
+    """A created type is listed with its fields, and anonymous nested types get names."""
     rows(
         node,
         "create dataverse a.b; use a.b; create type t as closed { id: int, name: string?, tags: [string], place: { x: double } };"
@@ -71,7 +71,7 @@ def test_a_type_is_made_told_and_dropped(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_told(made: DriverNode, statement: str, message: str) -> None:
-    """With the number, the words and the place, and nothing is changed."""
+    """Each invalid definition has its code, message and position, and changes nothing."""
     status, told = refusal(made, statement)
 
     assert told.startswith(message), told
@@ -80,7 +80,7 @@ def test_what_cannot_be_is_told(made: DriverNode, statement: str, message: str) 
 
 @pytest.fixture(scope="module")
 def made(shared: DriverNode) -> DriverNode:
-    """A node with one of each in `Default`."""
+    """A node with one object of each kind in `Default`."""
     rows(
         shared,
         "create type t as { id: int }; create synonym s for t; create synonym s1 for s2; create synonym s2 for s1;"
@@ -99,14 +99,14 @@ def made(shared: DriverNode) -> DriverNode:
     ],
 )  # fmt: skip
 def test_if_exists_and_if_not_exists(made: DriverNode, statement: str) -> None:
-    """Nothing is changed, and nothing refused."""
+    """IF EXISTS and IF NOT EXISTS make statements succeed without a change."""
     rows(made, statement)
 
     assert rows(made, "select value x from v x; f(1)") == [2, 3, 2]
 
 
 def test_functions_are_overloaded_by_arity(node: DriverNode) -> None:
-    """One object of the tree holds them; each is made, replaced, called and dropped by itself."""
+    """Overloads by arity share one node; each is created, replaced, called and dropped separately."""
     rows(
         node,
         "create dataverse a; use a; create function f(x) { x }; create function f(x, y) { f(x) + y };"
@@ -134,8 +134,8 @@ def test_functions_are_overloaded_by_arity(node: DriverNode) -> None:
 
 
 def test_what_functions_need(node: DriverNode) -> None:
-    """The metadata says which datasets, functions and synonyms a body names, of each number of parameters; with
-    one replaced the others' stay.
+    """Metadata lists the datasets, functions and synonyms that each overload uses; replacing one keeps those of the
+    others.
     """
     rows(
         node,
@@ -164,7 +164,9 @@ def test_what_functions_need(node: DriverNode) -> None:
 
 
 def test_views_are_views_of_the_tree(node: DriverNode) -> None:
-    """Listed and loaded over Iceberg REST with their text; replaced; kept while something needs them."""
+    """SQL++ views are listed and loaded over Iceberg REST, can be replaced, and cannot be dropped while they are
+    needed.
+    """
     rows(
         node,
         "create dataverse a; use a; create view one as select value 1; create view two as select value x + 1 from one x;"
@@ -187,14 +189,14 @@ def test_views_are_views_of_the_tree(node: DriverNode) -> None:
 
 
 def test_a_view_of_another_language_says_so(node: DriverNode) -> None:
-    """And is not taken for SQL++."""
+    """A view of another SQL dialect is refused as such."""
     iceberg.make_view(node, "a", "v")
 
     assert "has no SQL++ text" in refusal(node, "select * from a.v")[1]
 
 
 def test_a_dataverse_goes_with_what_sqlpp_made_in_it(node: DriverNode) -> None:
-    """All of it, unless something elsewhere needs a part."""
+    """DROP DATAVERSE drops all of its SQL++ objects, unless an object elsewhere needs one."""
     rows(
         node,
         "create dataverse a; create dataverse b; create type a.t as {}; create view a.v as select value 1;"
@@ -208,7 +210,7 @@ def test_a_dataverse_goes_with_what_sqlpp_made_in_it(node: DriverNode) -> None:
 
 
 def test_default_is_made_at_first_use(node: DriverNode) -> None:
-    """When something is made in it, and not before."""
+    """The dataverse `Default` is created with its first object."""
     assert iceberg_names(node) == []
     rows(node, "create function f() { 1 }")
     assert iceberg_names(node) == [["Default"]]
@@ -216,7 +218,7 @@ def test_default_is_made_at_first_use(node: DriverNode) -> None:
 
 
 def test_rights_on_functions(node: DriverNode) -> None:
-    """Calling takes EXECUTE_FUNCTION, replacing MODIFY_FUNCTION, making REGISTER_FUNCTION; dropping the last one
+    """Calling needs EXECUTE_FUNCTION, replacing MODIFY_FUNCTION, creating REGISTER_FUNCTION, dropping the last overload
     ownership.
     """
     rows(node, "create dataverse a; create function a.f() { 1 }; create function a.f(x) { 2 }")
@@ -241,7 +243,7 @@ def test_rights_on_functions(node: DriverNode) -> None:
 
 
 def test_what_one_may_not_see(node: DriverNode) -> None:
-    """Is not there in the metadata, and refused or not found like what is not there."""
+    """A hidden object is missing in the metadata, and is refused or not found like one that does not exist."""
     rows(
         node,
         "create dataverse a; create type a.t as {}; create view a.v as select value 1; create function a.f() { 1 };"
@@ -267,12 +269,14 @@ def test_what_one_may_not_see(node: DriverNode) -> None:
 
 
 def iceberg_names(node: DriverNode) -> list:
-    """The namespaces at the top of the catalog."""
+    """Return the top-level namespaces of the catalog."""
     return node.get(iceberg.SPACES).json()["namespaces"]
 
 
 def test_what_a_dataset_is_made_of(node: DriverNode) -> None:
-    """One row for each index; the dataverse is a string for one part, which is not split, or an array of parts."""
+    """`dataset_resources` has one row per index; its dataverse argument is a string for one part, or an array of
+    parts.
+    """
     rows(
         node,
         "create dataverse a.b; create type a.b.t as { id: int, n: int }; create dataset a.b.d(t) primary key id; create index i on a.b.d(n)",
@@ -313,7 +317,7 @@ def test_what_a_dataset_is_made_of(node: DriverNode) -> None:
     ],
 )
 def test_what_names_no_dataset_is_refused(shared: DriverNode, call: str, message: str) -> None:
-    """With what its arguments are."""
+    """`dataset_resources` refuses arguments that name no dataset, with the reason."""
     status, told = refusal(shared, f"select value x from {call} x")
 
     assert status == 400
@@ -321,7 +325,7 @@ def test_what_names_no_dataset_is_refused(shared: DriverNode, call: str, message
 
 
 def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: DriverNode) -> None:
-    """As the dataset itself."""
+    """`dataset_resources` needs the same right as the dataset itself."""
     rows(node, "create dataverse a; create type a.t as { id: int }; create dataset a.d(t) primary key id")
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     refused = refusal(node, "select value r from dataset_resources('a', 'd') r", user="ana")
@@ -332,9 +336,7 @@ def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: DriverNode) -> None
 
 
 def test_what_lies_in_a_dataverse_is_for_who_may_use_it(node: DriverNode) -> None:
-    """To call functions, or to use schemas of a catalog that one may not use, opens none: each is as if it were
-    not there, or refused by its own name.
-    """
+    """Without USE_SCHEMA or USE_CATALOG, objects in a dataverse are refused or missing like unknown ones."""
     rows(
         node,
         "create dataverse a; use a; create function f(x) { x + 1 }; create type d as { id: int };"
@@ -351,7 +353,7 @@ def test_what_lies_in_a_dataverse_is_for_who_may_use_it(node: DriverNode) -> Non
 
 
 def test_statistics(shared: DriverNode) -> None:
-    """ANALYZE stores the counts of the table's metadata, DROP STATISTICS forgets them; both take the right to alter."""
+    """ANALYZE stores counts from the table's metadata, DROP STATISTICS deletes them; both need the right to alter."""
     rows(
         shared,
         "create dataverse counted; create dataset counted.d primary key (id: int); create index i on counted.d(n: int)",
@@ -413,7 +415,7 @@ def test_statistics(shared: DriverNode) -> None:
 
 
 def test_a_typed_view(shared: DriverNode) -> None:
-    """Casts the results of its query; the type stays as long as the view."""
+    """A typed view casts its query's results, and its type cannot be dropped before the view."""
     rows(
         shared,
         """create dataverse typed; use typed; create type t as closed { id: int, at_: date?, n: tinyint? };
@@ -437,7 +439,7 @@ def test_a_typed_view(shared: DriverNode) -> None:
 
 
 def test_settings_of_a_dataset(shared: DriverNode) -> None:
-    """Those of AsterixDB's storage are checked and have no effect; others are refused by name."""
+    """Settings of AsterixDB's storage are validated and ignored; unknown ones are refused by name."""
     create = "create dataset Default.settled primary key (id: int) with "
     for settings, says in (
         ("{'unknown-field': 1}", "ASX1059: Field(s) [unknown-field] unsupported in the with clause"),
@@ -456,7 +458,7 @@ def test_settings_of_a_dataset(shared: DriverNode) -> None:
 
 
 def test_fields_of_an_index(shared: DriverNode) -> None:
-    """They are looked for in the type of the dataset."""
+    """Fields of an index must exist in the dataset's type."""
     rows(
         shared,
         """create dataverse fields; use fields; create type item as closed { n: int };

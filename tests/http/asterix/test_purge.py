@@ -32,7 +32,7 @@ def lake(shared: DriverNode) -> Iterator[DriverNode]:
 
 
 def sql(node: DriverNode, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
-    """A statement of the test's own to the store."""
+    """Execute SQL on the store."""
     with closing(sqlite3.connect(node.data / "limnos.db", timeout=30)) as connection, connection:
         return connection.execute(statement, parameters).fetchall()
 
@@ -43,18 +43,18 @@ def files(node: DriverNode) -> Path:
 
 
 def pass_by(node: DriverNode) -> None:
-    """The time in the trash is over, and the node looks."""
+    """Advance the time beyond the trash retention, and run the sweep."""
     sql(node, "UPDATE trash SET expires_at = 0")
     node.runner.run(node.built.upkeep.sweep())
 
 
 def purges(node: DriverNode) -> list[int]:
-    """Return the delay of each purge task, in ms."""
+    """Return the delay of each purge task, in milliseconds."""
     return [due - made for made, due in sql(node, "SELECT created_at, due_at FROM task WHERE kind = ?", PURGE)]
 
 
 def purged(node: DriverNode) -> None:
-    """The time is over that readers have, too."""
+    """Advance the time beyond the readers' grace period, and run the purge tasks."""
     sql(node, "UPDATE task SET due_at = 0 WHERE kind = ?", PURGE)
     while node.runner.run(node.built.upkeep.run_one()):
         pass
@@ -62,7 +62,7 @@ def purged(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("statement", ["drop dataset gone", "drop dataverse D"])
 def test_files_go_when_they_leave_the_trash(lake: DriverNode, statement: str) -> None:
-    """Not before, and not before those who read them may have ended."""
+    """Files are deleted after the trash retention and the readers' grace period, and not before."""
     path = GONE
     if "dataverse" in statement:
         rows(
@@ -85,7 +85,7 @@ def test_files_go_when_they_leave_the_trash(lake: DriverNode, statement: str) ->
 
 
 def test_what_came_back_keeps_its_files(lake: DriverNode) -> None:
-    """Brought back and dropped by others without its files, they stay."""
+    """A dataset that is restored, and then dropped by another client without purge, keeps its files."""
     place = files(lake)
     rows(lake, "drop dataset gone")
     ((number,),) = sql(lake, "SELECT node_id FROM trash")
@@ -98,7 +98,7 @@ def test_what_came_back_keeps_its_files(lake: DriverNode) -> None:
 
 
 def test_without_a_trash_they_go_after_a_while(lake: DriverNode) -> None:
-    """Where nothing is kept to be brought back, readers have their time all the same."""
+    """Without a trash, files are deleted after the readers' grace period."""
     place = files(lake)
     lake.built.services.defaults = lake.built.services.defaults._replace(keep_dropped_ms=0)
 
@@ -110,7 +110,7 @@ def test_without_a_trash_they_go_after_a_while(lake: DriverNode) -> None:
 
 
 def test_a_table_of_others_keeps_its_files(lake: DriverNode) -> None:
-    """DROP DATASET of what SQL++ did not make drops the table alone."""
+    """DROP DATASET of a table that SQL++ did not create keeps its files."""
     schema = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
     lake.done("POST", "/iceberg/v1/lake.main/namespaces/Default/tables", {"name": "plain", "schema": schema})
     place = local(metadata_of(lake, "Default", "plain")["location"])

@@ -21,20 +21,20 @@ WRITTEN = dict(refusal_tables.written(refusals.TABLE, callers=tuple(CALLERS)))
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
-    """The answers of every row to every caller."""
+    """Return the answers to every row for every caller."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
         refusals.prepare(node)
         yield refusal_tables.answers(node, refusals.cases, callers=CALLERS)
 
 
 def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
-    """The table has each route that is served, and no row that is not asked."""
+    """The table has each route, and only rows that are requested."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
 
 def test_every_kind_of_statement_has_its_rows() -> None:
-    """What the service can carry out, or refuses by name, is asked by every caller."""
+    """Each kind of statement has a row for every caller."""
     asked = [each.statement for text in refusals.statements("who").values() for each in parse(text)]
 
     there = {type(each).__name__ if not isinstance(each, tree.Drop) else f"Drop {each.kind}" for each in asked}
@@ -54,9 +54,8 @@ PAIRS = [("dataset", "no dataset"), ("view", "no view"), ("drop dataset", "drop 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str]) -> None:
-    """Who may do a thing to neither what is there nor what is not is told the same words about both, but for the name.
-
-    The admin made the types and synonyms, and is told that it owns what it owns.
+    """A caller who may load neither the existing nor the missing object gets the same refusal for both, but for the
+    name.
     """
     for who in set(CALLERS) - {"admin"}:
         there, missing = (asked[refusals.POST, thing][who] for thing in pair)
@@ -66,7 +65,7 @@ def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]]
 
 
 def _unnamed(answer: DriverAnswer, who: str) -> str:
-    """The words of a refusal without the names in them."""
+    """Return the message of a refusal with names replaced."""
     text = answer.json()["errors"][0]["msg"]
     for name in (
         *(f"there.{each}_{who}" for each in "dvts"),

@@ -1,4 +1,4 @@
-"""Results that are fetched later, in modes deferred and async: their status, owner, number, lifetime and node."""
+"""Deferred and asynchronous results: their status, owner, number, lifetime and node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANY = "select value {'x': x, 's': repeat('y', 70000)} from range(1, 8) x"
 
 
 def handle_of(answer: DriverAnswer) -> str:
-    """The address in an answer that points to another."""
+    """Return the handle in an answer."""
     assert answer.status == 200, answer.body
     handle = answer.json()["handle"]
     assert isinstance(handle, str)
@@ -28,7 +28,7 @@ def handle_of(answer: DriverAnswer) -> str:
 
 
 def eventually(node: DriverNode, target: str, is_there: Callable[[DriverAnswer], bool]) -> DriverAnswer:
-    """Ask until an answer is as it should be in the end; what never is fails by the test's own time."""
+    """Repeat a request until its answer has the expected status."""
     while True:
         answer = node.get(target)
         if is_there(answer):
@@ -37,12 +37,14 @@ def eventually(node: DriverNode, target: str, is_there: Callable[[DriverAnswer],
 
 
 def done(node: DriverNode, answer: DriverAnswer) -> DriverAnswer:
-    """The last answer about the status of an async request."""
+    """Return the last status of an async request."""
     return eventually(node, handle_of(answer), lambda found: found.json()["status"] != "running")
 
 
 def test_a_deferred_result_is_fetched_from_its_handle(shared: DriverNode) -> None:
-    """The answer has no results but where they are; there they are as they would have been, as often as one likes."""
+    """A deferred answer has a handle instead of results; they can be fetched repeatedly and equal those of an immediate
+    request.
+    """
     answer = ask(shared, "select value 1; select value {'a': missing};", mode="deferred", client_context_id="mine")
 
     body = answer.json()
@@ -57,7 +59,7 @@ def test_a_deferred_result_is_fetched_from_its_handle(shared: DriverNode) -> Non
 
 
 def test_a_handle_is_an_address_of_this_server(shared: DriverNode) -> None:
-    """Below the address that the client knows it by."""
+    """The handle is a URL below the address that the client used."""
     body = {"statement": "select value 1", "mode": "deferred"}
     plain = shared.ask("POST", "/query/service", body, host="lake.example.com:19002")
     secret = shared.ask("POST", "/query/service", body, host="lake.example.com", x_forwarded_proto="https")
@@ -67,7 +69,7 @@ def test_a_handle_is_an_address_of_this_server(shared: DriverNode) -> None:
 
 
 def test_a_large_result_is_kept_in_parts_and_comes_whole(shared: DriverNode) -> None:
-    """Each row once, in its order; pretty where that is asked for."""
+    """A large result is stored in parts and returned completely and in order; pretty-printed on request."""
     handle = handle_of(ask(shared, MANY, mode="deferred"))
 
     found = shared.get(handle).json()["results"]
@@ -86,7 +88,7 @@ def test_a_large_result_is_kept_in_parts_and_comes_whole(shared: DriverNode) -> 
     ],
 )
 def test_a_result_is_kept_by_its_bytes(node: DriverNode, query: str, parts: int) -> None:
-    """It lies in the store in parts of a size, not of a number of rows."""
+    """Parts of a stored result are split by bytes, not by rows."""
     handle = handle_of(ask(node, query, mode="deferred"))
 
     assert sql(node, "SELECT count(*) FROM sqlpp_result") == [(parts,)]
@@ -94,7 +96,7 @@ def test_a_result_is_kept_by_its_bytes(node: DriverNode, query: str, parts: int)
 
 
 def test_a_result_of_which_a_part_is_gone_says_so(node: DriverNode) -> None:
-    """Discarded while it is read: what was sent is sent, and the end of the body is no success."""
+    """If a result is discarded while it is read, the end of the body reports a failure."""
     handle = handle_of(ask(node, MANY, mode="deferred"))
     sql(node, "DELETE FROM sqlpp_result WHERE number = 1")
 
@@ -107,7 +109,7 @@ def test_a_result_of_which_a_part_is_gone_says_so(node: DriverNode) -> None:
 
 
 def test_an_async_request_goes_on_after_its_answer(node: DriverNode) -> None:
-    """Its status is told until it ends; then there is its result."""
+    """The status of an async request can be read until it ends; then it has the result's handle."""
     answer = ask(node, "create dataverse later; select value 1", mode="async")
 
     assert (answer.json()["status"], "/query/service/status/" in handle_of(answer)) == ("running", True)
@@ -118,15 +120,15 @@ def test_an_async_request_goes_on_after_its_answer(node: DriverNode) -> None:
 
 
 def test_what_makes_nothing_to_fetch_has_a_result_without_rows(node: DriverNode) -> None:
-    """As an immediate request has."""
+    """A statement without results has the same answer as in an immediate request."""
     handle = handle_of(ask(node, "create dataverse a", mode="deferred"))
 
     assert set(node.get(handle).json()) == {"requestID", "status", "metrics"}
 
 
 def test_a_failure_is_told_where_its_result_would_be(node: DriverNode) -> None:
-    """Deferred: in the answer itself, and nothing is kept. Async: by status and result, with what an immediate
-    request would have been told.
+    """An error of a deferred request is in its answer, and nothing is stored; that of an async request is in its status
+    and result.
     """
     deferred = refusal(node, "select value 1; use gone", mode="deferred")
     answer = ask(node, "select value 1; use gone", mode="async")
@@ -140,13 +142,13 @@ def test_a_failure_is_told_where_its_result_would_be(node: DriverNode) -> None:
 
 
 def test_what_cannot_be_read_is_refused_at_once(shared: DriverNode) -> None:
-    """Nothing is kept for it."""
+    """A request that cannot be parsed is refused immediately, and nothing is stored."""
     assert refusal(shared, "select value", mode="async")[1].startswith("ASX1001: ")
     assert refusal(shared, "create dataverse a", mode="async", readonly=True)[1].startswith("ASX0044: ")
 
 
 def test_a_result_is_nobody_elses(node: DriverNode) -> None:
-    """Not there for anybody else, a service admin included; not for who has the name of a user that was removed."""
+    """Results are 404 for all other users, service admins and successors of the same name included."""
     for user in ("ana", "bob"):
         node.done("POST", f"{API}/lake/users", {"name": user})
     handle = handle_of(ask(node, "select value 1", mode="deferred", user="ana"))
@@ -164,7 +166,7 @@ def test_a_result_is_nobody_elses(node: DriverNode) -> None:
 
 
 def test_a_result_is_discarded(node: DriverNode) -> None:
-    """It is not there any more, and its place is free."""
+    """A discarded result is 404, and no longer counts towards the limit."""
     handle = handle_of(ask(node, "select value 1", mode="deferred"))
 
     assert node.delete(handle).status == 200
@@ -172,7 +174,7 @@ def test_a_result_is_discarded(node: DriverNode) -> None:
 
 
 def test_discarding_ends_what_still_runs(node: DriverNode) -> None:
-    """The request is gone from the list, and from the store."""
+    """Discarding a running request cancels it and removes it from the list and the store."""
     answer = ask(node, SLOW, mode="async")
     result = handle_of(answer).replace("/status/", "/result/")
     running = node.get(result)
@@ -184,7 +186,7 @@ def test_discarding_ends_what_still_runs(node: DriverNode) -> None:
 
 
 def test_an_async_request_is_ended_by_its_clients_id(node: DriverNode) -> None:
-    """Its status says so."""
+    """A request that was cancelled by its client id has that status."""
     answer = ask(node, SLOW, mode="async", client_context_id="slow")
 
     cancelled = node.delete("/admin/requests/running?client_context_id=slow")
@@ -194,14 +196,16 @@ def test_an_async_request_is_ended_by_its_clients_id(node: DriverNode) -> None:
 
 
 def test_an_async_request_has_its_deadline(node: DriverNode) -> None:
-    """Its status is `timeout`."""
+    """A request past its deadline has the status `timeout`."""
     last = done(node, ask(node, SLOW, mode="async", timeout="100ms")).json()
 
     assert (last["status"], last["errors"][0]["msg"][-9:]) == ("timeout", "was ended")
 
 
 def test_a_user_has_so_many_results_and_no_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """429 with what to do; others are not held up, and a discarded one makes room."""
+    """Beyond the number of results per user requests are 429 with advice; other users are not affected, and a discard
+    frees a place.
+    """
     services = node.built.services
     monkeypatch.setattr(services, "defaults", services.defaults._replace(sqlpp_results_max=2))
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -215,7 +219,7 @@ def test_a_user_has_so_many_results_and_no_more(node: DriverNode, monkeypatch: p
 
 
 def test_a_user_has_so_many_bytes_of_results(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """413, and nothing is left of the one that did not fit."""
+    """Beyond the bytes of results per user a request is 413, and its parts are deleted."""
     services = node.built.services
     monkeypatch.setattr(services, "defaults", services.defaults._replace(sqlpp_results_bytes_max=300_000))
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -228,7 +232,7 @@ def test_a_user_has_so_many_bytes_of_results(node: DriverNode, monkeypatch: pyte
 
 
 def test_results_are_swept_when_their_time_is_over(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all their parts; those that are not old stay."""
+    """Expired results are deleted with all parts; others stay."""
     services = node.built.services
     kept = handle_of(ask(node, "select value 1", mode="deferred"))
     monkeypatch.setattr(services, "defaults", services.defaults._replace(sqlpp_results_keep_ms=-LEASE_MS))
@@ -245,7 +249,7 @@ def test_results_are_swept_when_their_time_is_over(node: DriverNode, monkeypatch
 
 
 def test_another_node_answers_for_a_result_and_for_a_request(tmp_path: Path) -> None:
-    """Two nodes over one store: status, result, list and cancellation are had from either."""
+    """Status, result, list and cancellation work at either of two nodes over one store."""
     with node_over(tmp_path) as node, node_over(tmp_path) as other:
         handle = handle_of(ask(node, "select value 1", mode="deferred"))
         answer = ask(node, SLOW, mode="async", client_context_id="slow")
@@ -258,7 +262,9 @@ def test_another_node_answers_for_a_result_and_for_a_request(tmp_path: Path) -> 
 
 
 def test_what_a_dead_node_ran_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its lease is out: the status says so, its result is gone, and nobody lists it."""
+    """When the lease of a dead node has expired, its requests have failed, their results are missing, and they are not
+    listed.
+    """
     with node_over(tmp_path) as node, node_over(tmp_path) as other:
         answer = ask(node, SLOW, mode="async")
         at = other.built.services.store.time.now_ms()

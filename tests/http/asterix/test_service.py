@@ -19,7 +19,7 @@ from tests.http.driver import API, DriverNode, grant
 
 
 def test_an_answer_has_asterixdbs_shape(shared: DriverNode) -> None:
-    """Results, status and metrics, under the request's id and the client's own."""
+    """An answer has results, status and metrics, the request's id and the client's own id."""
     answer = ask(shared, "select value x from [1, 'a', null, missing, 1.0, {'b': {{2}}}] x;", client_context_id="mine")
 
     body = answer.json()
@@ -33,7 +33,7 @@ def test_an_answer_has_asterixdbs_shape(shared: DriverNode) -> None:
 
 
 def test_a_statement_comes_in_three_ways(shared: DriverNode) -> None:
-    """In the address, as a form, as JSON; the first of several values counts."""
+    """A statement is sent in the URL, as a form, or as JSON; the first of several values is used."""
     by_get = shared.get(f"{SERVICE}?{urlencode({'statement': 'select value 1'})}")
     by_form = form(shared, ("statement", "select value 1"), ("statement", "select value 2"))
     without_type = shared.ask("POST", SERVICE, b"statement=select+value+1")
@@ -45,7 +45,7 @@ def test_a_statement_comes_in_three_ways(shared: DriverNode) -> None:
 
 @pytest.mark.parametrize("count", [2, 60_000])
 def test_a_sum_that_leaves_values_out_warns(shared: DriverNode, count: int) -> None:
-    """Whether the event loop or a worker process evaluates it."""
+    """SUM over values of other types warns, on the event loop and in a worker process."""
     numbers = f"(select value y from range(1, {count}) y union all select value 'a' from [1] z)"
 
     body = ask(shared, f"select value sum(x) from {numbers} x").json()
@@ -57,14 +57,14 @@ def test_a_sum_that_leaves_values_out_warns(shared: DriverNode, count: int) -> N
 
 
 def test_several_statements_give_their_results_in_order(node: DriverNode) -> None:
-    """Later ones see what earlier ones made."""
+    """Results of several statements come in order, and later statements see the effects of earlier ones."""
     found = rows(node, "create dataverse a.b; select value 1; use a.b; 2; declare function f(x) { x + 1 }; f(2);")
 
     assert found == [1, 2, 3]
 
 
 def test_a_request_that_only_makes_something_has_no_results(node: DriverNode) -> None:
-    """As in AsterixDB."""
+    """As in AsterixDB, a request with DDL only has no results."""
     body = ask(node, "create dataverse a").json()
 
     assert set(body) == {"requestID", "status", "metrics"}
@@ -72,7 +72,7 @@ def test_a_request_that_only_makes_something_has_no_results(node: DriverNode) ->
 
 @pytest.mark.parametrize("text", ["-- a note", "/* one\n */ // another\n", ";;", "/* a */; ;"])
 def test_a_request_of_comments_alone_is_a_success(shared: DriverNode, text: str) -> None:
-    """It has no results; the same holds for empty statements."""
+    """A request of comments or empty statements succeeds without results."""
     answer = ask(shared, text)
 
     assert (answer.status, set(answer.json())) == (200, {"requestID", "status", "metrics"})
@@ -88,7 +88,7 @@ def test_a_request_of_comments_alone_is_a_success(shared: DriverNode, text: str)
     ],
 )
 def test_parameters_are_values(shared: DriverNode, sent: dict[str, object], asked: str, expected: object) -> None:
-    """`$x` and `args`, as JSON or as texts of JSON in a form."""
+    """Parameters `$x` and `args` are JSON values, also as texts in a form."""
     as_form = form(shared, ("statement", asked), *((name, json.dumps(value)) for name, value in sent.items()))
 
     assert rows(shared, asked, **sent) == [expected]
@@ -96,7 +96,7 @@ def test_parameters_are_values(shared: DriverNode, sent: dict[str, object], aske
 
 
 def test_pretty_results_are_indented_and_the_same(shared: DriverNode) -> None:
-    """Read again they are what they were."""
+    """Pretty-printed results parse to the same values."""
     answer = ask(shared, "[{'a': [1, 2]}, 'x']", pretty=True)
 
     assert b'\n    "a": [\n' in answer.body
@@ -104,7 +104,7 @@ def test_pretty_results_are_indented_and_the_same(shared: DriverNode) -> None:
 
 
 def test_the_moment_is_one(shared: DriverNode) -> None:
-    """All of a request's statements see the same time."""
+    """All statements of a request see the same current time."""
     first, second = rows(shared, "current_datetime(); current_datetime();")
 
     assert first == second
@@ -128,7 +128,7 @@ def test_the_moment_is_one(shared: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_place(shared: DriverNode, statement: str, message: str) -> None:
-    """400, a number of AsterixDB's, its words."""
+    """An invalid statement is 400 with AsterixDB's code, message and position."""
     status, told = refusal(shared, statement)
 
     assert status == 400
@@ -152,7 +152,7 @@ def test_what_is_wrong_is_told_with_its_place(shared: DriverNode, statement: str
     ],
 )
 def test_a_parameter_that_is_wrong_is_named(shared: DriverNode, sent: dict[str, object], message: str) -> None:
-    """400 with its name and value."""
+    """An invalid parameter is 400 with its name and value."""
     status, found = told(shared.post(SERVICE, {"statement": "select value 1", **sent}))
 
     assert status == 400
@@ -161,21 +161,21 @@ def test_a_parameter_that_is_wrong_is_named(shared: DriverNode, sent: dict[str, 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b'{"statement": "\xff"}', b"{" * 100_00])
 def test_json_that_is_none_is_refused(shared: DriverNode, body: bytes) -> None:
-    """ASX0048."""
+    """Malformed JSON is ASX0048."""
     status, found = told(shared.ask("POST", SERVICE, body, content_type="application/json"))
 
     assert (status, found) == (400, "ASX0048: Unable to process JSON content in request")
 
 
 def test_a_body_of_another_kind_is_refused(shared: DriverNode) -> None:
-    """415, with what to send."""
+    """Another media type is 415, and the message names the accepted ones."""
     answer = shared.ask("POST", SERVICE, b"<x/>", content_type="application/xml")
 
     assert told(answer)[0] == 415
 
 
 def test_reading_requests_make_nothing(node: DriverNode) -> None:
-    """With GET, and with `readonly`, statements that write are refused before any is carried out."""
+    """GET and `readonly` requests with writing statements are refused before the first one runs."""
     by_get = node.get(f"{SERVICE}?{urlencode({'statement': 'create dataverse a; select value 1'})}")
 
     message = "ASX0044: CREATE_DATAVERSE statement is not supported in read-only mode"
@@ -185,7 +185,7 @@ def test_reading_requests_make_nothing(node: DriverNode) -> None:
 
 
 def test_compiling_only_looks(node: DriverNode) -> None:
-    """Names are resolved and errors told; nothing is worked out or made."""
+    """A compile-only request resolves names and reports errors, but evaluates and changes nothing."""
     assert rows(node, "select value x from range(1, 3) x", compile_only=True) == []
     assert refusal(node, "select * from x", compile_only=True)[0] == 400
     assert rows(node, "create dataverse a", compile_only=True) == []
@@ -193,7 +193,7 @@ def test_compiling_only_looks(node: DriverNode) -> None:
 
 
 def test_the_dataverse_of_a_request_is_in_use(node: DriverNode) -> None:
-    """As a string of one part, an array, or a parameter that is repeated; one that is not there is a warning."""
+    """The dataverse of a request is a string, an array, or a repeated parameter; a missing one is a warning."""
     rows(node, "create dataverse a.b; create dataverse `a.b`")
 
     def missing(answer: object) -> str:
@@ -224,8 +224,8 @@ CHANGES = (
 @pytest.mark.parametrize("mode", ["immediate", "deferred"])
 @pytest.mark.parametrize("statement", CHANGES)
 def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: DriverNode, statement: str, mode: str) -> None:
-    """A misspelt `dataverse` does not let a change go to `Default`: the request is refused before its first
-    statement.
+    """With a misspelt `dataverse`, changes of unqualified names are refused before the first statement, not made in
+    `Default`.
     """
     rows(node, "create dataverse here")
     before = node.get(f"{API}/lake/catalogs/main/schemas").json()
@@ -250,7 +250,7 @@ def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: DriverNode, 
     ["use here; create type T as {}", "create dataverse other", "drop dataverse here", "use Metadata; select value 1", "set `compiler.parallelism` `2`"],
 )  # fmt: skip
 def test_what_does_not_rest_on_the_dataverse_of_a_request_goes_on(node: DriverNode, statement: str) -> None:
-    """A change after USE, and dataverses by their whole names, are carried out with a warning."""
+    """After USE, or with qualified names, a change is executed with a warning."""
     rows(node, "create dataverse here")
 
     body = ask(node, statement, dataverse="heer").json()
@@ -259,7 +259,7 @@ def test_what_does_not_rest_on_the_dataverse_of_a_request_goes_on(node: DriverNo
 
 
 def test_a_long_query_is_worked_out_elsewhere(shared: DriverNode) -> None:
-    """The same results from a process, its refusals too; a large answer comes in pieces."""
+    """Long queries give the same results and errors in a worker process, and large answers are streamed."""
     many = rows(shared, "select value {'x': x, 'd': date('2020-01-01')} from range(1, 20000) x")
 
     assert len(many) == 20_000
@@ -271,7 +271,7 @@ def test_a_long_query_is_worked_out_elsewhere(shared: DriverNode) -> None:
 
 
 def test_a_request_ends_at_its_deadline(shared: DriverNode) -> None:
-    """With status 200 and `timeout`, as AsterixDB has it."""
+    """A request past its deadline is 200 with status `timeout`, as in AsterixDB."""
     status, message = refusal(
         shared, "select value count(*) from range(1, 3000) a, range(1, 3000) b, range(1, 3000) c", timeout="200ms"
     )
@@ -280,7 +280,7 @@ def test_a_request_ends_at_its_deadline(shared: DriverNode) -> None:
 
 
 def test_a_long_statement_is_read(shared: DriverNode) -> None:
-    """Up to the server's limit of bodies, in a form as well."""
+    """Statements up to the server's body limit are accepted, also in a form."""
     long = "select value '" + "x" * 500_000 + "'"
 
     assert rows(shared, long)[0].startswith("xxx")
@@ -289,14 +289,14 @@ def test_a_long_statement_is_read(shared: DriverNode) -> None:
 
 
 def test_who_is_no_user_is_refused(shared: DriverNode) -> None:
-    """Nobody in particular with 401, a stranger with 403, before anything is read."""
+    """Requests without credentials are 401 and those of strangers 403, before the body is read."""
     assert ask(shared, "select value 1", user=None).status == 401
     assert ask(shared, "select value 1", user="stranger").status == 403
     assert ask(shared, "selec", user="stranger").status == 403
 
 
 def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: DriverNode) -> None:
-    """There is none here: an unknown id is 404, none at all 400."""
+    """An unknown id to cancel is 404, a missing one 400."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     assert node.get("/admin/requests/running").json() == []
@@ -305,7 +305,7 @@ def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: DriverN
 
 
 def test_a_statement_is_ended_by_its_own_user_alone(node: DriverNode) -> None:
-    """Another user neither sees nor ends it, by whichever id; its own does, and a service admin ends everybody's."""
+    """Only the user of a request, or a service admin, sees and cancels it, by either id."""
     requests = REQUESTS.of(node.built.services)
     requests.reach_s = 0.0
     for user in ("ana", "ben"):
@@ -325,13 +325,13 @@ def test_a_statement_is_ended_by_its_own_user_alone(node: DriverNode) -> None:
 
 
 class Given:
-    """An engine that gives rows, then fails; it remembers how many were taken."""
+    """A fake engine that returns rows and then fails. It records the number of rows that were read."""
 
     def __init__(self, rows: list[bytes], failure: Exception | None = None) -> None:
         self.rows, self.failure, self.taken = rows, failure, 0
 
     async def run(self, _job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
-        """Give the rows."""
+        """Return the rows."""
         for row in self.rows:
             self.taken += 1
             yield row
@@ -339,7 +339,7 @@ class Given:
             raise self.failure
 
     def close(self) -> None:
-        """Nothing is there."""
+        """No-op: the fake holds no resources."""
 
 
 DATA = "create type T as { id: bigint }; create dataset t(T) primary key id"
@@ -356,7 +356,7 @@ LATER = EngineUnavailable("The engine ended in the middle of the statement: try 
     ],
 )
 def test_a_result_that_fails_on_the_way_says_so(node: DriverNode, failure: Exception, message: str) -> None:
-    """What was sent is sent, with status 200; the end of the body says that it is not whole, and why."""
+    """If a streamed result fails, the status stays 200, and the end of the body has the error."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given([ROW] * 4, failure))  # type: ignore[assignment]
 
@@ -369,7 +369,7 @@ def test_a_result_that_fails_on_the_way_says_so(node: DriverNode, failure: Excep
 
 
 def test_a_result_that_fails_before_it_is_sent_is_refused(node: DriverNode) -> None:
-    """Few results are gathered, so that the status can still tell; none of them is given."""
+    """Small results are buffered, so that an error has its status and no rows are sent."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given([b"1"] * 1000, LATER))  # type: ignore[assignment]
 
@@ -381,7 +381,7 @@ def test_a_result_that_fails_before_it_is_sent_is_refused(node: DriverNode) -> N
 
 @pytest.mark.parametrize("given,whole", [([b"1"] * 50_000, True), ([ROW] * 2, True), ([ROW] * 3, False)])
 def test_what_is_gathered_is_bounded_by_its_bytes(node: DriverNode, given: list[bytes], whole: bool) -> None:
-    """Many small results are sent whole; a few large ones are sent as they come."""
+    """The buffer is bounded in bytes: many small results are buffered, a few large ones are streamed."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given(given))  # type: ignore[assignment]
 
@@ -392,14 +392,14 @@ def test_what_is_gathered_is_bounded_by_its_bytes(node: DriverNode, given: list[
 
 
 def test_what_clients_of_asterixdb_ask_is_answered(shared: DriverNode) -> None:
-    """The cluster is active, the version is told, there are no libraries."""
+    """The routes for cluster state, version and libraries have answers."""
     assert shared.get("/admin/cluster").json()["state"] == "ACTIVE"
     assert "limnos" in shared.get("/admin/version").json()["git.build.version"]
     assert shared.get("/admin/udf").json() == []
 
 
 def test_another_catalog_is_named_in_words(shared: DriverNode) -> None:
-    """Who may use a catalog that SQL++ does not read is told so; who may not learns nothing of it."""
+    """A name in another catalog is refused with the reason to users of that catalog, and as unknown to others."""
     grant(shared, "amy", "use_catalog use_schema", kind="catalog", on="main")
     words = "Cannot find dataverse with name lance.ml: lance is a catalog, and statements read only the catalog main"
 
@@ -409,7 +409,7 @@ def test_another_catalog_is_named_in_words(shared: DriverNode) -> None:
 
 
 def test_a_plan_in_two_formats(node: DriverNode) -> None:
-    """JSON as it comes, one string when that is asked for."""
+    """EXPLAIN returns JSON, or one string on request."""
     (plan,) = rows(node, "explain select value x from [1] x")
     (text,) = rows(node, "explain select value x from [1] x", plan_format="string")
 

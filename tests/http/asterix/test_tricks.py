@@ -32,7 +32,7 @@ def lake(shared: DriverNode) -> DriverNode:
 
 @pytest.fixture
 def heard(lake: DriverNode) -> Iterator[Heard]:
-    """An engine that takes note of what it is asked for."""
+    """A fake engine that records its requests."""
     services = lake.built.services
     before, engine = ENGINE.of(services), Heard(b'{"id":1}')
     ENGINE.put(services, engine)
@@ -86,8 +86,8 @@ SESSIONS = [
 
 @pytest.mark.parametrize("statement", FILES + CLASSES + TABLES + SESSIONS)
 def test_no_trick_reaches_an_engine(lake: DriverNode, heard: Heard, statement: str) -> None:
-    """Whatever rights one has: names are looked for on the tree and functions in our own table, and nothing is a
-    file.
+    """Names are resolved on the tree and functions in the server's table, so paths and classes reach no engine,
+    whatever the rights.
     """
     status, message = refusal(lake, statement.format(data=lake.data))
 
@@ -97,7 +97,7 @@ def test_no_trick_reaches_an_engine(lake: DriverNode, heard: Heard, statement: s
 
 
 def test_text_reaches_an_engine_as_values_alone(lake: DriverNode, heard: Heard) -> None:
-    """What looks like another language's text is a name or a value in the plan, never a part of a query."""
+    """Text of other languages is a name or a value in the plan, and never part of a query."""
     evil = "'); DROP TABLE main.deep.east.orders; --"
 
     rows(lake, "select value o.`a``b` from deep.east.orders o where o.x = $x and o.y = $x", **{"$x": evil})
@@ -108,9 +108,7 @@ def test_text_reaches_an_engine_as_values_alone(lake: DriverNode, heard: Heard) 
 
 
 def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: Heard) -> None:
-    """The engine works with a token of the caller's own, which is void once the statement has ended; what it says
-    is nowhere in an answer.
-    """
+    """The engine's token is the caller's, ends with the statement, and appears in no answer."""
     grant(lake, "reader", "use_catalog use_schema select_table", kind="catalog", on="main")
 
     answer = ask(lake, "select value o from deep.east.orders o", user="reader")
@@ -123,9 +121,7 @@ def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: Heard) 
 
 
 def test_a_huge_literal(lake: DriverNode, heard: Heard) -> None:
-    """A megabyte of text in a statement is refused or taken in the time of its length, and the next statement is
-    answered.
-    """
+    """A literal of a megabyte is accepted or refused in linear time, and the next statement is answered."""
     answer = ask(lake, f"select value '{'x' * 900_000}' from deep.east.orders o")
 
     assert answer.status in (200, 400)
@@ -134,7 +130,7 @@ def test_a_huge_literal(lake: DriverNode, heard: Heard) -> None:
 
 
 def test_refused_by_right(lake: DriverNode, heard: Heard) -> None:
-    """Who has no right to read hears nothing of what there is."""
+    """A user without the right to read learns nothing about existing objects."""
     lake.ask("POST", "/api/metalakes/lake/users", {"name": "nobody"})
 
     for statement in ("select value o from deep.east.orders o", "insert into deep.east.orders ({'id': 1})"):

@@ -13,9 +13,7 @@ SCHEMAS = f"{API}/lake/catalogs/main/schemas"
 
 
 def test_permission_is_explained_by_role_and_privilege(node: DriverNode) -> None:
-    """An allowed decision names the privilege, the object and the role, at the revisions it holds; nothing is
-    suggested.
-    """
+    """An allowed decision has the privilege, object, role and revisions, and no suggestions."""
     role = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
     told = node.done("POST", EXPLAIN, {"action": "catalog_load", "path": ["main"]}, user="ana")
@@ -29,7 +27,7 @@ def test_permission_is_explained_by_role_and_privilege(node: DriverNode) -> None
 
 
 def test_refusal_comes_with_suggestions(node: DriverNode) -> None:
-    """A refused decision is an answer, not a failure, and says what would change it."""
+    """A refused decision is answered 200, with the grants that would allow it."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     told = node.done("POST", EXPLAIN, {"action": "catalog-load", "path": ["main"]}, user="ana")
@@ -40,7 +38,7 @@ def test_refusal_comes_with_suggestions(node: DriverNode) -> None:
 
 
 def test_others_are_explained_to_grant_managers(node: DriverNode) -> None:
-    """Explaining somebody else takes MANAGE_GRANTS; the owner of the metalake has it."""
+    """Explaining another user's access needs MANAGE_GRANTS or ownership of the metalake."""
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
     question = {"action": "catalog_load", "path": ["main"], "user": "admin"}
 
@@ -61,7 +59,7 @@ def test_others_are_explained_to_grant_managers(node: DriverNode) -> None:
     ids=str,
 )
 def test_refusals_do_not_tell_what_exists(node: DriverNode, real: list[str], absent: list[str], action: str) -> None:
-    """What one may not know is explained alike whether it exists or not."""
+    """A hidden object and a missing one get the same explanation."""
     node.done("POST", SCHEMAS, {"name": "a:b"})
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -74,7 +72,7 @@ def test_refusals_do_not_tell_what_exists(node: DriverNode, real: list[str], abs
 
 
 def test_metalake_is_meant_by_an_empty_path(node: DriverNode) -> None:
-    """Without a path the question is about the metalake."""
+    """Without a path the object is the metalake."""
     told = node.done("POST", EXPLAIN, {"action": "catalog_create"})
 
     assert told["decision"]["allowed"] is True
@@ -94,12 +92,12 @@ def test_metalake_is_meant_by_an_empty_path(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_questions_are_400(node: DriverNode, question: object) -> None:
-    """An unknown action, one that is not done to such an object, or a malformed path is 400."""
+    """An unknown action, an action that does not apply to the kind of object, or a malformed path is 400."""
     assert node.post(EXPLAIN, question).status == 400
 
 
 def _reader(node: DriverNode) -> str:
-    """Make namespace `a` with a table that ana reads. Returns ana's role."""
+    """Create namespace `a` with a table that ana may read. Returns ana's role."""
     node.done("POST", f"{ICEBERG}/namespaces", {"namespace": ["a"]})
     node.done("POST", f"{ICEBERG}/namespaces/a/tables", {"name": "t", "schema": {"type": "struct", "fields": []}})
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
@@ -108,7 +106,7 @@ def _reader(node: DriverNode) -> str:
 
 
 def test_holders_and_rules_are_listed(node: DriverNode) -> None:
-    """A grant manager sees who reads a table and through which rules; a reader does not."""
+    """A grant manager sees who may read a table and through which rules; a reader does not."""
     role = _reader(node)
 
     found = node.done("GET", f"{ACCESS}/holders?path=main.a.t&limit=1")
@@ -127,7 +125,7 @@ def test_holders_and_rules_are_listed(node: DriverNode) -> None:
 
 
 def test_reach_counts_and_lists(node: DriverNode) -> None:
-    """Users ask what they may do themselves; what others may, grant managers ask."""
+    """Users may list their own access; listing another user's needs the right to manage grants."""
     _reader(node)
 
     own = node.done("GET", f"{ACCESS}/reach?path=main.a", user="ana")
@@ -139,7 +137,7 @@ def test_reach_counts_and_lists(node: DriverNode) -> None:
 
 
 def test_what_if_tells_numbers_and_changes_nothing(node: DriverNode) -> None:
-    """A revoke's consequence is told before it; afterwards ana still reads."""
+    """The consequence of a revoke is shown before it, and asking changes nothing."""
     role = _reader(node)
     body = {
         "change": "revoke", "role": role, "kind": "table", "path": ["main", "a", "t"],
@@ -160,7 +158,7 @@ def test_what_if_tells_numbers_and_changes_nothing(node: DriverNode) -> None:
     ["?path=main&limit=0", "?path=main&limit=9999", "?kind=hat", "?path=main.a.t&action=fly", "?path=a&kind=metalake"],
 )
 def test_senseless_questions_are_refused(node: DriverNode, query: str) -> None:
-    """Numbers, kinds and actions that do not exist are the caller's mistake."""
+    """Invalid numbers, and unknown kinds and actions, are 400."""
     assert node.ask("GET", f"{ACCESS}/holders{query}").status == 400
 
 

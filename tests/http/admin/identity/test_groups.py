@@ -19,7 +19,7 @@ def filled(node: DriverNode) -> DriverNode:
 
 
 def test_members_come_and_go(filled: DriverNode) -> None:
-    """Adding answers all members, sorted, and can be repeated; removing answers whether there was one."""
+    """Adding members returns all members, sorted, and is idempotent; removing returns whether the user was a member."""
     seen = [
         filled.get(MEMBERS).json(),
         filled.done("POST", MEMBERS, {"users": ["ben"]}),
@@ -36,7 +36,7 @@ def test_members_come_and_go(filled: DriverNode) -> None:
 
 
 def test_membership_counts_at_the_next_request(filled: DriverNode) -> None:
-    """A member has the group's roles at once, and no longer once the membership ends."""
+    """A member has the group's roles from the next request on, and loses them when the membership ends."""
     role = grant(filled, "other", "use_catalog", kind="catalog", on="main")
     filled.done("PUT", f"{API}/lake/permissions/groups/staff/grant", {"roleNames": [role]})
     statuses = [filled.get(f"{API}/lake/catalogs/main", user="ana").status]
@@ -50,7 +50,7 @@ def test_membership_counts_at_the_next_request(filled: DriverNode) -> None:
 
 
 def test_all_or_none(filled: DriverNode) -> None:
-    """One unknown user is 404, and none of the others became a member."""
+    """If one user is unknown, the answer is 404 and no user is added."""
     answer = filled.post(MEMBERS, {"users": ["ana", "none"]})
 
     assert (answer.status, answer.json()["error"]["code"]) == (404, "not-found")
@@ -58,7 +58,7 @@ def test_all_or_none(filled: DriverNode) -> None:
 
 
 def test_unknown_group_is_404(filled: DriverNode) -> None:
-    """A group that does not exist is told to who manages groups."""
+    """A missing group is 404 to a user who may manage groups."""
     path = f"{OWN}/metalakes/lake/groups/none/members"
 
     answers = [filled.get(path), filled.post(path, {"users": ["ana"]}), filled.delete(f"{path}/ana")]
@@ -67,7 +67,7 @@ def test_unknown_group_is_404(filled: DriverNode) -> None:
 
 
 def test_filling_a_group_takes_the_right_to_hand_out_roles(filled: DriverNode) -> None:
-    """MANAGE_GROUPS alone does not let one fill a group, as that hands out its roles."""
+    """MANAGE_GROUPS is not enough to add members, because members get the group's roles."""
     grant(filled, "ana", "manage_groups", kind="metalake", on="lake")
 
     refused = filled.post(MEMBERS, {"users": ["ana"]}, user="ana")
@@ -78,7 +78,7 @@ def test_filling_a_group_takes_the_right_to_hand_out_roles(filled: DriverNode) -
 
 
 def test_a_member_sees_the_members(filled: DriverNode) -> None:
-    """A member lists the group, a neighbour is refused."""
+    """A member may list the group's members; other users are refused."""
     filled.done("POST", MEMBERS, {"users": ["ana"]})
 
     assert [filled.get(MEMBERS, user=user).status for user in ("ana", "ben")] == [200, 403]

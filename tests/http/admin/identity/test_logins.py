@@ -36,7 +36,7 @@ def admin(node: DriverNode) -> str:
 
 
 def ask(node: DriverNode, method: str, target: str, body: object = None, *, token: str | None = None) -> DriverAnswer:
-    """Ask by a token; by the admin's unless told."""
+    """Send a request with a token, by default the admin's."""
     bearer = admin(node) if token is None else token
     return node.ask(method, target, body, user=None, authorization=f"Bearer {bearer}")
 
@@ -52,17 +52,17 @@ def login(node: DriverNode, user: str = "ana", password: str = WORDS) -> DriverA
 
 
 def refresh(node: DriverNode, session: dict) -> DriverAnswer:
-    """Go on with a session."""
+    """Refresh a session."""
     return node.post(LOGIN, {"refresh_token": session["refresh_token"]}, user=None)
 
 
 def whoami(node: DriverNode, token: str) -> DriverAnswer:
-    """Ask who the bearer of a token is."""
+    """Return the user of a token."""
     return ask(node, "GET", f"{OWN}/whoami", token=token)
 
 
 def test_a_password_opens_a_session_in_every_protocol(node: DriverNode) -> None:
-    """Its token is one like any other, for an hour; no list shows it, and nobody keeps the answer."""
+    """A session's token works in every protocol for an hour. It is not listed, and the answer must not be cached."""
     answer = login(node)
     session = answer.json()
     ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
@@ -76,7 +76,7 @@ def test_a_password_opens_a_session_in_every_protocol(node: DriverNode) -> None:
 
 
 def test_a_session_goes_on_by_what_opens_nothing(node: DriverNode) -> None:
-    """The refreshing token is good for the next session, any number of times, and for nothing else."""
+    """A refresh token gets new session tokens repeatedly, and authenticates nothing else."""
     session = login(node).json()
 
     following = [refresh(node, session).json() for _ in range(2)]
@@ -90,7 +90,7 @@ def test_a_session_goes_on_by_what_opens_nothing(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("ending", ["new", "gone", "own"])
 def test_a_changed_password_ends_sessions(node: DriverNode, ending: str) -> None:
-    """At the next request; API tokens that were made meanwhile stay."""
+    """A changed password ends all sessions from the next request on. API tokens made by them stay valid."""
     session = login(node).json()
     kept = ask(node, "POST", f"{OWN}/tokens", {}, token=session["token"]).json()["token"]
 
@@ -109,7 +109,7 @@ def test_a_changed_password_ends_sessions(node: DriverNode, ending: str) -> None
 
 
 def test_logging_out_is_revoking(node: DriverNode) -> None:
-    """Both tokens of a session can be revoked by its user."""
+    """A user may revoke both tokens of a session."""
     session = login(node).json()
     refreshing = session["refresh_token"].split("_")[1]
 
@@ -121,7 +121,9 @@ def test_logging_out_is_revoking(node: DriverNode) -> None:
 
 
 def test_a_disabled_user_and_a_successor_are_refused(node: DriverNode) -> None:
-    """Disabled: from the next request. Removed and added again: the old password opens nothing of the new user's."""
+    """Disabling ends sessions from the next request on. A user removed and added again does not have the old
+    password.
+    """
     ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
     session = login(node).json()
     ask(node, "PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
@@ -140,7 +142,9 @@ def test_a_disabled_user_and_a_successor_are_refused(node: DriverNode) -> None:
 
 
 def test_only_oneself_and_service_admins_set_a_password(node: DriverNode) -> None:
-    """Oneself with the old one; others, and who says nothing, not at all."""
+    """Users change their own password with the old one; other users' passwords, and requests without credentials, are
+    refused.
+    """
     ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
     bob = ask(node, "POST", f"{OWN}/tokens", {"user": "bob"}).json()["token"]
     ana = login(node).json()["token"]
@@ -155,7 +159,9 @@ def test_only_oneself_and_service_admins_set_a_password(node: DriverNode) -> Non
 
 
 def test_bad_passwords_are_not_taken(node: DriverNode) -> None:
-    """Too short, too even, with what nobody types, with the name, too long, no text."""
+    """Passwords that are too short, too uniform, too long, not text, or that contain control characters or the name are
+    refused.
+    """
     texts = ["", "short", "a" * 40, "ab" * 20, "words\0with nothing", "the words of ANA say", "ü" * 513, 7, None]
 
     assert [put(node, "ana", {"password": text}).status for text in texts] == [400] * len(texts)
@@ -163,7 +169,7 @@ def test_bad_passwords_are_not_taken(node: DriverNode) -> None:
 
 
 def test_bad_logins_are_400(node: DriverNode) -> None:
-    """A login is a user with a password, or a refreshing token alone."""
+    """A login has either a user with a password, or only a refresh token."""
     both = {"user": "ana", "password": WORDS, "refresh_token": "x"}
     bodies: list[object] = [{}, {"user": "ana"}, {"password": WORDS}, both, {"user": 1, "password": WORDS}, []]
 
@@ -171,9 +177,7 @@ def test_bad_logins_are_400(node: DriverNode) -> None:
 
 
 def test_wrong_is_wrong_in_one_way(node: DriverNode) -> None:
-    """No such user, a wrong password, a long one, one with NUL, a name that is none: the same words; a megabyte is
-    not read.
-    """
+    """An unknown user and any wrong password get the same answer. A body of a megabyte is not read."""
     tries = [("ana", OTHER), ("nobody", WORDS), ("ana", "x" * 10_000), ("ana", WORDS + "\0"), ("a\nb", WORDS), ("", "")]
 
     answers = [login(node, *each) for each in tries]
@@ -186,14 +190,14 @@ def test_wrong_is_wrong_in_one_way(node: DriverNode) -> None:
 
 
 def test_one_way_of_writing_a_letter_counts(node: DriverNode) -> None:
-    """A keyboard that sends a letter and its accent apart signs in as well."""
+    """A password matches whether its accents are sent as combined or separate characters."""
     put(node, "ana", {"password": "Grüße aus Übersee"})
 
     assert login(node, password=unicodedata.normalize("NFD", "Grüße aus Übersee")).status == 200
 
 
 def test_guessing_is_held_up(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After ten wrong ones about a name there is 429, for a right one, too, and no hash is made; other names go on."""
+    """After ten wrong passwords for a name, even a right one is 429 and is not hashed; other names are unaffected."""
     asked: list[str] = []
     monkeypatch.setattr("limnos.services.identity.logins.is_password", lambda text, _: bool(asked.append(text)))
     statuses = [login(node, password=OTHER).status for _ in range(12)]
@@ -204,7 +208,7 @@ def test_guessing_is_held_up(node: DriverNode, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_tries_come_back_with_time() -> None:
-    """One every ten seconds about a name; a right one costs nothing."""
+    """One attempt per name is allowed again every ten seconds; right passwords do not count."""
     now = [0.0]
     tries = PasswordAttempts(now=lambda: now[0])
 
@@ -226,7 +230,7 @@ def test_tries_come_back_with_time() -> None:
 
 
 def test_a_crowd_of_wrong_passwords_does_not_stop_the_server(node: DriverNode) -> None:
-    """While 64 sign in wrongly others are answered; what does not fit is 503 or 429, and nothing else."""
+    """During 64 concurrent wrong logins other requests are answered; excess logins are 503 or 429."""
 
     async def crowd() -> tuple[list[int], int]:
         wrong = [
@@ -249,7 +253,7 @@ def test_a_crowd_of_wrong_passwords_does_not_stop_the_server(node: DriverNode) -
 
 
 def test_hashes_are_argon2id_and_nobodys_takes_as_long() -> None:
-    """The hash that stands for users who are not there has the costs of a real one, and no password."""
+    """The dummy hash for unknown users has the same cost as a real one, and matches no password."""
     real = hash_password(WORDS)
 
     assert real.startswith("$argon2id$v=19$m=65536,t=3,p=1$")
@@ -261,8 +265,8 @@ def test_hashes_are_argon2id_and_nobodys_takes_as_long() -> None:
 
 
 def test_a_password_that_counts_no_more(node: DriverNode) -> None:
-    """One that was set on somebody's bare word opens nothing where words are not believed: no session, and none is
-    gone on with.
+    """A password set by an unauthenticated name is invalid where names are not trusted, and neither opens nor refreshes
+    sessions.
     """
     assert node.put(f"{OWN}/users/bob/password", {"password": WORDS}).status == 200  # by Basic, whose user is believed
     session = login(node, "bob").json()
@@ -282,8 +286,8 @@ MEANWHILE = "another password altogether"
 
 @pytest.mark.parametrize("request_", ["login", "refresh", "own", "another administrator's"])
 def test_a_password_that_changes_meanwhile(node: DriverNode, monkeypatch: pytest.MonkeyPatch, request_: str) -> None:
-    """A request that the old password allowed is refused once an administrator has set another one, and leaves
-    neither a session nor a password.
+    """A request that the old password allowed is refused if an administrator has set a new one meanwhile, and has no
+    effect.
     """
     session = login(node).json()
     asks = {
@@ -307,7 +311,7 @@ def test_a_password_that_changes_meanwhile(node: DriverNode, monkeypatch: pytest
 
 
 def test_a_refresh_token_that_ends_meanwhile(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refresh token that is revoked while its session is renewed opens no session."""
+    """A refresh token that is revoked during a refresh opens no session."""
     session = login(node).json()
     revoke = f"{OWN}/tokens/{session['refresh_token'].split('_')[1]}"
 

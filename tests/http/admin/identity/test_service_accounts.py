@@ -20,14 +20,14 @@ TOKENS = "/iceberg/v1/oauth/tokens"
 
 @pytest.fixture
 def node(tmp_path) -> Iterator[DriverNode]:  # noqa: ANN001
-    """A server with a user of the metalake who is a program."""
+    """A server with a service account."""
     with node_at(tmp_path) as running:
         ask(running, "POST", f"{API}/lake/users", {"name": "etl"})
         yield running
 
 
 def made(node: DriverNode, **fields: object) -> dict:
-    """Make a secret."""
+    """Create a secret."""
     answer = ask(node, "POST", SECRETS, fields)
     assert answer.status == 200, answer.body
     return answer.json()
@@ -39,7 +39,7 @@ def end(node: DriverNode, secret: dict) -> DriverAnswer:
 
 
 def form(node: DriverNode, header: str | None = None, **fields: str) -> DriverAnswer:
-    """Ask for a token as OAuth's clients do."""
+    """Request a token with the client credentials grant."""
     headers = {} if header is None else {"authorization": header}
     return node.ask(
         "POST",
@@ -52,20 +52,20 @@ def form(node: DriverNode, header: str | None = None, **fields: str) -> DriverAn
 
 
 def opened(node: DriverNode, secret: dict) -> DriverAnswer:
-    """Show a secret."""
+    """Return the answer to a token request with a secret."""
     told = {"client_id": str(secret["client_id"]), "client_secret": str(secret["client_secret"])}
     return form(node, grant_type="client_credentials", scope="catalog", **told)
 
 
 def exchanged(node: DriverNode, token: str, header: str | None = None) -> DriverAnswer:
-    """Show a token to get the next one, as Iceberg's Java client does before the end."""
+    """Exchange a token for the next one, as Iceberg's Java client does before it expires."""
     told = {"subject_token": token, "subject_token_type": "urn:ietf:params:oauth:token-type:access_token"}
     return form(node, header or f"Bearer {token}", grant_type=EXCHANGE, scope="catalog", **told)
 
 
 def test_a_secret_opens_a_while_of_access(node: DriverNode) -> None:
-    """The token is a new one with an end, and the service account's; the secret itself opens nothing, and no list
-    shows any of them.
+    """A secret gets a token with an expiry for the service account. The secret itself authenticates nothing, and no
+    list has either.
     """
     secret = made(node)
     answer = opened(node, secret)
@@ -83,7 +83,7 @@ def test_a_secret_opens_a_while_of_access(node: DriverNode) -> None:
 
 
 def test_secrets_rotate(node: DriverNode) -> None:
-    """Two count at a time; the old one is ended by command, with what it opened, while the new one's goes on."""
+    """Two secrets are valid at a time. Ending the old one ends its tokens; the new one's stay valid."""
     old = made(node)
     before = str(opened(node, old)["access_token"])
     new = made(node)
@@ -101,7 +101,7 @@ def test_secrets_rotate(node: DriverNode) -> None:
 
 
 def test_what_was_made_with_it_ends_with_it(node: DriverNode) -> None:
-    """An API token that the program made for itself is of the secret's line, too: who stole a token keeps nothing."""
+    """Ending a secret also ends API tokens that were made with its tokens."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
     kept = str(ask(node, "POST", f"{OWN}/tokens", {}, token=access)["token"])
@@ -113,7 +113,7 @@ def test_what_was_made_with_it_ends_with_it(node: DriverNode) -> None:
 
 
 def test_a_token_is_exchanged_before_its_end(node: DriverNode) -> None:
-    """The next one is another one; the last one goes on until its own end. Neither a secret nor what is wrong is
+    """A token is exchanged for a new one, and stays valid until its own expiry. Secrets and invalid tokens are not
     exchanged.
     """
     secret = made(node)
@@ -128,7 +128,7 @@ def test_a_token_is_exchanged_before_its_end(node: DriverNode) -> None:
 
 
 def test_a_token_that_is_over_is_exchanged_by_the_secret(node: DriverNode) -> None:
-    """So Iceberg's Java client goes on after a sleep: Basic with the client's secret, the ended token as subject."""
+    """An expired token is exchanged with the client's secret by Basic authentication, as Iceberg's Java client does."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
     ask(node, "DELETE", f"{OWN}/tokens/{access.split('_')[1]}", token=access)
@@ -145,14 +145,14 @@ def test_a_token_that_is_over_is_exchanged_by_the_secret(node: DriverNode) -> No
 
 
 def test_ends_with_its_secret(node: DriverNode) -> None:
-    """A secret that ends soon opens nothing beyond that."""
+    """A token never outlives its secret."""
     answer = opened(node, made(node, expires_in_s=60))
 
     assert 0 < int(str(answer["expires_in"])) <= 60
 
 
 def test_only_service_admins(node: DriverNode) -> None:
-    """Neither others nor the service account make, see or end secrets; nobody makes themself one."""
+    """Only service admins create, list and end secrets, and not their own."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
     ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
@@ -167,7 +167,7 @@ def test_only_service_admins(node: DriverNode) -> None:
 
 
 def test_a_password_or_secrets(node: DriverNode) -> None:
-    """Who has the one is not given the other; taking a password away that is none ends no secret."""
+    """A user has either a password or secrets. Deleting a missing password ends no secret."""
     words = {"password": "a few words of my own"}
     secret = made(node)
     ask(node, "PUT", f"{OWN}/users/ana/password", words)
@@ -181,7 +181,7 @@ def test_a_password_or_secrets(node: DriverNode) -> None:
 
 
 def test_bad_input(node: DriverNode) -> None:
-    """Names with a colon, lives that are none, ids that are none or another's, unknown fields."""
+    """Names with a colon, invalid lifetimes, invalid or foreign ids, and unknown fields are refused."""
     secret = made(node)
     bob = ask(node, "POST", f"{OWN}/users/bob/secrets").json()
     own = ask(node, "POST", f"{OWN}/tokens", {}).json()
@@ -195,7 +195,7 @@ def test_bad_input(node: DriverNode) -> None:
 
 
 def test_a_successor_of_the_name_gets_nothing(node: DriverNode) -> None:
-    """Removed and added again: what the old secret opens is void for the new user."""
+    """After the user was removed and added again, old secrets and their tokens are invalid."""
     secret = made(node)
     ask(node, "DELETE", f"{API}/lake/users/etl")
     ask(node, "POST", f"{API}/lake/users", {"name": "etl"})
@@ -207,7 +207,9 @@ def test_a_successor_of_the_name_gets_nothing(node: DriverNode) -> None:
 
 
 def test_a_disabled_service_account_is_refused(node: DriverNode) -> None:
-    """At the next request, whatever it was given before; and its secret opens nothing until it is enabled again."""
+    """A disabled service account is refused from the next request on, and its secret gets no token until it is
+    enabled.
+    """
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
     ask(node, "PATCH", f"{OWN}/metalakes/lake/users/etl", {"enabled": False})
@@ -222,7 +224,7 @@ def test_a_disabled_service_account_is_refused(node: DriverNode) -> None:
 
 
 def test_a_secret_is_worth_what_its_makers_word_was(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made by somebody who only said who they were, it opens nothing where only tokens count; a password likewise."""
+    """Secrets and passwords made by an unauthenticated name are invalid where only tokens are accepted."""
     believed = node.post(SECRETS, {}, user="admin").json()
     proven = made(node)
     words = {"password": "a few words of my own"}
@@ -237,9 +239,7 @@ def test_a_secret_is_worth_what_its_makers_word_was(node: DriverNode, monkeypatc
 
 
 def test_another_text_under_the_id_of_a_secret(node: DriverNode) -> None:
-    """An id alone opens nothing: whatever else stands behind it is refused, as a secret, as a token and in an
-    exchange.
-    """
+    """Another text with a secret's id is refused as a secret, as a token and in an exchange."""
     secret, other = made(node), made(node)
     text = str(secret["client_secret"])
     access = str(opened(node, secret)["access_token"])

@@ -13,12 +13,12 @@ TOKENS = f"{OWN}/tokens"
 
 
 def whoami(node: DriverNode, token: str) -> DriverAnswer:
-    """Ask who the bearer of a token is."""
+    """Return the user of a token."""
     return node.get(f"{OWN}/whoami", user=None, authorization=f"Bearer {token}")
 
 
 def test_token_speaks_for_its_user(node: DriverNode) -> None:
-    """A new token's text is answered once; it speaks for its maker, and no list ever shows it."""
+    """A new token's text is returned once. It authenticates its maker, and no list contains it."""
     made = node.done("POST", TOKENS, {"name": "laptop"}, user="ana")
 
     listed = node.get(TOKENS, user="ana")
@@ -30,7 +30,7 @@ def test_token_speaks_for_its_user(node: DriverNode) -> None:
 
 
 def test_revoked_token_is_refused_at_the_next_request(node: DriverNode) -> None:
-    """Revoking answers whether the token was valid; it is 401 from then on, and stays listed as revoked."""
+    """Revoking returns whether the token was valid. The token is then 401, and is listed as revoked."""
     made = node.done("POST", TOKENS, {}, user="ana")
 
     answers = [node.done("DELETE", f"{TOKENS}/{made['id']}", user="ana") for _ in range(2)]
@@ -41,7 +41,7 @@ def test_revoked_token_is_refused_at_the_next_request(node: DriverNode) -> None:
 
 
 def test_expiry_is_told_in_utc(node: DriverNode) -> None:
-    """A token that expires says when, an hour after it was made."""
+    """A token with a lifetime of an hour is listed with its expiry in UTC."""
     made = node.done("POST", TOKENS, {"expires_in_s": 3600}, user="ana")
 
     assert made["expires_at"].endswith("Z")
@@ -52,7 +52,7 @@ def test_expiry_is_told_in_utc(node: DriverNode) -> None:
     "body", [{"expires_in_s": 0}, {"expires_in_s": -1}, {"expires_in_s": 10**12}, {"user": ""}, {"x": 1}]
 )
 def test_bad_tokens_are_400(node: DriverNode, body: object) -> None:
-    """A lifetime or a user that will not do is refused, and no token is made."""
+    """An invalid lifetime or user is refused, and no token is created."""
     answer = node.post(TOKENS, body)
 
     assert answer.status == 400
@@ -60,7 +60,7 @@ def test_bad_tokens_are_400(node: DriverNode, body: object) -> None:
 
 
 def test_others_tokens_are_for_service_admins(node: DriverNode) -> None:
-    """A service admin makes, lists and revokes anybody's tokens; nobody else does."""
+    """Only service admins create, list and revoke tokens of other users."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     made = node.done("POST", TOKENS, {"user": "ana"})
 
@@ -79,24 +79,24 @@ def test_others_tokens_are_for_service_admins(node: DriverNode) -> None:
 
 
 def test_anonymous_has_no_tokens(node: DriverNode) -> None:
-    """Who does not say who they are gets no token."""
+    """Requests without credentials can neither create nor list tokens."""
     assert [node.post(TOKENS, {}, user=None).status, node.get(TOKENS, user=None).status] == [403, 403]
 
 
 @pytest.mark.parametrize("token_id", ["77", "x", "9" * 30, "-1", "%C2%B2"])
 def test_unknown_token_is_404(node: DriverNode, token_id: str) -> None:
-    """An id that no token has, or that is no number, is 404 for a service admin."""
+    """An unknown or malformed id is 404 for a service admin."""
     assert node.delete(f"{TOKENS}/{token_id}").status == 404
 
 
 def test_user_and_all_are_not_asked_for_together(node: DriverNode) -> None:
-    """The two ask for different tokens: 400."""
+    """`user` and `all` exclude each other: 400."""
     assert node.get(f"{TOKENS}?user=ana&all=true").status == 400
 
 
 def test_token_made_while_access_was_off_dies_when_it_is_on(fresh: Callable[[str], Path]) -> None:
-    """Anybody mints one for the admin under `--access off`; the same store with access control on refuses it with 401
-    and words, while the token that the server itself wrote for its admin goes on serving.
+    """A token created for the admin with access control off is 401 after it is switched on; the server's own admin
+    token stays valid.
     """
     data = fresh("data")
     with node_at(data, access=False) as node:
@@ -114,9 +114,7 @@ def test_token_made_while_access_was_off_dies_when_it_is_on(fresh: Callable[[str
 
 
 def test_admins_file_holds_a_token_that_counts(fresh: Callable[[str], Path]) -> None:
-    """A token in the admin's file that counts no more (here: of an admin who was removed and added again) is
-    replaced.
-    """
+    """An invalid token in the admin's file, here of an admin who was removed and added again, is replaced."""
     data = fresh("data")
     with node_at(data) as node:
         node.done("POST", f"{API}/lake/users", {"name": "ben"})

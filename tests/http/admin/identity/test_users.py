@@ -6,7 +6,7 @@ from tests.http.driver import API, OWN, DriverNode
 
 
 def test_disabled_user_is_refused_at_the_next_request(node: DriverNode) -> None:
-    """A disabled user is refused in every protocol, and let in again once enabled; again is fine."""
+    """A disabled user is refused in every protocol and accepted again when enabled; both are idempotent."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     path = f"{OWN}/metalakes/lake/users/ana"
     statuses = [node.get(f"{API}/lake", user="ana").status]
@@ -20,7 +20,7 @@ def test_disabled_user_is_refused_at_the_next_request(node: DriverNode) -> None:
 
 
 def test_disabled_user_stays_in_lists(node: DriverNode) -> None:
-    """The user keeps roles and name, and is shown as disabled; their own list of metalakes is empty."""
+    """A disabled user keeps name and roles and is listed as disabled. The user's own list of metalakes is empty."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
 
@@ -29,7 +29,7 @@ def test_disabled_user_stays_in_lists(node: DriverNode) -> None:
 
 
 def test_owner_of_the_metalake_cannot_be_disabled(node: DriverNode) -> None:
-    """Who owns the metalake is not locked out of it: 400 says to hand it over first."""
+    """Disabling the owner of the metalake is 400, and the message says to transfer the ownership first."""
     answer = node.patch(f"{OWN}/metalakes/lake/users/admin", {"enabled": False})
 
     assert answer.status == 400
@@ -37,12 +37,12 @@ def test_owner_of_the_metalake_cannot_be_disabled(node: DriverNode) -> None:
 
 
 def test_unknown_user_is_404(node: DriverNode) -> None:
-    """A user that does not exist is told to who manages users."""
+    """A missing user is 404 to a user who may manage users."""
     assert node.patch(f"{OWN}/metalakes/lake/users/none", {"enabled": False}).status == 404
 
 
 def test_disabling_takes_manage_users(node: DriverNode) -> None:
-    """A member may disable nobody, not even themselves."""
+    """A member without MANAGE_USERS may disable nobody, including themselves."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     answer = node.patch(f"{OWN}/metalakes/lake/users/ana", {"enabled": False}, user="ana")

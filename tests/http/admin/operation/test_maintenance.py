@@ -27,7 +27,7 @@ EXPIRATION = "system_iceberg_snapshot_expiration"
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[DriverNode]:
-    """A node with the assessed tables `a.t` and `a.u`; which database it has makes no difference."""
+    """A node with the assessed tables `a.t` and `a.u`. Over SQLite only: the routes do not depend on the database."""
     with node_over(tmp_path) as node:
         make_space(node, "a")
         HistoryTable(node).append(12)
@@ -38,7 +38,7 @@ def lake(tmp_path: Path) -> Iterator[DriverNode]:
 
 
 def test_who_sees_findings(lake: DriverNode) -> None:
-    """Tables show to those who may modify them, and to nobody who may only read."""
+    """Findings of a table are visible to users who may modify it, not to readers."""
     grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(lake, "writer", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(lake, "writer", "modify_table", kind="TABLE", on="main.a.u")
@@ -52,7 +52,7 @@ def test_who_sees_findings(lake: DriverNode) -> None:
 
 
 def test_pages(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages follow each other without a finding lost or told twice, whole tables at a time."""
+    """Pages list each finding exactly once, whole tables at a time."""
     monkeypatch.setattr(reports, "ROWS_MAX", 3)
     first = lake.get(f"{MAINTENANCE}/findings").json()
     second = lake.get(f"{MAINTENANCE}/findings?after={first['after']}").json()
@@ -63,7 +63,7 @@ def test_pages(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_explanation(lake: DriverNode) -> None:
-    """It tells figures, each snapshot's fate, the policies that apply with those that do not, and what blocks."""
+    """An explanation has figures, the reason for each snapshot, applicable and inapplicable policies, and blockers."""
     add_policy(lake, "b", EXPIRATION, {"retainLast": 3}, on="main", kind="catalog")
     add_policy(lake, "a", EXPIRATION, {"retainLast": 2}, on="main", kind="catalog")
     told = explained(lake)
@@ -79,7 +79,7 @@ def test_an_explanation(lake: DriverNode) -> None:
 
 
 def test_a_disabled_policy_turns_off(lake: DriverNode) -> None:
-    """The nearest policy applies although it is disabled, and its thresholds do not."""
+    """A disabled nearest policy applies: it switches the operation off, and its thresholds are not used."""
     add_policy(lake, "far", EXPIRATION, {"retainLast": 3}, on="main", kind="catalog")
     add_policy(lake, "near", EXPIRATION, {"retainLast": 5}, on="main.a.t", kind="table")
     assert lake.patch("/api/metalakes/lake/policies/near", {"enable": False}).status == 200
@@ -89,7 +89,7 @@ def test_a_disabled_policy_turns_off(lake: DriverNode) -> None:
 
 
 def test_what_blocks(lake: DriverNode) -> None:
-    """A protected table and one whose files are shared say so."""
+    """A protected table and one with shared files are reported as blocked."""
     properties = {"action": "set-properties", "updates": {"gc.enabled": "false"}}
     body = {"requirements": [], "updates": [properties]}
     assert lake.post("/iceberg/v1/lake.main/namespaces/a/tables/t", body).status == 200
@@ -98,7 +98,7 @@ def test_what_blocks(lake: DriverNode) -> None:
 
 
 def test_status(lake: DriverNode) -> None:
-    """It says what the server does of its own accord; no operation was carried out yet."""
+    """The status shows the server's automatic operations; none has run yet."""
     told = lake.get(f"{MAINTENANCE}/operations").json()
     assert (told["assess"], told["operations"]) == (True, [])
 
@@ -107,7 +107,7 @@ def test_status(lake: DriverNode) -> None:
     "target", ["findings?after=x", "operations?before=x", "table", "table?table=t", "findings?after=-1"]
 )
 def test_bad_requests(lake: DriverNode, target: str) -> None:
-    """What is no number, and no path of a table, is 400, but to those who may not use the catalog."""
+    """Invalid numbers and table paths are 400, but only to users who may use the catalog."""
     assert lake.get(f"{MAINTENANCE}/{target}").status == 400
     lake.post("/api/metalakes/lake/users", {"name": "nobody"})
     assert lake.get(f"{MAINTENANCE}/{target}", user="nobody").status == 403

@@ -32,7 +32,7 @@ def store() -> Iterator[ObjectStoreServer]:
 
 @pytest.fixture
 def storage(store: ObjectStoreServer) -> StorageSection:
-    """Settings that let catalogs use it, and name it as a storage."""
+    """Return settings that allow the object store and define it as a named storage."""
     store.is_away, store.is_lax, store.trouble = False, False, None
     named = {"locations": "s3://lake/named", **store.properties}
     return StorageSection(
@@ -42,30 +42,30 @@ def storage(store: ObjectStoreServer) -> StorageSection:
 
 
 def make_catalog(node: DriverNode, name: str = "cloud", **properties: str) -> None:
-    """Make an Iceberg catalog."""
+    """Create an Iceberg catalog."""
     body = {"name": name, "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
     node.done("POST", f"{API}/lake/catalogs", body)
 
 
 def make_table(node: DriverNode, root: str = ROOT) -> None:
-    """Make the table `a.t`."""
+    """Create the table `a.t`."""
     node.done("POST", f"{root}/namespaces", {"namespace": ["a"]})
     node.done("POST", f"{space_path('a', root=root)}/tables", {"name": "t", "schema": SCHEMA})
 
 
 def owned(store: ObjectStoreServer) -> dict[str, str]:
-    """Properties of a catalog that has keys of its own; the store takes any secret."""
+    """Return properties of a catalog with its own keys; the store accepts any secret."""
     return {**store.properties, "s3.secret-access-key": SECRET, "warehouse": "s3://lake/free/w"}
 
 
 def everything_in(data: Path) -> bytes:
-    """All bytes of the server's own files."""
+    """Return the bytes of all files of the server."""
     return b"".join(each.read_bytes() for each in sorted(data.iterdir()) if each.is_file())
 
 
 def test_no_file_holds_a_secret(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """Not the database, not its log; made, altered and imported catalogs alike. The key's file is for the server
-    alone, and the next start reads it.
+    """Secrets of created, altered and imported catalogs are in no file in clear text. The key file is private and read
+    at each start.
     """
     data = tmp_path / "data"
     with node_at(data, storage=storage) as node:
@@ -94,8 +94,8 @@ def test_no_file_holds_a_secret(store: ObjectStoreServer, storage: StorageSectio
 
 
 def test_a_rotation_puts_all_under_a_new_key(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """Secrets that an earlier release left in clear, too; nothing else of a catalog changes, and a second rotation
-    is another.
+    """A rotation encrypts all secrets with a new key, also unencrypted ones of earlier releases, and changes nothing
+    else.
     """
     data, none = tmp_path / "data", tmp_path / "none"
     none.touch(0o600)
@@ -122,8 +122,8 @@ def test_a_rotation_puts_all_under_a_new_key(store: ObjectStoreServer, storage: 
 def test_a_lost_key_is_named_and_hurts_nobody_else(
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
 ) -> None:
-    """Its catalog's files are not reached, by the key's name; other catalogs go on; setting the secrets anew mends
-    it.
+    """If a key is missing, requests for the catalog's files fail with the key's name, others work; setting the secrets
+    again repairs it.
     """
     data = tmp_path / "data"
     with node_at(data, storage=storage) as node:
@@ -153,8 +153,8 @@ def test_a_lost_key_is_named_and_hurts_nobody_else(
 
 
 def test_a_catalog_names_a_storage(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """Its tables lie below the storage's locations, under its keys, and give out credentials; nobody sees how, the
-    database holds none of it.
+    """Tables of a catalog with a named storage use its locations and keys and vend credentials. No user sees the keys,
+    and the database lacks them.
     """
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, warehouse="s3://lake/named/w", storage="ours")
@@ -192,7 +192,7 @@ def test_a_catalog_names_a_storage(store: ObjectStoreServer, storage: StorageSec
     ],
 )  # fmt: skip
 def test_a_storage_is_not_bent(storage: StorageSection, tmp_path: Path, properties: dict[str, str], said: str) -> None:
-    """Neither when a catalog is made, nor later, property by property."""
+    """A catalog cannot override properties of a named storage, at its creation or later."""
     with node_at(tmp_path / "data", storage=storage) as node:
         body = {"name": "bent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
         refused = node.post(f"{API}/lake/catalogs", body)
@@ -204,7 +204,9 @@ def test_a_storage_is_not_bent(storage: StorageSection, tmp_path: Path, properti
 
 
 def test_a_storage_that_is_gone_is_named(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """When the settings name it no more, its catalogs say so, and reach nothing by other keys."""
+    """If the settings no longer define the storage, its catalogs are refused with its name, and no other keys are
+    used.
+    """
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, warehouse="s3://lake/named/w", storage="big")
     less = storage.model_copy(update={"named": {}, "allowed_roots": ("s3://lake",)})
@@ -222,7 +224,9 @@ def outcomes(node: DriverNode) -> dict[str, str]:
 
 
 def test_a_check_tries_everything(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """With the catalog's keys and with credentials for one place, which don't open the one beside; nothing is left."""
+    """A check tests the catalog's keys and vended credentials, which must not open another location, and leaves no
+    files.
+    """
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
         found = outcomes(node)
@@ -242,7 +246,7 @@ def test_a_check_tries_everything(store: ObjectStoreServer, storage: StorageSect
 def test_a_check_says_what_lacks(  # noqa: PLR0917 - of pytest
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path, trouble: tuple[str, str], step: str, action: str
 ) -> None:
-    """Each refusal is told with the statement of a policy that lacks."""
+    """Each refusal of the store is reported with the missing policy statement."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **{key: value for key, value in owned(store).items() if "role" not in key})
         store.trouble = RequestFault(*trouble, "403 Forbidden")
@@ -258,7 +262,7 @@ def test_a_check_says_what_lacks(  # noqa: PLR0917 - of pytest
 def test_a_check_tells_of_a_store_that_knows_no_sessions(
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
 ) -> None:
-    """Where credentials for one place open the one beside, no role may be named."""
+    """A store whose vended credentials open other locations is reported; such a catalog must not have a role."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
         store.is_lax = True
@@ -271,7 +275,7 @@ def test_a_check_tells_of_a_store_that_knows_no_sessions(
 def test_a_check_tells_of_a_token_service_that_is_away(
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
 ) -> None:
-    """The rest is told all the same as far as it was tried, and nothing is left."""
+    """If the token service is unreachable, the other steps are reported and no files are left."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
         store.is_away = True
@@ -281,7 +285,7 @@ def test_a_check_tells_of_a_token_service_that_is_away(
 
 
 def test_a_check_of_local_files(tmp_path: Path) -> None:
-    """Needs no credentials, and leaves no directory; a warehouse that the server's user can't write to is told so."""
+    """Local files need no credentials. The check leaves no directory, and an unwritable warehouse is reported."""
     with node_at(tmp_path / "data") as node:
         path = CHECK.replace("cloud", "main")
         answer = node.post(path).json()

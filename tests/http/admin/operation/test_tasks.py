@@ -20,7 +20,7 @@ TRIES = 5
 
 
 def poisoned(node: DriverNode) -> Path:
-    """Drop a table with purge whose manifest list, among its own files, is no such thing; returns it."""
+    """Drop a table with purge whose manifest list is invalid. Returns the list's path."""
     home = local(make_table(node, "a", "t")["metadata"]["location"])
     listed = home / "metadata" / "snap-1.avro"
     listed.write_bytes(b"no Avro")
@@ -30,7 +30,7 @@ def poisoned(node: DriverNode) -> Path:
 
 
 def work(node: DriverNode) -> int:
-    """Run what is due, as if no time had to pass between the tries; returns how many tries that were."""
+    """Run the due tasks without waiting between attempts. Returns the number of attempts."""
     tries = 0
     while node.runner.run(node.built.upkeep.run_one()):
         tries += 1
@@ -41,7 +41,7 @@ def work(node: DriverNode) -> int:
 
 
 def test_poisoned_task_is_given_up(node: DriverNode) -> None:
-    """After a few tries nobody tries it again; it stays to be seen, and in the metric."""
+    """After a few attempts a task fails for good; it stays in the list and in the metric."""
     poisoned(node)
 
     tries = work(node)
@@ -59,7 +59,7 @@ def test_poisoned_task_is_given_up(node: DriverNode) -> None:
 
 
 def test_bomb_is_given_up(node: DriverNode) -> None:
-    """A manifest list that unpacks without end is no more than a task that is given up, and says why."""
+    """A manifest list that decompresses without bound fails its task with the reason."""
     schema = {"type": "record", "name": "manifest_file", "fields": [{"name": "manifest_path", "type": "string"}]}
     data = io.BytesIO()
     fastavro.writer(data, schema, [{"manifest_path": "x" * (BLOCK_BYTES_MAX + 1)}], codec="deflate")
@@ -75,7 +75,7 @@ def test_bomb_is_given_up(node: DriverNode) -> None:
 
 
 def test_dead_task_is_tried_again(node: DriverNode) -> None:
-    """Once what was wrong is mended, a retry does the rest."""
+    """A retry after the repair completes the task."""
     listed = poisoned(node)
     work(node)
     (dead,) = node.get(f"{OWN}/tasks").json()["tasks"]
@@ -93,7 +93,7 @@ def test_dead_task_is_tried_again(node: DriverNode) -> None:
 
 
 def test_what_a_purge_kept_is_told(node: DriverNode) -> None:
-    """Files that a purge kept are named in its result."""
+    """Files that a purge kept are listed in its result."""
     home = make_table(node, "a", "t")["metadata"]["location"]
     statistics = {
         "snapshot-id": 1,
@@ -118,7 +118,7 @@ def test_what_a_purge_kept_is_told(node: DriverNode) -> None:
 
 
 def test_task_of_an_unknown_kind_waits_for_a_newer_node(node: DriverNode) -> None:
-    """A task that only another release knows is neither done nor given up."""
+    """A task of a kind that only another release knows is left in the queue."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
         connection.execute("INSERT INTO task VALUES (7, 'new', '{}', 0, 0, 500, 0, NULL, NULL, NULL, NULL)")
 
@@ -130,18 +130,18 @@ def test_task_of_an_unknown_kind_waits_for_a_newer_node(node: DriverNode) -> Non
 
 @pytest.mark.parametrize("target", ["tasks?state=lost", "tasks?after=x", "tasks?after=-1"])
 def test_malformed_lists(node: DriverNode, target: str) -> None:
-    """A state that is none, or a page that begins nowhere, is 400."""
+    """An unknown state or a malformed page is 400."""
     assert node.get(f"{OWN}/{target}").status == 400
 
 
 @pytest.mark.parametrize("task_id", ["0", "x", "1e3", "9" * 30, "%F0%9F%90%9F"])
 def test_no_such_task(node: DriverNode, task_id: str) -> None:
-    """What is no task's id is 404 like one that is free."""
+    """A malformed task id is 404, like an unknown one."""
     assert node.get(f"{OWN}/tasks/{task_id}").status == node.post(f"{OWN}/tasks/{task_id}/retry").status == 404
 
 
 def test_tasks_are_for_service_admins(node: DriverNode) -> None:
-    """Neither an owner of the metalake nor anybody else sees or moves the server's work."""
+    """Only service admins see and retry tasks, not owners of the metalake."""
     poisoned(node)
     work(node)
     (dead,) = node.get(f"{OWN}/tasks").json()["tasks"]
