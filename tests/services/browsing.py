@@ -45,7 +45,7 @@ class BrowsingModel:
         return found
 
     def kind(self, node_id: int) -> int:
-        """The number of an object's kind."""
+        """Return the number of the object's kind."""
         found: int = self.nodes[node_id][1]
         return found
 
@@ -84,7 +84,7 @@ class BrowsingModel:
         return self.allowed(catalog_id, Privilege.USE_CATALOG) or not self.mine.isdisjoint(self.chain(catalog_id))
 
     def sees(self, namespace_id: int) -> bool:
-        """Return whether the user's rights show a namespace in a list."""
+        """Return whether the user's rights make a namespace visible in a list."""
         return self.allowed(namespace_id, Privilege.USE_SCHEMA) or not self.mine.isdisjoint(self.chain(namespace_id))
 
     def children(self, parent_id: int, kind: Kind) -> list[tuple[str, int]]:
@@ -94,13 +94,13 @@ class BrowsingModel:
         )
 
     def catalogs(self) -> list[str]:
-        """Return the list of catalogs."""
+        """Return the visible catalogs."""
         (metalake,) = [each for each in self.nodes if self.kind(each) == Kind.METALAKE]
         found = self.children(metalake, Kind.CATALOG)
         return [name for name, each in found if self.may_use(each) or each in self.names]
 
     def containers(self) -> dict[tuple[str, ...], int]:
-        """All catalogs and namespaces, by path."""
+        """Return all catalogs and namespaces, by path."""
         found = {}
         for node_id in self.nodes:
             if self.kind(node_id) in (Kind.CATALOG, Kind.NAMESPACE):

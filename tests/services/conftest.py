@@ -35,7 +35,7 @@ class ServiceDesk:
         return self.lab.run(work)
 
     def ctx(self, user: str = ADMIN) -> Context:
-        """A request of a user."""
+        """Return the context of a user's request."""
         return self.node.ctx(user)
 
     def users(self, *names: str) -> None:

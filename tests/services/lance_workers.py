@@ -14,7 +14,7 @@ DONE = LanceWriteResult(1, "uuid", inserted=3)
 
 
 class FakeLanceWorkers:
-    """Fake workers that write a manifest, or act as a test defines. Requests are recorded."""
+    """Fake worker processes that write a manifest, or act as a test defines, and record their requests."""
 
     def __init__(self, act: Callable[[WorkerTask], Awaitable[None]] | None = None) -> None:
         self._act = act

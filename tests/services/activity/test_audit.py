@@ -21,13 +21,13 @@ LAKES = {"metalake": LAKE, "kind": Kind.METALAKE, "full_name": "lake", "owner_ki
 
 
 def lines(desk: ServiceDesk, user: str = "admin", **wanted: str) -> list[AuditRecord]:
-    """Return the records that a user reads of the lake's audit, the oldest first."""
+    """Return the records that a user reads in the lake's audit, oldest first."""
     filters = AuditFilter(after=0, **wanted)  # type: ignore[arg-type]
     return desk.run(audit_read(desk.ctx(user), LAKE, filters=filters, limit=1000)).lines
 
 
 def test_a_change_is_told_with_its_object_and_its_right(desk: ServiceDesk) -> None:
-    """A table made under a grant says who made it, where, and through which role."""
+    """The record of a created table has the user, the object, and the role that allowed it."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.CREATE_TABLE)
     desk.namespace("a")
     desk.table("a", "t", user="ana")
@@ -39,7 +39,7 @@ def test_a_change_is_told_with_its_object_and_its_right(desk: ServiceDesk) -> No
 
 
 def test_a_line_comes_once(desk: ServiceDesk) -> None:
-    """Who reads again reads the same."""
+    """Reading twice returns the same records: none is written twice."""
     desk.namespace("a")
 
     assert lines(desk) == lines(desk)
@@ -47,9 +47,7 @@ def test_a_line_comes_once(desk: ServiceDesk) -> None:
 
 
 def test_a_user_reads_what_they_did_alone(desk: ServiceDesk) -> None:
-    """Ana is no owner: she reads her own line and nobody else's; a stranger reads nothing, nor does she once she
-    is disabled.
-    """
+    """A user who is not the owner reads only their own records; strangers and disabled users read none."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     desk.namespace("hers", user="ana")
     desk.namespace("other")
@@ -64,7 +62,7 @@ def test_a_user_reads_what_they_did_alone(desk: ServiceDesk) -> None:
 
 
 def test_a_right_that_goes_while_lines_are_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever loses the right while changes are told that were made since gets none of them."""
+    """If the caller loses the right while records are written, the answer has none of the new ones."""
     desk.namespace("a")
     desk.run(owner_set(desk.ctx(), owner="ana", **LAKES))
     caught_up = audit.audit_catch_up

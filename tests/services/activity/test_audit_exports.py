@@ -28,14 +28,14 @@ NEVER = date(1970, 1, 1)
 
 
 def aged(desk: ServiceDesk, *, days: int) -> int:
-    """Let all that was told lie some days back; returns how many lines there are."""
+    """Move all records some days back. Returns their number."""
     desk.run(audit_read(desk.ctx(), LAKE, filters=AuditFilter(), limit=1))
     desk.rows(f"UPDATE audit SET at = at - {days * DAY_MS}")
     return int(desk.rows("SELECT count(*) FROM audit")[0][0])
 
 
 def done(desk: ServiceDesk, payload: AuditExport) -> str | None:
-    """Do the task."""
+    """Run the task."""
     work = TaskContext(
         0, store=desk.lab.store, permit=upkeep_permit("test"), allowed=allow_everything(), warehouse="file:/w", lease_ms=30_000,
         services=desk.node.services,
@@ -45,7 +45,7 @@ def done(desk: ServiceDesk, payload: AuditExport) -> str | None:
 
 
 def test_days_that_are_over_are_written_once(desk: ServiceDesk, tmp_path: Path) -> None:
-    """Yesterday's lines are in files of that day, whoever writes them again; today's are not."""
+    """Yesterday's records are in files of that day, even if the task runs twice; today's are not."""
     desk.namespace("a")
     count = aged(desk, days=1)
     desk.namespace("b")
@@ -63,7 +63,7 @@ def test_days_that_are_over_are_written_once(desk: ServiceDesk, tmp_path: Path) 
 
 
 def test_only_a_service_admin_has_them_written(desk: ServiceDesk) -> None:
-    """Whoever may not read all lines leaves no task."""
+    """A caller who may not read all records cannot create an export task."""
     with pytest.raises(PermissionDenied) as refused:
         desk.run(audit_export(desk.ctx("ana"), location="file:/out", since=None, until=None))
 
@@ -72,7 +72,7 @@ def test_only_a_service_admin_has_them_written(desk: ServiceDesk) -> None:
 
 
 def test_lines_go_when_they_are_old(desk: ServiceDesk) -> None:
-    """What is older than is kept goes, the rest stays."""
+    """Records older than the retention time are deleted, the others stay."""
     aged(desk, days=10)
     desk.namespace("b")
     desk.run(audit_read(desk.ctx(), LAKE, filters=AuditFilter(), limit=1))

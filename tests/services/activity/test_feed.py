@@ -27,17 +27,17 @@ WHOLE = RequestScope(LAKE)
 def read(
     desk: ServiceDesk, user: str = ADMIN, *, after: str | None = None, scope: RequestScope = WHOLE, limit: int = 1000
 ) -> FeedPage:
-    """Ask for changes, without waiting."""
+    """Read changes, without waiting."""
     return desk.run(changes_read(desk.ctx(user), scope, after=after, limit=limit))
 
 
 def now(desk: ServiceDesk, user: str = ADMIN, scope: RequestScope = WHOLE) -> str:
-    """The position after all that was committed."""
+    """Return the position after all committed changes."""
     return read(desk, user, after="now", scope=scope).position.text()
 
 
 def lines(page: FeedPage) -> list[str]:
-    """Changes as words: operation, kind, where it is; then what the change tells of the places before and after."""
+    """Return changes as text: operation, kind, path, and the paths before and after."""
     found = []
     for each in page.changes:
         path, old, new = ("?" if part is None else ".".join(part) for part in (each.path, each.old, each.new))
@@ -48,7 +48,7 @@ def lines(page: FeedPage) -> list[str]:
 
 @pytest.fixture
 def lake(desk: ServiceDesk) -> ServiceDesk:
-    """Namespaces `a` and `b`; ana may read all tables of `a`, bob may use the catalog alone."""
+    """Namespaces `a` and `b`; ana may read all tables of `a`, bob may only use the catalog."""
     desk.namespace("a")
     desk.namespace("b")
     for user in ("ana", "bob"):
@@ -58,7 +58,7 @@ def lake(desk: ServiceDesk) -> ServiceDesk:
 
 
 def test_who_may_see_it_is_told(lake: ServiceDesk) -> None:
-    """A change is told to those who may load what it is about."""
+    """A change is visible to users who may load its object."""
     at = {user: now(lake, user) for user in (ADMIN, "ana", "bob")}
     lake.table("a", "t")
     lake.table("b", "u")
@@ -73,7 +73,7 @@ def test_who_may_see_it_is_told(lake: ServiceDesk) -> None:
 
 
 def test_position_goes_on_over_what_is_hidden(lake: ServiceDesk) -> None:
-    """What was passed over because the caller could not see it is not told later, and nothing is told twice."""
+    """Hidden changes that were passed are not delivered later, and no change is delivered twice."""
     at = now(lake, "bob")
     lake.table("a", "t")
     passed = read(lake, "bob", after=at)
@@ -87,7 +87,7 @@ def test_position_goes_on_over_what_is_hidden(lake: ServiceDesk) -> None:
 
 
 def test_rights_are_those_of_the_reading(lake: ServiceDesk) -> None:
-    """A change made when the caller could not see it is told when it is read with the right to."""
+    """A change that was hidden when it was made is visible if it is read with the right to see it."""
     at = now(lake, "bob")
     lake.table("a", "t")
     lake.allow("bob", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
@@ -96,7 +96,7 @@ def test_rights_are_those_of_the_reading(lake: ServiceDesk) -> None:
 
 
 def test_moved_out_of_sight(lake: ServiceDesk) -> None:
-    """Who saw it where it was learns that it has gone from there, and not where to, nor what becomes of it there."""
+    """A reader sees that an object was moved out of sight, but not its new path or later changes."""
     lake.table("a", "t")
     at = now(lake, "ana")
     lake.run(table_move(lake.ctx(), MAIN, source=("a", "t"), target=("b", "secret")))
@@ -106,7 +106,7 @@ def test_moved_out_of_sight(lake: ServiceDesk) -> None:
 
 
 def test_moved_into_sight(lake: ServiceDesk) -> None:
-    """Who sees it where it is now does not learn where it came from."""
+    """A reader of the new path does not see the old path of a moved object."""
     lake.table("b", "secret")
     at = now(lake, "ana")
     lake.run(table_move(lake.ctx(), MAIN, source=("b", "secret"), target=("a", "t")))
@@ -115,7 +115,7 @@ def test_moved_into_sight(lake: ServiceDesk) -> None:
 
 
 def test_what_happened_before_a_move_out_of_sight(lake: ServiceDesk) -> None:
-    """A change of what lies out of sight now is not told, though it was in sight then."""
+    """Earlier changes of an object that was moved out of sight are hidden."""
     at = now(lake, "ana")
     lake.table("a", "t")
     lake.run(table_move(lake.ctx(), MAIN, source=("a", "t"), target=("b", "secret")))
@@ -124,7 +124,7 @@ def test_what_happened_before_a_move_out_of_sight(lake: ServiceDesk) -> None:
 
 
 def test_what_was_dropped_is_told_where_it_lay(lake: ServiceDesk) -> None:
-    """A dropped table in a dropped namespace is told by what is left above it, and to nobody else."""
+    """Changes of a dropped table in a dropped namespace are decided by the remaining ancestors."""
     lake.namespace("a", "inner")
     at = {user: now(lake, user) for user in ("ana", "bob")}
     lake.table("a", "inner", "t")
@@ -151,7 +151,7 @@ def test_what_was_dropped_is_told_where_it_lay(lake: ServiceDesk) -> None:
 
 
 def test_a_denial_outlives_its_object(lake: ServiceDesk) -> None:
-    """The name of a table that was denied to the caller is not told when it is dropped."""
+    """The drop of a table that was denied to the caller is hidden."""
     lake.table("a", "t")
     lake.allow("ana", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE, condition=GrantCondition.DENY)
     at = now(lake, "ana")
@@ -161,8 +161,8 @@ def test_a_denial_outlives_its_object(lake: ServiceDesk) -> None:
 
 
 def test_a_catalog_that_comes_into_sight_is_told_from_its_beginning(lake: ServiceDesk) -> None:
-    """Who may use a catalog from now on is told what is kept of it, as far as they may see it; the others are not
-    in the position.
+    """Changes of a catalog that becomes usable are delivered from the oldest one on; the position has no unusable
+    catalogs.
     """
     lake.run(add_catalog(lake.ctx(), "side"))
     lake.namespace("n", scope=RequestScope(LAKE, "side"))
@@ -178,7 +178,7 @@ def test_a_catalog_that_comes_into_sight_is_told_from_its_beginning(lake: Servic
 
 
 def test_a_catalog_out_of_sight_stands_still(lake: ServiceDesk) -> None:
-    """What happens in a catalog that the caller may not use for a while comes when it may be used again, once."""
+    """Changes in a catalog that is unusable for a while are delivered once, when it is usable again."""
     lake.run(add_catalog(lake.ctx(), "side"))
     side = RequestScope(LAKE, "side")
     lake.allow("ana", Kind.CATALOG, "side", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
@@ -196,7 +196,9 @@ def test_a_catalog_out_of_sight_stands_still(lake: ServiceDesk) -> None:
 
 
 def test_a_catalog_that_came_and_went(lake: ServiceDesk) -> None:
-    """What a catalog held that was made and dropped between two questions is told to the metalake's owner alone."""
+    """Changes in a catalog that was created and dropped between two reads are delivered to the metalake's owner
+    only.
+    """
     at = {user: now(lake, user) for user in (ADMIN, "ana")}
     lake.run(add_catalog(lake.ctx(), "side"))
     lake.namespace("n", scope=RequestScope(LAKE, "side"))
@@ -212,7 +214,7 @@ def test_a_catalog_that_came_and_went(lake: ServiceDesk) -> None:
 
 
 def test_what_happened_in_a_catalog_that_went_is_the_metalake_owners(lake: ServiceDesk) -> None:
-    """Who followed a catalog until it was dropped is told nothing of what they have not read by then."""
+    """After a catalog is dropped, its unread changes are delivered to no other former reader."""
     lake.run(add_catalog(lake.ctx(), "side"))
     lake.allow("ana", Kind.CATALOG, "side", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     at = {user: now(lake, user) for user in (ADMIN, "ana")}
@@ -226,7 +228,7 @@ def test_what_happened_in_a_catalog_that_went_is_the_metalake_owners(lake: Servi
 
 
 def pages(desk: ServiceDesk, user: str, after: str) -> list[str]:
-    """Return all changes that a user gets from a position on."""
+    """Return all changes after a position, page by page."""
     found = []
     while True:
         page = read(desk, user, after=after)
@@ -237,7 +239,7 @@ def pages(desk: ServiceDesk, user: str, after: str) -> list[str]:
 
 
 def test_a_position_forgets_what_is_gone_for_good(lake: ServiceDesk) -> None:
-    """A dropped catalog stands in the position as long as something of it is kept."""
+    """A position contains a dropped catalog until its changes are deleted."""
     lake.run(add_catalog(lake.ctx(), "side"))
     side = lake.rows("SELECT id FROM node WHERE name = 'side'")[0][0]
     lake.namespace("n", scope=RequestScope(LAKE, "side"))
@@ -252,12 +254,12 @@ def test_a_position_forgets_what_is_gone_for_good(lake: ServiceDesk) -> None:
 
 
 def prune(desk: ServiceDesk) -> None:
-    """Delete all changes that there are."""
+    """Delete all stored changes."""
     desk.lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
 
 
 def test_pruned_changes_are_told(lake: ServiceDesk) -> None:
-    """Who was away for longer than changes are kept is told so, and not that nothing happened."""
+    """A reader whose next changes were deleted gets PositionPruned, not an empty page."""
     at = now(lake)
     lake.table("a", "t")
     prune(lake)
@@ -270,7 +272,7 @@ def test_pruned_changes_are_told(lake: ServiceDesk) -> None:
 
 
 def test_another_epoch_is_told(lake: ServiceDesk) -> None:
-    """After the store was put back from a backup nobody goes on from a position of before."""
+    """After a restore of a backup, positions from before are refused."""
     at = now(lake)
     lake.rows("UPDATE store SET epoch = epoch + 1")
 
@@ -279,13 +281,13 @@ def test_another_epoch_is_told(lake: ServiceDesk) -> None:
 
 
 def test_position_of_another_feed(lake: ServiceDesk) -> None:
-    """A catalog's position is none of its metalake."""
+    """A position of a catalog's feed is refused by the metalake's feed."""
     with pytest.raises(BadRequest, match="another metalake or catalog"):
         read(lake, after=now(lake, scope=MAIN))
 
 
 def test_one_catalog(lake: ServiceDesk) -> None:
-    """A catalog's own feed has what lies in it, and nothing of its metalake."""
+    """The feed of a catalog has its own changes only, none of the metalake."""
     at = now(lake, scope=MAIN)
     lake.users("eve")
     lake.table("a", "t")
@@ -294,7 +296,9 @@ def test_one_catalog(lake: ServiceDesk) -> None:
 
 
 def test_who_may_not_follow(lake: ServiceDesk) -> None:
-    """A stranger follows nothing, a member without rights no catalog; what is not there is told to who may know."""
+    """Strangers may read no feed, and members without rights no catalog's. A missing catalog is reported to its
+    possible users only.
+    """
     lake.users("eve")
     for user, scope in (("stranger", WHOLE), ("eve", MAIN), ("stranger", MAIN)):
         with pytest.raises(PermissionDenied):
@@ -304,7 +308,7 @@ def test_who_may_not_follow(lake: ServiceDesk) -> None:
 
 
 def test_people_and_roles(lake: ServiceDesk) -> None:
-    """What happens to users, groups and roles is told to those who may load them."""
+    """Changes of users, groups and roles are visible to users who may load them."""
     at = {user: now(lake, user) for user in (ADMIN, "bob")}
     lake.users("eve")
     lake.allow("bob", Kind.NAMESPACE, "main.b", Privilege.USE_SCHEMA)
@@ -314,7 +318,7 @@ def test_people_and_roles(lake: ServiceDesk) -> None:
 
 
 def test_owners_see_what_they_own(lake: ServiceDesk) -> None:
-    """Ownership counts as for loads."""
+    """Owners see changes of their objects."""
     lake.table("b", "t")
     lake.allow("bob", Kind.NAMESPACE, "main.b", Privilege.USE_SCHEMA)
     at = now(lake, "bob")
@@ -326,7 +330,7 @@ def test_owners_see_what_they_own(lake: ServiceDesk) -> None:
 
 
 def test_small_steps_tell_what_one_big_step_tells(lake: ServiceDesk) -> None:
-    """Read revision by revision, the feed has the same changes, each once."""
+    """Reading one revision at a time returns the same changes as one large page, each once."""
     lake.run(add_catalog(lake.ctx(), "side"))
     lake.namespace("n", scope=RequestScope(LAKE, "side"))
     for name in "tuvw":
@@ -342,14 +346,14 @@ def test_small_steps_tell_what_one_big_step_tells(lake: ServiceDesk) -> None:
 
 
 async def somebody_waits(desk: ServiceDesk) -> None:
-    """Go on once somebody waits."""
+    """Wait until a caller waits."""
     watch = desk.node.services.watch
     while not watch.waiting:  # noqa: ASYNC110 - the watch is asked, and has no event for it
         await asyncio.sleep(0)
 
 
 def test_waiting_ends_with_the_first_change(lake: ServiceDesk) -> None:
-    """Who waits gets the change when it is committed, long before the time is over."""
+    """A waiting caller gets a change as soon as it is committed."""
     at = now(lake)
 
     async def follow() -> FeedPage:
@@ -362,7 +366,7 @@ def test_waiting_ends_with_the_first_change(lake: ServiceDesk) -> None:
 
 
 def test_waiting_goes_on_over_what_is_hidden(lake: ServiceDesk) -> None:
-    """Who waits is not disturbed by what they may not see, and gets nothing when the time is over."""
+    """Hidden changes do not wake a waiting caller, who gets an empty page at the end of the wait."""
     at = now(lake, "bob")
 
     async def follow() -> FeedPage:
@@ -378,7 +382,7 @@ def test_waiting_goes_on_over_what_is_hidden(lake: ServiceDesk) -> None:
 
 
 def test_a_stop_lets_everybody_go(lake: ServiceDesk) -> None:
-    """When the node stops, who waits is answered at once."""
+    """When the node stops, waiting callers are answered immediately."""
     at = now(lake)
 
     async def follow() -> FeedPage:

@@ -17,7 +17,7 @@ NUMBERS = st.integers(0, NUMBER_MAX)
 
 @given(NUMBERS, NUMBERS, st.dictionaries(st.integers(1, NUMBER_MAX), NUMBERS))
 def test_a_text_comes_back(epoch: int, home: int, zones: dict[int, int]) -> None:
-    """A position is what its text says, and the text can stand in an address."""
+    """A position survives encoding and decoding, and its text is valid in a URL."""
     position = FeedPosition(epoch, home, zones)
 
     text = position.text()
@@ -28,7 +28,7 @@ def test_a_text_comes_back(epoch: int, home: int, zones: dict[int, int]) -> None
 
 @given(st.text(max_size=40) | st.binary(max_size=60).map(lambda data: base64.urlsafe_b64encode(data).decode()))
 def test_other_texts_are_refused_or_read(text: str) -> None:
-    """Whatever is sent is a position with sound numbers, or a mistake of the caller's."""
+    """Any other text is a position with valid numbers, or BadRequest."""
     try:
         found = position_of(text)
     except BadRequest:
@@ -38,7 +38,7 @@ def test_other_texts_are_refused_or_read(text: str) -> None:
 
 @pytest.mark.parametrize("zones", [{0: 1}, {-1: 1}, {1: -1}, {2**60: 1}, {1: 2**60}], ids=str)
 def test_numbers_out_of_bounds(zones: dict[int, int]) -> None:
-    """No zone is the server's, and no number is beyond what a store has."""
+    """A zone of the server, or numbers that no store has, are refused."""
     data = msgspec.msgpack.encode([1, 1, zones])
 
     with pytest.raises(BadRequest):

@@ -11,7 +11,7 @@ from tests.services.conftest import ServiceDesk
 
 
 def test_a_catalog_that_was_renamed_meanwhile(desk: ServiceDesk) -> None:
-    """What was known of the catalogs may be out of date by the time the names are looked up: they are read again."""
+    """If a catalog is renamed between reading the catalogs and looking up names, the catalogs are read again."""
     desk.namespace("a")
     desk.table("a", "t")
     home = desk.run(desk.ctx().read(RequestScope(LAKE), usable_catalogs_of))

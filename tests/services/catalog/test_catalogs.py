@@ -18,9 +18,7 @@ from tests.services.conftest import ServiceDesk
     "catalog_type, provider", [("RELATIONAL", "jdbc-doris"), ("messaging", "lakehouse-iceberg"), ("RELATIONAL", "")]
 )
 def test_what_is_not_served(desk: ServiceDesk, catalog_type: str, provider: str) -> None:
-    """A provider that is not served, or a type that is not the provider's, is refused before anybody is asked for
-    rights.
-    """
+    """An unknown provider, or a type that does not match it, is refused before access is checked."""
     with pytest.raises(BadRequest):
         desk.run(
             catalog_create(
@@ -36,7 +34,9 @@ def test_what_is_not_served(desk: ServiceDesk, catalog_type: str, provider: str)
 
 
 def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
-    """Enabled: refused; with namespaces: refused; forced: gone, and its name is free for one without them."""
+    """A drop is refused while the catalog is enabled or has namespaces. A forced drop succeeds, and the name is
+    free.
+    """
     desk.namespace("a")
     with pytest.raises(InUse):
         desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
@@ -51,7 +51,7 @@ def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
 
 
 def test_use_is_no_right_to_change(desk: ServiceDesk) -> None:
-    """Who may use a catalog switches it on and off, and neither alters nor drops it; who makes one owns it."""
+    """A user of a catalog may enable and disable it, but not alter or drop it. Its creator owns it."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("bob", Kind.METALAKE, LAKE, Privilege.CREATE_CATALOG)
 
@@ -67,7 +67,7 @@ def test_use_is_no_right_to_change(desk: ServiceDesk) -> None:
 
 
 def test_name_is_taken_once(desk: ServiceDesk) -> None:
-    """A catalog's name is taken for a new one, for a test of one, and for a rename; case matters."""
+    """A taken name is refused for a create, a connection test and a rename; names are case-sensitive."""
     desk.run(add_catalog(desk.ctx(), "Main"))
     with pytest.raises(AlreadyExists):
         desk.run(add_catalog(desk.ctx(), "main"))
@@ -82,7 +82,7 @@ def test_name_is_taken_once(desk: ServiceDesk) -> None:
 
 
 def test_disabled_catalog_serves_nothing(desk: ServiceDesk) -> None:
-    """Nothing is made in a catalog that is switched off, and it takes no edits."""
+    """A disabled catalog refuses creates in it and changes of its properties."""
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
 
     with pytest.raises(LimnosError, match="disabled"):

@@ -31,12 +31,12 @@ def two(desk: ServiceDesk) -> ServiceDesk:
 
 
 def seen(desk: ServiceDesk, user: str) -> list[str]:
-    """Which metalakes a user sees."""
+    """Return the metalakes that a user sees."""
     return [node.name for node in desk.run(metalakes_visible(desk.ctx(user)))]
 
 
 def test_users_see_the_metalakes_they_are_users_of(two: ServiceDesk) -> None:
-    """Each on its own clock: somebody added to one sees it at once, somebody disabled in one sees it no more."""
+    """Each metalake has its own clock: adding and disabling a user have effect in that metalake immediately."""
     assert [seen(two, user) for user in ("admin", "ana", "eve")] == [["lake", "side"], ["lake"], []]
 
     two.run(principal_add(two.ctx(), metalake="side", kind=Kind.USER, name="ana"))
@@ -46,7 +46,7 @@ def test_users_see_the_metalakes_they_are_users_of(two: ServiceDesk) -> None:
 
 
 def test_maker_is_first_user_and_owner(two: ServiceDesk) -> None:
-    """Whoever makes a metalake owns it and is its only user; who is no service admin makes none."""
+    """A metalake's creator is its owner and only user; only service admins may create one."""
     owner = two.run(owner_load(two.ctx(), metalake="side", kind=Kind.METALAKE, full_name="side"))
 
     assert owner is not None
@@ -58,7 +58,7 @@ def test_maker_is_first_user_and_owner(two: ServiceDesk) -> None:
 
 
 def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
-    """Enabled: refused; with catalogs: refused; forced: gone with all that hung below it."""
+    """A drop is refused while the metalake is enabled or has catalogs. A forced drop also drops its content."""
     with pytest.raises(InUse):
         desk.run(metalake_drop(desk.ctx(), name=LAKE, force=False))
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
@@ -72,7 +72,7 @@ def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
 
 
 def test_rename(two: ServiceDesk) -> None:
-    """A new name must be free, the old one is free after, and one's own name is no change."""
+    """A rename needs an unused name and frees the old one. A rename to the own name changes nothing."""
     with pytest.raises(AlreadyExists):
         two.run(metalake_alter(two.ctx(), name="side", edits=PropertyEdits(name=LAKE)))
 
@@ -82,7 +82,7 @@ def test_rename(two: ServiceDesk) -> None:
 
 
 def test_what_is_disabled_is_not_altered(desk: ServiceDesk) -> None:
-    """A metalake that is switched off takes no edits, nor does a catalog of it, until it is on again."""
+    """A disabled metalake refuses changes of itself and of its catalogs until it is enabled."""
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
 
     with pytest.raises(LimnosError, match="disabled"):

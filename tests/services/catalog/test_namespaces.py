@@ -23,7 +23,7 @@ def load(desk: ServiceDesk, *levels: str, user: str = "admin") -> Node:
 
 
 def owner(desk: ServiceDesk, full_name: str) -> str | None:
-    """The name of a namespace's owner."""
+    """Return the name of a namespace's owner."""
     found = desk.run(owner_load(desk.ctx(), metalake=LAKE, kind=Kind.NAMESPACE, full_name=full_name))
     return None if found is None else found.name
 
@@ -40,7 +40,7 @@ def count(desk: ServiceDesk) -> int:
 
 
 def test_missing_parents_are_made_with_the_targets_owner(desk: ServiceDesk) -> None:
-    """A deep create makes every missing parent, marked as such, owned by who asked for the target."""
+    """A create makes all missing parents, marked as implicit, with the same owner."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
 
     desk.namespace("a", "b", "c", user="ana")
@@ -50,7 +50,7 @@ def test_missing_parents_are_made_with_the_targets_owner(desk: ServiceDesk) -> N
 
 
 def test_existing_parents_keep_their_owner(desk: ServiceDesk) -> None:
-    """Only what is missing is made; what was there stays whose it was."""
+    """Only missing parents are created; existing ones keep their owners."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.CREATE_SCHEMA)
@@ -61,7 +61,7 @@ def test_existing_parents_keep_their_owner(desk: ServiceDesk) -> None:
 
 
 def test_right_is_asked_for_where_the_chain_begins(desk: ServiceDesk) -> None:
-    """A right to create below one namespace is none to create beside it, and a refused create makes no parent."""
+    """The right to create is checked at the nearest existing parent, and a refused create makes no parents."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.CREATE_SCHEMA)
@@ -74,7 +74,7 @@ def test_right_is_asked_for_where_the_chain_begins(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("levels", [("a", "b:c"), ("a", "b", ""), ("a", ".."), ("a", "x" * 256), ("p",) * 33])
 def test_illegal_name_anywhere_makes_nothing(desk: ServiceDesk, levels: tuple[str, ...]) -> None:
-    """One bad part refuses the whole chain."""
+    """One invalid part refuses the whole create."""
     from limnos.names.path import check_levels
 
     async def create() -> Node:
@@ -87,9 +87,8 @@ def test_illegal_name_anywhere_makes_nothing(desk: ServiceDesk, levels: tuple[st
 
 
 def test_create_of_what_exists(desk: ServiceDesk) -> None:
-    """An existing namespace is refused to whoever may create it, by its whole name; one made along as a parent, too.
-
-    Whether the node has heard of it (the second time) or the store has to say so (the first) makes no difference.
+    """Creating an existing namespace, also an implicit parent, is AlreadyExists with its whole name, whether the node
+    knows it or only the store.
     """
     desk.namespace("a", "b")
 
@@ -103,7 +102,7 @@ def test_create_of_what_exists(desk: ServiceDesk) -> None:
 
 
 def test_who_made_parents_owns_what_others_put_there(desk: ServiceDesk) -> None:
-    """The owner of a namespace may drop what somebody else made in it."""
+    """The owner of a namespace may drop objects of other users in it."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     desk.namespace("a", "b", user="ana")
     desk.namespace("a", "b", "c")
@@ -114,7 +113,7 @@ def test_who_made_parents_owns_what_others_put_there(desk: ServiceDesk) -> None:
 
 
 def test_drop_takes_no_more_than_its_target(desk: ServiceDesk) -> None:
-    """A namespace with anything in it is not dropped; parents that were made along stay."""
+    """A namespace with content cannot be dropped, and implicit parents stay after a drop."""
     desk.namespace("a", "b")
     with pytest.raises(NotEmpty):
         desk.run(namespace_drop(desk.ctx(), MAIN, levels=("a",)))
@@ -127,7 +126,7 @@ def test_drop_takes_no_more_than_its_target(desk: ServiceDesk) -> None:
 
 
 def test_move_takes_subtree_and_rights_along(desk: ServiceDesk) -> None:
-    """A moved namespace keeps what is in it and what was granted on it; what its old place gave is gone."""
+    """A move keeps the subtree and the grants on it; grants inherited from the old parent end."""
     desk.namespace("a", "b", "c")
     desk.namespace("d")
     desk.table("a", "b", "c", "t")
@@ -148,7 +147,7 @@ def test_move_takes_subtree_and_rights_along(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("target", ["ab", "abx", "abcx"])
 def test_move_into_itself_is_refused(desk: ServiceDesk, target: str) -> None:
-    """A namespace goes neither below itself nor below what lies in it; its own place is no move at all."""
+    """A namespace cannot be moved below itself or its descendants. A move to its own path changes nothing."""
     desk.namespace("a", "b", "c")
     desk.namespace("a", "x")
 
@@ -165,7 +164,7 @@ def test_move_into_itself_is_refused(desk: ServiceDesk, target: str) -> None:
     ("z", "y", NotFound), ("a", "zy", NotFound), ("a", "d", AlreadyExists), ("ab", "db", AlreadyExists),
 ])  # fmt: skip
 def test_impossible_moves(desk: ServiceDesk, source: str, target: str, error: type[Exception]) -> None:
-    """A missing source or target parent is not found, a taken target refused; nothing moves."""
+    """A missing source or target parent is NotFound and a taken target is refused; nothing is moved."""
     desk.namespace("a", "b")
     desk.namespace("d", "b")
 
@@ -176,7 +175,7 @@ def test_impossible_moves(desk: ServiceDesk, source: str, target: str, error: ty
 
 
 def test_move_takes_the_right_at_both_ends(desk: ServiceDesk) -> None:
-    """Who owns a namespace may rename it where it is, and move it only where they may create."""
+    """The owner of a namespace may rename it, but may move it only to where they may create namespaces."""
     desk.namespace("d")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     desk.namespace("a", user="ana")
@@ -194,7 +193,7 @@ def test_move_takes_the_right_at_both_ends(desk: ServiceDesk) -> None:
 
 
 def test_table_moves_where_one_may_create(desk: ServiceDesk) -> None:
-    """Renaming a table takes MODIFY_TABLE, moving it owning it, and CREATE_TABLE where it goes."""
+    """Renaming a table needs MODIFY_TABLE; moving it needs ownership, and CREATE_TABLE at the target."""
     desk.namespace("a")
     desk.namespace("d")
     desk.table("a", "t")
@@ -211,9 +210,7 @@ def test_table_moves_where_one_may_create(desk: ServiceDesk) -> None:
 
 
 def test_parents_are_made_only_when_they_may_be(desk: ServiceDesk) -> None:
-    """Told to make no parents, a create with a missing one makes nothing and names it; with them all there, it
-    makes.
-    """
+    """With `parents=false`, a missing parent fails the create and is named; with existing parents it succeeds."""
 
     def create(*levels: str) -> None:
         desk.run(namespace_create(desk.ctx(), MAIN, levels=levels, properties={}, parents=False))
@@ -228,7 +225,9 @@ def test_parents_are_made_only_when_they_may_be(desk: ServiceDesk) -> None:
 
 
 def test_refusal_to_create_does_not_tell_which_parents_are_there(desk: ServiceDesk) -> None:
-    """Who may not create reads the same words below a namespace, below none, and in a catalog that is not there."""
+    """A caller without the right to create gets the same refusal for existing parents, missing ones and missing
+    catalogs.
+    """
     desk.namespace("there")
 
     def told(scope: RequestScope, *levels: str) -> str:

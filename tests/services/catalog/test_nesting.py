@@ -36,9 +36,7 @@ NAMES = ("sales", "sales:east", "a::b", "x:y:z", "x_y_z", "x", ":", "east:", "p:
 
 @pytest.fixture
 def flat(lab: StoreLab) -> Iterator[ServiceDesk]:
-    """A lake with a catalog `flat` whose namespaces do not nest, where names may hold the separator; ana has no
-    rights.
-    """
+    """A lake with a flat catalog `flat` whose names may contain the separator; ana has no rights."""
     desk = ServiceDesk(lab)
     loosen(desk)
     desk.run(fill(desk.ctx()))
@@ -53,12 +51,12 @@ def flat(lab: StoreLab) -> Iterator[ServiceDesk]:
 
 
 def loosen(desk: ServiceDesk) -> None:
-    """Let names in flat catalogs hold the separator."""
+    """Allow the separator in names of flat catalogs."""
     desk.node.services.defaults = desk.node.services.defaults._replace(separator_policy="unrestricted")
 
 
 def tree(desk: ServiceDesk, scope: RequestScope = FLAT) -> dict[int, tuple[str, ...]]:
-    """Every namespace of a catalog: its id and path."""
+    """Return every namespace of a catalog: its id and path."""
     rows = desk.rows("SELECT id, parent_id, name FROM node WHERE kind = 3 AND deleted = 0")
     by_id = {row[0]: (row[1], row[2]) for row in rows}
     top = desk.run(desk.ctx().read(scope, lambda request_view: request_view.catalog.id))
@@ -74,7 +72,7 @@ def tree(desk: ServiceDesk, scope: RequestScope = FLAT) -> dict[int, tuple[str, 
 
 
 def listed(desk: ServiceDesk, *parent: str, scope: RequestScope = FLAT) -> list[str]:
-    """The names that the catalog lists."""
+    """Return the names in the catalog's list."""
     return list(desk.run(desk.ctx().read(scope, lambda request_view: namespaces_list(request_view, parent))).texts())
 
 
@@ -85,13 +83,13 @@ def switch(desk: ServiceDesk, word: str) -> None:
 
 
 def nests(desk: ServiceDesk) -> bool:
-    """Say whether the catalog's property is set."""
+    """Return whether the catalog's namespaces nest."""
     record = desk.run(desk.ctx().read(FLAT, lambda request_view: request_view.catalog_record))
     return cast("CatalogRecord", record).properties["nested-namespaces"] == "true"
 
 
 def until(desk: ServiceDesk, goal: str, *, between: Callable[[NestingProgress], object] = lambda _: None, nodes: tuple[ServiceDesk, ...] = ()) -> NestingProgress:  # fmt: skip
-    """Ask until names have come to a goal, each time of another node."""
+    """Execute steps until a goal is reached, alternating between nodes."""
     asked = (desk, *nodes)
     for turn in range(200):
         found = asked[turn % len(asked)].run(nesting_continue(asked[turn % len(asked)].ctx(), FLAT, to=goal))
@@ -102,7 +100,7 @@ def until(desk: ServiceDesk, goal: str, *, between: Callable[[NestingProgress], 
 
 
 def test_names_that_hold_the_separator_keep_namespaces_from_nesting(flat: ServiceDesk) -> None:
-    """They are told, with separators that no name holds; nothing is changed, by whichever way it is asked for."""
+    """Names with the separator are listed with usable separators, and every way to switch to nesting is refused."""
     for name in ("a:b", "c", "d;e:f"):
         flat.namespace(name, scope=FLAT)
 
@@ -118,7 +116,7 @@ def test_names_that_hold_the_separator_keep_namespaces_from_nesting(flat: Servic
 
 
 def test_a_flat_catalog_takes_one_level(flat: ServiceDesk) -> None:
-    """By create, move and from the trash; one that has more cannot be made flat."""
+    """A flat catalog refuses namespaces of two levels by create, move and undrop; a nested one cannot become flat."""
     flat.namespace("a:b", scope=FLAT)
     with pytest.raises(UnsupportedOperation, match="do not nest, because its property"):
         flat.namespace("a", "b", scope=FLAT)
@@ -138,7 +136,7 @@ def test_a_flat_catalog_takes_one_level(flat: ServiceDesk) -> None:
 
 
 def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nest(flat: ServiceDesk) -> None:
-    """It comes back under another name."""
+    """In a catalog that nests, a dropped namespace with the separator is restored only under another name."""
     flat.namespace("a:b", scope=FLAT)
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("a:b",)))
     switch(flat, "true")
@@ -153,8 +151,8 @@ def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nes
 
 @pytest.mark.parametrize("batch", [1, 3, 500])
 def test_names_are_planned_changed_and_undone(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
-    """In batches of any size, by two nodes in turn; every namespace keeps its id and what is in it, undone is as
-    before.
+    """Names are changed in batches of any size by two nodes. Namespaces keep ids and content, and undo restores all
+    names.
     """
     monkeypatch.setattr(nesting_steps, "BATCH", batch)
     other = ServiceDesk.__new__(ServiceDesk)
@@ -196,8 +194,8 @@ def test_names_are_planned_changed_and_undone(flat: ServiceDesk, monkeypatch: py
 
 
 def test_what_others_do_meanwhile_is_left(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A namespace that was renamed, dropped or moved since is theirs; a name that came is planned, one that is
-    taken gets a number.
+    """Namespaces that users rename, drop or move meanwhile are left alone, new names are planned, taken names get a
+    number.
     """
     monkeypatch.setattr(nesting_steps, "BATCH", 2)
     for name in ("a:1", "b:1", "c:1", "d:1", "e:1"):
@@ -228,7 +226,7 @@ def test_what_others_do_meanwhile_is_left(flat: ServiceDesk, monkeypatch: pytest
 
 
 def test_what_stands_in_the_way_of_a_path(flat: ServiceDesk) -> None:
-    """Names with too many parts, or parts that are no names, stay one part; so does one whose place is taken."""
+    """Names with too many, invalid or taken parts stay one part."""
     deep = ":".join("abcdefghijklmnopqrstuvwxyzABCDEFGH")
     for name in (deep, "..:x", "p", "p:q"):
         flat.namespace(name, scope=FLAT)
@@ -244,7 +242,7 @@ def test_what_stands_in_the_way_of_a_path(flat: ServiceDesk) -> None:
 
 
 def test_renaming_alone(flat: ServiceDesk) -> None:
-    """In a flat catalog that stays flat, and in one whose namespaces nest, at any depth, for another separator."""
+    """With `--flat` or another separator only names change, in flat catalogs and at any depth of nested ones."""
     flat.namespace("a:b", scope=FLAT)
     flat.run(nesting_plan(flat.ctx(), FLAT, nested=False, replacement="-"))
     until(flat, "migrated")
@@ -266,14 +264,14 @@ def test_renaming_alone(flat: ServiceDesk) -> None:
     "separator,replacement", [(None, ":"), (None, "a.b"), (None, "x" * 17), (";", "-;-"), (None, "")]
 )
 def test_replacements_that_are_none(flat: ServiceDesk, separator: str | None, replacement: str) -> None:
-    """What holds the separator, a dot, or is too long is refused."""
+    """A replacement that contains the separator or a dot, or is too long, is refused."""
     with pytest.raises((BadRequest, InvalidName)):
         flat.run(nesting_plan(flat.ctx(), FLAT, separator=separator, replacement=replacement))
 
 
 @pytest.mark.parametrize("separator", ["", "::", ".", "/"])
 def test_separators_that_are_none(flat: ServiceDesk, separator: str) -> None:
-    """What could not be configured is no question, and no plan."""
+    """A separator that cannot be configured is refused."""
     with pytest.raises(InvalidName):
         flat.run(nesting_check(flat.ctx(), FLAT, separator=separator))
     with pytest.raises(InvalidName):
@@ -281,7 +279,7 @@ def test_separators_that_are_none(flat: ServiceDesk, separator: str) -> None:
 
 
 def test_steps_out_of_turn(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing goes on without a plan, nor in two directions; a change under way cannot be confirmed."""
+    """Steps without a plan or in another direction are refused, and a migration in progress cannot be confirmed."""
     monkeypatch.setattr(nesting_steps, "BATCH", 1)
     with pytest.raises(NotFound):
         flat.run(nesting_continue(flat.ctx(), FLAT, to="migrated"))
@@ -304,9 +302,7 @@ def test_steps_out_of_turn(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came to the catalog after its plan is planned while names change: in none of these states can the
-    change be confirmed away.
-    """
+    """Names planned during the migration are changed, too; in none of these states can it be confirmed."""
     monkeypatch.setattr(nesting_steps, "BATCH", 1)
     for name in ("a:1", "b:1"):
         flat.namespace(name, scope=FLAT)
@@ -327,7 +323,7 @@ def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: ServiceDesk, mon
 
 
 def test_who_may_not_alter_the_catalog_learns_no_names(flat: ServiceDesk) -> None:
-    """Each call is refused to who has no rights."""
+    """Every call is refused to users without rights."""
     flat.namespace("a:b", scope=FLAT)
     flat.run(nesting_plan(flat.ctx(), FLAT))
     for call in (
@@ -343,7 +339,9 @@ def test_who_may_not_alter_the_catalog_learns_no_names(flat: ServiceDesk) -> Non
 
 
 def test_a_separator_that_stored_names_hold_is_not_started_with(flat: ServiceDesk) -> None:
-    """Names of flat catalogs may hold it under `unrestricted` alone; what was found once is not looked for again."""
+    """The server refuses to start with a separator that stored names contain, unless the policy is `unrestricted`;
+    names are searched once.
+    """
     submit = flat.lab.store.submit
     flat.namespace("a:b", scope=FLAT)
     flat.namespace("c;d")
@@ -364,7 +362,9 @@ def test_a_separator_that_stored_names_hold_is_not_started_with(flat: ServiceDes
 
 
 def test_a_crowd_of_names(flat: ServiceDesk) -> None:
-    """Of many flat names one in a hundred conflicts: refused, planned, changed, undone, all as before."""
+    """Among many names, one in a hundred conflicts: check, plan, migration and undo work, and undo restores all
+    names.
+    """
     draw = random.Random(7)
     conflicts = {f"n{number}:{draw.choice('abc')}{number}" for number in range(CROWD // 100)}
     names = [f"n{number}" for number in range(CROWD - len(conflicts))] + sorted(conflicts)

@@ -37,13 +37,13 @@ def drop(desk: ServiceDesk, *, purge: bool, user: str = "admin") -> None:
 
 
 def document(desk: ServiceDesk, namespace: str, name: str = "t") -> str:
-    """Return the location of a table's metadata."""
+    """Return the location of a table's metadata file."""
     found = desk.run(desk.ctx().read(MAIN, lambda request_view: table_load(request_view, (namespace,), name)))
     return found.metadata_location
 
 
 def test_moving_keeps_the_table(home: ServiceDesk) -> None:
-    """A table that moves is the same table: its document stays, its old name is free, and onto itself is fine."""
+    """A moved table keeps its id and document, and frees its old name. A move to its own path succeeds."""
     before = document(home, "a")
 
     move(home, "a.t", "a.t")
@@ -56,7 +56,7 @@ def test_moving_keeps_the_table(home: ServiceDesk) -> None:
 
 
 def test_a_move_reads_once_what_it_lacks(home: ServiceDesk) -> None:
-    """The old and the new name are read together when neither is known."""
+    """A move loads the old and the new name with one read."""
     move(home, "a.t", "a.u")
     before = COLD_READS[()]
 
@@ -66,7 +66,7 @@ def test_a_move_reads_once_what_it_lacks(home: ServiceDesk) -> None:
 
 
 def test_moving_onto_another(home: ServiceDesk) -> None:
-    """A taken name is refused, and so is a name without a namespace."""
+    """A move to a taken name, or without a namespace, is refused."""
     home.table("b", "t")
 
     with pytest.raises(AlreadyExists):
@@ -78,9 +78,7 @@ def test_moving_onto_another(home: ServiceDesk) -> None:
 
 
 def test_renaming_takes_less_than_moving(home: ServiceDesk) -> None:
-    """Who may write a table renames it where it is; to put it elsewhere takes its ownership, not only the right to
-    create there.
-    """
+    """A writer of a table may rename it; moving it needs ownership, and not only the right to create at the target."""
     home.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.MODIFY_TABLE)
 
     home.allow("ana", Kind.CATALOG, "main", Privilege.CREATE_TABLE)
@@ -91,7 +89,7 @@ def test_renaming_takes_less_than_moving(home: ServiceDesk) -> None:
 
 
 def test_drop_leaves_the_task_that_takes_the_files(home: ServiceDesk) -> None:
-    """Only a purge leaves a task, which knows whose files they are; and it wakes who does tasks."""
+    """Only a drop with purge creates a task, which has the files' owner and wakes the worker."""
     at = document(home, "a")
     drop(home, purge=False)
     assert (home.rows("SELECT count(*) FROM task"), home.node.woken) == ([(0,)], 0)
@@ -108,7 +106,7 @@ def test_drop_leaves_the_task_that_takes_the_files(home: ServiceDesk) -> None:
 
 
 def test_writing_is_no_right_to_drop(home: ServiceDesk) -> None:
-    """Who may write a table and create others does not drop it, with or without its files."""
+    """The rights to write a table and to create others do not allow dropping it, with or without purge."""
     home.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     home.allow("ana", Kind.CATALOG, "main", Privilege.MODIFY_TABLE, Privilege.CREATE_TABLE)
 

@@ -72,7 +72,7 @@ NUMBER = re.compile(r'(?<![\w.-])"?(\d{4,})"?(?![\w.-])')
 
 
 def desk_at(lab: StoreLab, folder: Path, *, access: bool = True) -> ServiceDesk:
-    """A desk whose tables have files in a folder."""
+    """Return a desk whose tables have files in a directory."""
     desk = ServiceDesk(lab, access=access)
     warehouse = f"file://{folder}/warehouse"
     desk.node = Node(lab.store, access=access, files=FileOperations(allow_everything()), warehouse=warehouse)
@@ -80,14 +80,14 @@ def desk_at(lab: StoreLab, folder: Path, *, access: bool = True) -> ServiceDesk:
 
 
 def fresh_lab(template: Path, folder: Path) -> StoreLab:
-    """A lab on an SQLite file in a folder of its own."""
+    """A lab on an SQLite file in its own directory."""
     folder.mkdir()
     return StoreLab(sqlite_copy(template, folder))
 
 
 @pytest.fixture
 def other(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
-    """An empty store on SQLite, for what is the same whatever the store."""
+    """An empty SQLite store, for tests that do not depend on the database."""
     lab = fresh_lab(sqlite_template, tmp_path / "other")
     desk = desk_at(lab, tmp_path / "other")
     yield desk
@@ -97,7 +97,7 @@ def other(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
 
 @pytest.fixture
 def source(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
-    """A lake with one of everything."""
+    """A lake with one object of every kind."""
     lab = fresh_lab(sqlite_template, tmp_path / "source")
     desk = desk_at(lab, tmp_path / "source")
     furnish(desk)
@@ -122,7 +122,7 @@ IN_URLS = {
 
 
 def furnish(desk: ServiceDesk) -> None:
-    """Make one of everything that an export knows."""
+    """Create one object of every kind that an export contains."""
     desk.run(fill(desk.ctx()))
     desk.users("ana", "bob")
     for provider, name, more in (
@@ -203,7 +203,7 @@ def _access(desk: ServiceDesk) -> None:
 def exported(
     desk: ServiceDesk, *, metalake: str = LAKE, form: Form = "proto", user: str = ADMIN, secrets: bool = False
 ) -> bytes:
-    """The whole export."""
+    """Return the whole export."""
 
     async def read() -> bytes:
         stream = metalake_export(desk.ctx(user), metalake=metalake, form=form, secrets=secrets)
@@ -213,17 +213,17 @@ def exported(
 
 
 def records_of(data: bytes, form: Form = "proto") -> list[ExportRecord]:
-    """The records of an export."""
+    """Return the records of an export."""
     return decode_records(data, form, first=1)
 
 
 def begun(desk: ServiceDesk, *, name: str = COPY, form: Form = "proto", ids: str = "map") -> MetalakeImport:
-    """An import that was begun."""
+    """Begin an import."""
     return desk.run(import_begin(desk.ctx(), name=name, form=form, ids=ids))
 
 
 async def feed(ctx: Context, import_id: int, *, after: int, data: bytes) -> MetalakeImport:
-    """Give an import some bytes."""
+    """Send bytes to an import."""
 
     async def body() -> bytes:
         return data
@@ -234,7 +234,7 @@ async def feed(ctx: Context, import_id: int, *, after: int, data: bytes) -> Meta
 def fed(
     desk: ServiceDesk, found: MetalakeImport, records: Sequence[ExportRecord], *, at_once: int = 7, form: Form = "proto"
 ) -> MetalakeImport:
-    """An import that has taken records, some at once."""
+    """Return an import with some records."""
     for start in range(found.records, len(records), at_once):
         data = encode_records(records[start : start + at_once], form)
         found = desk.run(feed(desk.ctx(), found.id, after=start, data=data))
@@ -244,13 +244,13 @@ def fed(
 def imported(
     desk: ServiceDesk, data: bytes, *, name: str = COPY, form: Form = "proto", ids: str = "map", at_once: int = 7
 ) -> tuple[str, ...]:
-    """Import an export; gives the properties that were left out."""
+    """Import an export. Returns the omitted properties."""
     found = fed(desk, begun(desk, name=name, form=form, ids=ids), records_of(data, form), at_once=at_once, form=form)
     return desk.run(import_finish(desk.ctx(), found.id)).masked
 
 
 def told(data: bytes, *, renumbered: bool) -> list[dict[str, Any]]:
-    """Return an export without its time and place of origin, with ids replaced by their order of appearance."""
+    """Return an export without its time and origin, and with ids replaced by their order of appearance."""
     found = []
     seen: dict[str, int] = {}
     for record in records_of(data)[1:]:
@@ -272,14 +272,14 @@ def _numbered(value: Any, seen: dict[str, int], key: str = "") -> Any:  # noqa: 
 
 
 def without(fields: list[dict[str, Any]], word: str, name: str) -> list[dict[str, Any]]:
-    """Return the fields with another name of the metalake."""
+    """Return the fields with another metalake name."""
     fields[0][word]["name"] = name
     return fields
 
 
 @pytest.mark.parametrize("form", ["proto", "json"])
 def test_a_metalake_comes_back_as_it_was(source: ServiceDesk, target: ServiceDesk, form: Form) -> None:
-    """With fresh ids and every owner, rule, tag, version and time; what tables hold can be read at once."""
+    """An import restores all objects with new ids, owners, rules, tags, versions and times, and tables can be read."""
     data = exported(source, form=form)
     masked = imported(target, data, form=form)
 
@@ -307,9 +307,7 @@ def test_a_metalake_comes_back_as_it_was(source: ServiceDesk, target: ServiceDes
 def test_an_export_is_kept_as_records_and_comes_out_again(
     kind: str, source: ServiceDesk, other: ServiceDesk, tmp_path: Path
 ) -> None:
-    """On a key-value database as on SQL: the same records in an order that an import takes; a later export takes
-    their place.
-    """
+    """Export, load into a key-value database and dump give the same records; a later export replaces them."""
     store = RecordStore(
         LmdbKeyValueStore(tmp_path / "records") if kind == "lmdb" else SqlKeyValueStore(str(tmp_path / "records.db"))
     )
@@ -330,7 +328,7 @@ def test_an_export_is_kept_as_records_and_comes_out_again(
 
 
 def test_ids_can_be_kept(source: ServiceDesk, target: ServiceDesk) -> None:
-    """In a store where nothing has them; what is made next gets others."""
+    """With `ids=keep`, ids are kept in a store that has never used them, and later objects get others."""
     data = exported(source)
     imported(target, data, ids="keep", name=LAKE)
 
@@ -344,7 +342,7 @@ def test_ids_can_be_kept(source: ServiceDesk, target: ServiceDesk) -> None:
 
 
 def test_nothing_shows_before_it_is_whole(source: ServiceDesk, other: ServiceDesk) -> None:
-    """Not the metalake, nor anything in it; then all of it at once."""
+    """Imported objects are invisible until the last step, which publishes them all."""
     records = records_of(exported(source))
     found = fed(other, begun(other), records)
 
@@ -358,7 +356,7 @@ def test_nothing_shows_before_it_is_whole(source: ServiceDesk, other: ServiceDes
 
 
 def test_secrets_leave_for_service_admins_alone_who_ask(source: ServiceDesk, other: ServiceDesk) -> None:
-    """The metalake's owner alone is not enough, nor is a service admin who does not own the metalake."""
+    """Secrets are exported only to a service admin who owns the metalake."""
     owned = owner_set(
         source.ctx(), metalake=LAKE, kind=Kind.METALAKE, full_name=LAKE, owner_kind=Kind.USER, owner="ana"
     )
@@ -375,7 +373,7 @@ def test_secrets_leave_for_service_admins_alone_who_ask(source: ServiceDesk, oth
 
 
 def test_a_password_in_a_warehouse_does_not_leave(source: ServiceDesk) -> None:
-    """The warehouse of a catalog is exported without the password that its URL holds."""
+    """A password in a catalog's warehouse URL is not exported."""
     made = catalog_create(
         source.ctx(), metalake=LAKE, name="far", catalog_type=None, provider="lakehouse-iceberg", comment=None,
         properties={"warehouse": f"s3://ana:{SECRET}@bucket/far"},
@@ -389,7 +387,7 @@ def test_a_password_in_a_warehouse_does_not_leave(source: ServiceDesk) -> None:
 
 
 def test_without_access_control_no_secret_leaves(sqlite_template: Path, tmp_path: Path) -> None:
-    """Anybody might ask there."""
+    """With access control off, secrets are never exported, because every user could request them."""
     lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
     desk = desk_at(lab, tmp_path, access=False)
     desk.run(fill(desk.ctx()))
@@ -403,7 +401,7 @@ def test_without_access_control_no_secret_leaves(sqlite_template: Path, tmp_path
 
 @pytest.mark.parametrize("user", ["ana", "nobody"])
 def test_imports_are_for_service_admins(source: ServiceDesk, user: str) -> None:
-    """Whatever is asked of one."""
+    """Each request about an import needs a service admin."""
     found = begun(source)
     for asked in (
         lambda: import_begin(source.ctx(user), name="x", form="json", ids="map"), lambda: imports_list(source.ctx(user)),
@@ -553,7 +551,9 @@ WRONG: dict[str, tuple[Callable[[list[ExportRecord]], None], str]] = {
 
 
 def test_what_is_wrong_is_told_with_the_number_of_its_record(source: ServiceDesk, other: ServiceDesk) -> None:
-    """And nothing of its part is taken, so that the right records can follow; in the end there is what was exported."""
+    """An invalid record is refused with its number, and nothing of its part is stored, so a corrected part can
+    follow.
+    """
     data = exported(source)
     for name, (spoil, words) in WRONG.items():
         found = begun(other)
@@ -572,7 +572,7 @@ def test_what_is_wrong_is_told_with_the_number_of_its_record(source: ServiceDesk
 
 
 def wipe(desk: ServiceDesk) -> None:
-    """Do what the task does."""
+    """Run the task that deletes abandoned imports."""
 
     async def work() -> None:
         for (import_id,) in desk.rows("SELECT id FROM metalake_import WHERE state IN ('done', 'given-up')"):
@@ -585,8 +585,8 @@ def wipe(desk: ServiceDesk) -> None:
 
 
 def test_what_was_given_up_is_wiped(source: ServiceDesk, target: ServiceDesk) -> None:
-    """Every row of every table, so that the same ids and places can be taken again; an import that is shown keeps
-    all but its notes.
+    """The task deletes all rows of an abandoned import, so that ids and locations can be used again; completed imports
+    are kept.
     """
     data = exported(source)
     empty = counts(target)
@@ -609,7 +609,7 @@ def test_what_was_given_up_is_wiped(source: ServiceDesk, target: ServiceDesk) ->
 
 
 def counts(desk: ServiceDesk) -> dict[str, int]:
-    """Return the number of rows of each table, except those for tasks and changes."""
+    """Return the number of rows of each table, without tasks and changes."""
     tables = (
         "node", "owner", "principal", "role", "access_grant", "role_member", "group_member", "tag_object", "policy_object", "statistic", "document", "protection", "clock",
         "model_version", "model_alias", "metalake_import", "import_object", "dependency", "lance_version", "pipeline_version",
@@ -618,7 +618,9 @@ def counts(desk: ServiceDesk) -> dict[str, int]:
 
 
 def test_a_file_that_was_cut_is_not_shown(source: ServiceDesk, other: ServiceDesk) -> None:
-    """Cut in a record, or between two: it is told, and can be gone on with from the record that the import says."""
+    """A truncated file is detected, within a record or between two, and the import continues from the reported
+    record.
+    """
     data = exported(source)
     records = records_of(data)
     found = fed(other, begun(other), records[:9], at_once=4)
@@ -637,7 +639,7 @@ def test_a_file_that_was_cut_is_not_shown(source: ServiceDesk, other: ServiceDes
 
 
 def test_bytes_that_are_no_export_are_refused(other: ServiceDesk) -> None:
-    """In either form, and as much as one request brings."""
+    """Bytes that are no export are refused in both formats, within the size of one request."""
     found, lines = begun(other), begun(other, name="lines", form="json")
     for at, data in (
         (found, b"\x05abc"), (found, frame_message(b"\xff\xff\xff")), (found, b"\xff" * 12), (found, frame_message(b"")), (found, b""),
@@ -651,14 +653,16 @@ def test_bytes_that_are_no_export_are_refused(other: ServiceDesk) -> None:
 
 
 def header() -> bytes:
-    """The bytes of a header."""
+    """Return the bytes of a header."""
     record = ExportRecord()
     record.header.version.major_version = 1
     return record.SerializeToString()
 
 
 def test_a_name_that_is_taken_is_refused_first_and_last(source: ServiceDesk, other: ServiceDesk) -> None:
-    """When the import begins, and when somebody takes it meanwhile: the import can still be given up."""
+    """A taken name is refused at the beginning, and again at the end if it was taken meanwhile; the import can be
+    abandoned.
+    """
     other.run(fill(other.ctx()))
     with pytest.raises(AlreadyExists, match="Metalake lake already exists: import under another name"):
         begun(other, name=LAKE)
@@ -671,7 +675,7 @@ def test_a_name_that_is_taken_is_refused_first_and_last(source: ServiceDesk, oth
 
 
 def test_a_metalake_without_an_owner_is_its_importers(source: ServiceDesk, other: ServiceDesk) -> None:
-    """As whoever makes one owns it."""
+    """A metalake without an owner in the file belongs to the importing user."""
     records = records_of(exported(source))
     records[1].owner_id = 0
     kept = [each for each in records if each.principal.name != ADMIN]
@@ -696,7 +700,7 @@ def test_a_metalake_without_an_owner_is_its_importers(source: ServiceDesk, other
 
 
 def test_an_export_is_of_one_moment(source: ServiceDesk) -> None:
-    """What is committed while it is read is not in it, nor is half of it."""
+    """An export contains nothing that is committed while it is read."""
 
     async def read() -> bytes:
         stream = metalake_export(source.ctx(), metalake=LAKE, form="proto")
@@ -714,7 +718,7 @@ def test_an_export_is_of_one_moment(source: ServiceDesk) -> None:
 
 
 def test_a_crowd_goes_out_and_in_by_parts(source: ServiceDesk, target: ServiceDesk) -> None:
-    """However many objects there are, no piece is larger than a page of them; what comes back is the same."""
+    """Exports and imports of many objects work in pages of bounded size, with the same result."""
     crowd(source, CROWD)
     began = time.process_time()
     pieces, largest = _pieces(source)
@@ -736,7 +740,7 @@ def test_a_crowd_goes_out_and_in_by_parts(source: ServiceDesk, target: ServiceDe
 
 
 def crowd(desk: ServiceDesk, count: int) -> None:
-    """Make topics in namespaces, a thousand in each; all are ana's."""
+    """Create a thousand topics in each of several namespaces, all owned by ana."""
 
     def make(tx: Tx, permit: Permit[int]) -> None:
         space = tx.nodes.create(
@@ -776,7 +780,7 @@ def _parts(pieces: list[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def digest(pieces: list[bytes]) -> list[tuple[str, str, str]]:
-    """Kind, name and owner of everything, in order; ids as they stand in order."""
+    """Return kind, name and owner of every object, in order, with ids replaced by their order."""
     seen: dict[int, int] = {}
     found = []
     for record in records_of(b"".join(pieces)):

@@ -42,7 +42,7 @@ def target(lab: StoreLab, tmp_path: Path) -> Iterator[ServiceDesk]:
 
 
 def furnish_locations(desk: ServiceDesk, folder: Path) -> None:
-    """Make an object of each kind that has files: tables, one of them with a data path, a view and two filesets."""
+    """Create an object of each kind with files: tables, one of them with a data path, a view and two filesets."""
     desk.run(fill(desk.ctx()))
     allowed = {"allowed-locations": f"file://{folder}/more"}
     for provider, name, properties in (("fileset", "files", allowed), ("lakehouse-iceberg", "paths", allowed)):
@@ -63,7 +63,7 @@ def furnish_locations(desk: ServiceDesk, folder: Path) -> None:
 
 
 def registered(desk: ServiceDesk) -> list[tuple[int, str]]:
-    """The kinds and locations in the register, but for catalogs' own."""
+    """Return the registered kinds and locations, without those of catalogs."""
     wanted = (
         LocationKind.TABLE,
         LocationKind.DATA_PATH,
@@ -87,8 +87,8 @@ def located(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
 
 
 def test_imported_objects_claim_their_locations(located: ServiceDesk, target: ServiceDesk) -> None:
-    """The register of the importing store has the same locations, also those to which a table sends its writers. A
-    second import of the same objects is refused with the number of the first record whose location is taken.
+    """The importing store registers the same locations, including data paths. A second import is refused with the
+    number of the first record whose location is taken.
     """
     data = exported(located)
 
@@ -103,7 +103,7 @@ def test_imported_objects_claim_their_locations(located: ServiceDesk, target: Se
 
 
 def _move_fileset(records: list[ExportRecord], name: str, location: str) -> int:
-    """Give a fileset another location. Returns the number of its record."""
+    """Change a fileset's location. Returns the number of its record."""
     number = next(at for at, each in enumerate(records, 1) if each.entity.name == name)
     records[number - 1].entity.fileset.locations["default"] = location
     return number
@@ -114,7 +114,7 @@ def _move_fileset(records: list[ExportRecord], name: str, location: str) -> int:
 def test_imported_objects_share_no_location(
     kind: LocationKind, below: str, located: ServiceDesk, target: ServiceDesk, tmp_path: Path
 ) -> None:
-    """A fileset of the file at or below a location of another object of the file is refused, with its number."""
+    """A fileset at or below another object's location in the file is refused with its number."""
     ((taken,),) = located.rows("SELECT location FROM place WHERE kind = ?", int(kind))
     records = records_of(exported(located))
     catalog = next(each for each in records if each.catalog.name == "files").catalog
@@ -127,7 +127,7 @@ def test_imported_objects_share_no_location(
 
 @pytest.mark.parametrize("content", ["{", '{"compact": "yes"}', '{"quietHours": ["now"]}'])
 def test_content_of_an_imported_policy_is_checked(located: ServiceDesk, target: ServiceDesk, content: str) -> None:
-    """A policy that no request could make is refused with its number: tasks of the whole server would read it."""
+    """A policy with content that no request could create is refused with its number, because tasks read policies."""
     made = policy_create(located.ctx(), metalake=LAKE, name="nightly", request=PolicyRequest(TABLE_MAINTENANCE, {}))
     located.run(made)
     records = records_of(exported(located))
@@ -139,7 +139,7 @@ def test_content_of_an_imported_policy_is_checked(located: ServiceDesk, target: 
 
 
 def test_a_policy_of_polaris_is_translated(located: ServiceDesk, target: ServiceDesk) -> None:
-    """Its type and content become those of this server, and its comment names what was left out."""
+    """A Polaris policy is imported with this server's type and content; its comment names the omitted parts."""
     made = policy_create(located.ctx(), metalake=LAKE, name="nightly", request=PolicyRequest(TABLE_MAINTENANCE, {}))
     located.run(made)
     records = records_of(exported(located))

@@ -22,8 +22,8 @@ PATHS = (("a", "t"), ("a", "u"), ("a", "t"))
 
 @pytest.mark.parametrize("renews", [False, True])
 def test_nodes_that_create_the_same_placeholder(lab: StoreLab, *, renews: bool) -> None:
-    """The catalog's lock is held from the look at a name to its creation, so no node is refused, and all get the same
-    placeholder nodes. A renewed one takes the place of the earlier one.
+    """Concurrent creations of the same placeholder node all succeed and get the same node, because of the catalog's
+    lock. A renewed node replaces the earlier one.
     """
     world = make_world(lab)
     stores = [lab.open() for _ in range(WRITERS)]

@@ -34,7 +34,7 @@ from tests.services.conftest import ServiceDesk
 
 
 def make(desk: ServiceDesk, *names: str, user: str = ADMIN) -> None:
-    """Make tags."""
+    """Create tags."""
     for name in names:
         desk.run(
             metalake_object_create(desk.ctx(user), metalake=LAKE, kind=Kind.TAG, name=name, record=TagRecord(None, {}))
@@ -53,13 +53,13 @@ def put(
 
 
 def on(desk: ServiceDesk, kind: Kind, full_name: str, user: str = ADMIN) -> list[tuple[str, bool]]:
-    """The tags of an object, and whether each came down to it."""
+    """Return the tags of an object, and whether each is inherited."""
     found = desk.run(attachments_list(desk.ctx(user), AttachmentTarget(LAKE, kind, full_name), kind=Kind.TAG))
     return [(each.node.name, each.inherited) for each in found]
 
 
 def listed(desk: ServiceDesk, user: str = ADMIN) -> list[str]:
-    """The names of the tags that somebody sees."""
+    """Return the names of the tags that a user sees."""
     return [
         tag.name
         for tag in desk.run(
@@ -69,9 +69,7 @@ def listed(desk: ServiceDesk, user: str = ADMIN) -> list[str]:
 
 
 def test_tags_come_down_to_what_lies_below(desk: ServiceDesk) -> None:
-    """A leaf has its own tags first, then those of the namespaces and the catalog above it, each once; beside it
-    nothing comes.
-    """
+    """An object has its own tags first, then those of its ancestors, each once; siblings have none of them."""
     desk.namespace("a", "b")
     desk.table("a", "b", "t")
     desk.table("a", "u")
@@ -94,9 +92,7 @@ def test_tags_come_down_to_what_lies_below(desk: ServiceDesk) -> None:
 
 
 def test_objects_of_a_tag_in_several_catalogs(desk: ServiceDesk) -> None:
-    """What a tag is on is told by its path, catalog by catalog, without what was dropped and without what one may
-    not know of.
-    """
+    """The objects of a tag are listed by path and catalog, without dropped and hidden ones."""
     desk.run(add_catalog(desk.ctx(), "side"))
     for scope in (MAIN, RequestScope(LAKE, "side")):
         desk.namespace("a", scope=scope)
@@ -121,9 +117,7 @@ def test_objects_of_a_tag_in_several_catalogs(desk: ServiceDesk) -> None:
 
 
 def test_who_may_apply_sees_and_attaches(desk: ServiceDesk) -> None:
-    """Somebody who may apply one tag sees that one alone, attaches it to what they may know of, and may not change
-    it.
-    """
+    """A user who may apply a tag sees only that tag, may attach it to visible objects, and may not change it."""
     desk.namespace("a")
     make(desk, "red", "blue")
     desk.allow("ana", Kind.TAG, "red", Privilege.APPLY_TAG)
@@ -143,7 +137,7 @@ def test_who_may_apply_sees_and_attaches(desk: ServiceDesk) -> None:
 
 
 def test_owner_grant_and_explain_come_by_themselves(desk: ServiceDesk) -> None:
-    """A tag has an owner who may alter and drop it, and who may load it is explained by role and owner."""
+    """A tag has an owner who may alter and drop it; the right to load it is explained by role and ownership."""
     desk.allow("ana", Kind.METALAKE, LAKE, Privilege.CREATE_TAG)
     make(desk, "hers", user="ana")
     owner = desk.run(owner_load(desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, full_name="hers"))
@@ -176,7 +170,7 @@ def test_owner_grant_and_explain_come_by_themselves(desk: ServiceDesk) -> None:
 
 
 def test_renamed_tag_stays_and_a_successor_inherits_nothing(desk: ServiceDesk) -> None:
-    """A tag goes by its id: renamed it is still on its objects; dropped and made again it is on none."""
+    """Attachments belong to a tag's id: a renamed tag keeps them, a tag created again has none."""
     make(desk, "red")
     put(desk, Kind.CATALOG, "main", "red")
     desk.run(
@@ -191,9 +185,7 @@ def test_renamed_tag_stays_and_a_successor_inherits_nothing(desk: ServiceDesk) -
 
 
 def test_association_is_all_or_nothing(desk: ServiceDesk) -> None:
-    """One tag that is on the object already, or is not there, and nothing of the request is done; named twice over
-    is left alone.
-    """
+    """If one tag is already attached or missing, nothing is changed; a tag named for adding and removing is ignored."""
     make(desk, "red", "blue")
     put(desk, Kind.CATALOG, "main", "red")
     with pytest.raises(AlreadyExists, match="Tag red is on catalog main already"):
@@ -206,7 +198,7 @@ def test_association_is_all_or_nothing(desk: ServiceDesk) -> None:
 
 
 def test_names_and_kinds_are_checked(desk: ServiceDesk) -> None:
-    """A taken name, a name that breaks Gravitino's rule and an object that takes no tags are told apart."""
+    """A taken name, an invalid name and an object that takes no tags have different errors."""
     make(desk, "red", "blue")
 
     with pytest.raises(AlreadyExists, match="Tag red already exists"):

@@ -16,7 +16,7 @@ from tests.services.governance.test_attachments import make, put
 
 
 def load(desk: ServiceDesk, kind: Kind, *levels: str, user: str = ADMIN) -> ObjectDetails:
-    """The details of an object as a user gets them."""
+    """Return the details of an object for a user."""
     return desk.run(desk.ctx(user).read(MAIN, lambda request_view: details_load(request_view, kind, levels=levels)))
 
 
@@ -33,7 +33,7 @@ def test_owner_has_every_right(desk: ServiceDesk) -> None:
 
 
 def test_reader_has_the_right_to_read_alone(desk: ServiceDesk) -> None:
-    """A reader's rights are those that the operations would decide."""
+    """A reader's rights equal the decisions of the operations."""
     desk.namespace("a")
     desk.table("a", "t")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
@@ -45,7 +45,7 @@ def test_reader_has_the_right_to_read_alone(desk: ServiceDesk) -> None:
 
 
 def test_stranger_and_missing_object(desk: ServiceDesk) -> None:
-    """Who may not load an object is refused; a missing one is not found for the owner."""
+    """A stranger is refused, and a missing object is NotFound for the owner."""
     desk.namespace("a")
     desk.table("a", "t")
 
@@ -56,7 +56,7 @@ def test_stranger_and_missing_object(desk: ServiceDesk) -> None:
 
 
 def test_catalog_and_namespace_have_details(desk: ServiceDesk) -> None:
-    """Containers as well, with their own rights."""
+    """Catalogs and namespaces have details, too, with their own rights."""
     desk.namespace("a")
 
     assert load(desk, Kind.CATALOG).node.name == "main"
@@ -76,7 +76,7 @@ def test_catalog_and_namespace_have_details(desk: ServiceDesk) -> None:
 def test_one_privilege_gives_its_rights_alone(
     desk: ServiceDesk, kind: Kind, privilege: Privilege, rights: set[str]
 ) -> None:
-    """Each right is the decision of its own operation, and not of one that needs less."""
+    """Each right is the decision of its own operation, not of one that needs fewer privileges."""
     desk.namespace("a")
     desk.table("a", "t")
     levels = ("a", "t") if kind is Kind.TABLE else ("a",)
@@ -87,7 +87,7 @@ def test_one_privilege_gives_its_rights_alone(
 
 
 def test_tags_of_columns_are_those_that_the_caller_may_load(desk: ServiceDesk) -> None:
-    """Who may apply one of two tags sees the name of that one alone on a column."""
+    """A column's tags are those that the caller may load."""
     desk.namespace("a")
     desk.table("a", "t")
     make(desk, "red", "blue")
@@ -102,7 +102,7 @@ def test_tags_of_columns_are_those_that_the_caller_may_load(desk: ServiceDesk) -
 
 
 def test_reading_files_of_a_fileset_is_a_right_of_its_own(desk: ServiceDesk) -> None:
-    """Who may write a fileset may load it, and does not see that they may read its files."""
+    """A user who may write a fileset may load it; the right to read its files is separate."""
     files = RequestScope(LAKE, "files")
     desk.run(add_catalog(desk.ctx(), "files", provider=FILESET_PROVIDER))
     desk.namespace("s", scope=files)

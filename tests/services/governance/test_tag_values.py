@@ -19,7 +19,7 @@ HERE = AttachmentTarget(LAKE, Kind.CATALOG, "main")
 
 
 def make(desk: ServiceDesk, name: str, allowed: tuple[str, ...] | None = None) -> None:
-    """Make a tag."""
+    """Create a tag."""
     record = tag_record(None, {}, allowed_values=allowed)
     desk.run(metalake_object_create(desk.ctx(ADMIN), metalake=LAKE, kind=Kind.TAG, name=name, record=record))
 
@@ -27,13 +27,13 @@ def make(desk: ServiceDesk, name: str, allowed: tuple[str, ...] | None = None) -
 def put(
     desk: ServiceDesk, *adds: str | None, removes: tuple[str | None, ...] = (), name: str = "red"
 ) -> tuple[str, ...]:
-    """Add values of a tag to the catalog and take others away."""
+    """Add values of a tag to the catalog and remove others."""
     pairs = [tuple(TagValuePair(name, value) for value in values) for values in (adds, removes)]
     return desk.run(pairs_associate(desk.ctx(), HERE, adds=pairs[0], removes=pairs[1]))
 
 
 def values(desk: ServiceDesk) -> list[tuple[str, ...]]:
-    """The values of each tag of the catalog."""
+    """Return the values of each tag of the catalog."""
     return [each.values for each in desk.run(attachments_list(desk.ctx(), HERE, kind=Kind.TAG))]
 
 
@@ -50,12 +50,12 @@ def test_values_after(
     before: tuple[str, ...] | None, adds: tuple[str | None, ...], removes: tuple[str | None, ...],
     after: tuple[str, ...] | None,
 ) -> None:  # fmt: skip
-    """Adding keeps what is there, removing takes that alone, and the last value takes the tag along."""
+    """Adding keeps other values, removing removes only the named ones, and without values the tag is detached."""
     assert apply_pairs(before, adds=adds, removes=removes) == after
 
 
 def test_story_of_one_tag(desk: ServiceDesk) -> None:
-    """Pairs are added one by one, again without effect, removed, and the tag goes with its last value."""
+    """Pairs are added and removed one by one, idempotently; the tag is detached with its last value."""
     make(desk, "red")
     steps: list[tuple[tuple[str | None, ...], tuple[str | None, ...]]] = [
         (("x", "y"), ()), (("z", "x"), ()), ((), ("y",)), ((), ("y",)), ((), ("x", "z")), ((None,), ()), (("x",), ()),
@@ -70,7 +70,7 @@ def test_story_of_one_tag(desk: ServiceDesk) -> None:
 
 
 def test_what_cannot_be_is_refused_whole(desk: ServiceDesk) -> None:
-    """Contradictions, values that are none or not allowed, and a tag without a value beside others change nothing."""
+    """Contradictory, invalid and forbidden values, and a tag with and without values, are refused as a whole."""
     make(desk, "red")
     make(desk, "set", ("a", "b"))
     make(desk, "bare", ())
@@ -100,7 +100,7 @@ def test_what_cannot_be_is_refused_whole(desk: ServiceDesk) -> None:
 
 
 def test_what_a_tag_allows() -> None:
-    """Each value once, in order; none named is any, an empty list none."""
+    """Allowed values are unique and sorted; unset means any value, an empty list means none."""
     assert tag_record(None, {}, allowed_values=["b", "a", "b"]).allowed_values == ("b", "a")
     assert [tag_record(None, {}, allowed_values=allowed).valueless for allowed in (None, [], ["a"])] == [
         False,
@@ -113,9 +113,7 @@ def test_what_a_tag_allows() -> None:
 
 
 def test_a_crowd_adds_each_its_own(desk: ServiceDesk) -> None:
-    """Sixty-four callers at once add a value each, and each takes another's away: every value that stays was added
-    once.
-    """
+    """Sixty-four concurrent callers each add a value and remove another one: no value is lost or doubled."""
     make(desk, "red")
     put(desk, *(f"old{each}" for each in range(64)))
 

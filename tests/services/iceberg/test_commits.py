@@ -19,7 +19,7 @@ WRITERS = 64
 
 
 def setting(name: str) -> list[object]:
-    """The update that sets one property."""
+    """Return the update that sets one property."""
     return [{"action": "set-properties", "updates": {name: "x"}}]
 
 
@@ -46,7 +46,7 @@ def table(desk: ServiceDesk) -> ServiceDesk:
 
 
 def crowd(desk: ServiceDesk, nodes: list[Node]) -> list[object]:
-    """Let many commit at once, spread over nodes; returns what went wrong."""
+    """Run many commits concurrently on several nodes. Returns the errors."""
 
     async def all_at_once() -> list[object]:
         work = [commit(nodes[number % len(nodes)], f"p{number}") for number in range(WRITERS)]
@@ -56,7 +56,7 @@ def crowd(desk: ServiceDesk, nodes: list[Node]) -> list[object]:
 
 
 def test_writers_of_one_table_stand_in_line(table: ServiceDesk) -> None:
-    """64 callers that set a property each are all served, and on one node none of them builds in vain."""
+    """64 concurrent commits to one table succeed, and on one node none of them is built twice."""
     lost = LOST_RACES[()]
 
     assert crowd(table, [table.node]) == []
@@ -66,7 +66,7 @@ def test_writers_of_one_table_stand_in_line(table: ServiceDesk) -> None:
 
 
 def test_writers_on_two_nodes_are_all_served(table: ServiceDesk) -> None:
-    """Two nodes know nothing of each other's lines: who loses builds again."""
+    """Commits at two nodes, whose queues are separate, all succeed; a commit that loses a race is built again."""
     other = Node(table.lab.open())
 
     assert crowd(table, [table.node, other]) == []
@@ -74,7 +74,7 @@ def test_writers_on_two_nodes_are_all_served(table: ServiceDesk) -> None:
 
 
 def test_requirement_that_fails_does_not_stand_in_line(table: ServiceDesk) -> None:
-    """Who demands what is not so hears of it at once, though others wait for their turn."""
+    """A commit with a failing requirement is refused without waiting in the queue."""
     demand: list[object] = [{"type": "assert-table-uuid", "uuid": "00000000-0000-0000-0000-000000000000"}]
 
     async def story() -> None:
@@ -87,7 +87,7 @@ def test_requirement_that_fails_does_not_stand_in_line(table: ServiceDesk) -> No
 
 
 def test_who_gives_up_in_line_holds_up_nobody(table: ServiceDesk) -> None:
-    """A request whose time is over leaves the line, and writes nothing."""
+    """A commit whose deadline passes leaves the queue and writes nothing."""
 
     async def story() -> None:
         ((number,),) = table.rows("SELECT node_id FROM document")
@@ -107,7 +107,7 @@ def test_who_gives_up_in_line_holds_up_nobody(table: ServiceDesk) -> None:
 
 
 def test_race_that_is_lost_again_and_again(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often another node comes first, the commit is built again on what that one left."""
+    """A commit that loses several races is rebuilt on each newer state, until it succeeds."""
     other = Node(table.lab.open())
     before = LOST_RACES[()]
     rivals = iter(range(20))
@@ -128,7 +128,7 @@ def test_race_that_is_lost_again_and_again(table: ServiceDesk, monkeypatch: pyte
 
 
 def test_access_that_moves_costs_no_second_file(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When only rights moved meanwhile, the commit is decided again and what was built is kept."""
+    """If only access changed, the commit is decided again, and the written file is used."""
     written: list[str] = []
     real = table.node.services.files.write
     moving = iter([False])
@@ -150,7 +150,7 @@ def test_access_that_moves_costs_no_second_file(table: ServiceDesk, monkeypatch:
 
 
 def test_patience_ends(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no deadline ends it, a commit that never wins is told so at last; nothing was changed."""
+    """Without a deadline, a commit that always loses is refused at last, and nothing is changed."""
 
     async def never(*_: object, **__: object) -> bool:
         return False

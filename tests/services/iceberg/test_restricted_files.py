@@ -22,7 +22,7 @@ OTHER = "t8-0123456789ab-0123456789abcdef"
 
 
 class Rows:
-    """The rows of directories as the task sees them: what is known, and what has just ended."""
+    """A fake of the rows of directories: known ones and newly ended ones."""
 
     def __init__(self, known: set[str]) -> None:
         self.known_rows = known
@@ -30,34 +30,34 @@ class Rows:
         self.full_parts = 0
 
     def end(self, home: str) -> list[str]:
-        """Forget what is over: so many full parts, and then nothing more."""
+        """Delete ended rows: several full batches, then an empty one."""
         self.homes.append(home)
         return [OURS] * ENDED_AT_ONCE if len(self.homes) <= self.full_parts else []
 
     def known(self) -> set[str]:
-        """Return the names of the files that plans need."""
+        """Return the directories that plans need."""
         return self.known_rows
 
 
 class Tasks:
-    """A task's means, with catalogs that lie in the given places and rows that are given."""
+    """A fake task context with catalogs at given locations and given rows."""
 
     def __init__(self, homes: list[str], *, known: set[str]) -> None:
         self.homes = [(home, {}) for home in homes]
         self.restricted_reads = Rows(known)
 
     async def submit(self, mutation: object) -> object:
-        """Do what the task asks of the store."""
+        """Run the task's mutation."""
         call = cast("restricted_files.partial[object]", mutation)
         return self.homes if call.func is restricted_files._warehouses else call(cast("Tx", self))
 
     async def run_in_thread(self, call: object) -> object:
-        """Do what the task does in a thread."""
+        """Run the task's call in this thread."""
         return cast("restricted_files.partial[object]", call)(lambda _: None)
 
 
 def make(root: Path, *names: str) -> list[Path]:
-    """Write a file in each directory below a place that is set aside."""
+    """Write a file into each directory below the reserved location."""
     files = [root / RESTRICTED_READS_DIRECTORY / name / "f.parquet" for name in names]
     for file in files:
         file.parent.mkdir(parents=True)
@@ -71,8 +71,8 @@ def prune(tasks: Tasks, *, now_ms: int = 11 * PERIOD_MS + 5) -> int:
 
 
 def test_directories_without_a_plan_go(tmp_path: Path) -> None:
-    """A directory goes whose rows have gone; of an earlier release's periods those before the last one; what is
-    not ours stays.
+    """Directories without rows are deleted, and those of an earlier release's former periods; unknown directories
+    stay.
     """
     files = make(tmp_path, OURS, OTHER, "8", "9", "10", "11", "notes", "t9")
     beside = tmp_path / "table" / "data.parquet"
@@ -89,7 +89,7 @@ def test_directories_without_a_plan_go(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_away_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A warehouse that does not answer is left for the next round; those behind it are tended to."""
+    """An unreachable warehouse is skipped until the next round, and the following ones are handled."""
     away, there = tmp_path / "away", tmp_path / "there"
     files = [*make(away, OURS), *make(there, OURS)]
     store_for = restricted_files.store_for
@@ -106,7 +106,7 @@ def test_a_store_that_is_away_holds_up_no_other(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_directory_is_listed_before_its_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory that a plan makes while the task runs is never deleted: its row was there before it."""
+    """A directory that is created during the task is never deleted, because rows are read after the listing."""
     home, tasks = f"file://{tmp_path}", Tasks([], known=set())
     tasks.homes = [(home, {})]
     made: list[Path] = []
@@ -125,7 +125,7 @@ def test_a_directory_is_listed_before_its_rows_are_read(tmp_path: Path, monkeypa
 
 
 def test_all_rows_of_ended_plans_go_at_once(tmp_path: Path) -> None:
-    """The store deletes a limited number of rows at once, and the task goes on until a part is not full."""
+    """Rows are deleted in batches of limited size until a batch is not full."""
     home = f"file://{tmp_path}"
     make(tmp_path, OURS)
     tasks = Tasks([home], known=set())

@@ -19,8 +19,8 @@ async def _begin(flights: RunningPlans, name: str, *, caller: str) -> None:
 
 
 def test_plans_of_one_user_are_bounded() -> None:
-    """One user has as many plans under way as the bound says, and another one still begins one; a plan that is
-    ended makes room.
+    """The number of running plans of one user is limited; another user can begin one, and an ended plan frees its
+    slot.
     """
 
     async def story() -> None:
@@ -42,7 +42,7 @@ def test_plans_of_one_user_are_bounded() -> None:
 
 
 def test_plans_of_all_are_bounded() -> None:
-    """All users together have as many plans under way as the bound says."""
+    """The number of running plans of all users is limited."""
 
     async def story() -> None:
         flights = RunningPlans()

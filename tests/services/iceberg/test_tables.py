@@ -26,7 +26,7 @@ USES = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
 
 
 class Meanwhile(NoFiles):
-    """Files of an object store that is slow enough for something else to happen while they are read and written."""
+    """A fake object store that runs a callback while a file is read or written."""
 
     def __init__(self, work: Callable[[], Awaitable[object]], location: str) -> None:
         super().__init__(allow_everything())
@@ -39,23 +39,23 @@ class Meanwhile(NoFiles):
         )  # fmt: skip
 
     async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
-        """Let it happen, then give the file."""
+        """Run the callback, then return the file."""
         await self.work()
         return self.data
 
     async def read_within(self, location: str, properties: Mapping[str, str], roots: Sequence[str]) -> bytes:
-        """So for a file that a caller names: no link is asked about here."""
+        """The same for a file that the caller names; links are not resolved here."""
         return await self.read(location, properties)
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
-        """Let it happen."""
+        """Run the callback."""
         await self.work()
 
 
 @pytest.fixture
 def losing(desk: ServiceDesk) -> tuple[ServiceDesk, str]:
-    """A desk and a metadata file in it. Here ana creates tables in namespace a, where table t is hers, until a
-    file is touched: then she is a mere user of both.
+    """A desk and a metadata file. When a file is touched, ana loses the right to create tables in `a` and the ownership
+    of `a.t`.
     """
     desk.namespace("a")
     for privilege in (*USES, Privilege.CREATE_TABLE):
@@ -81,7 +81,7 @@ async def _role(desk: ServiceDesk, name: str, privileges: tuple[Privilege, ...])
 
 
 def test_right_that_goes_while_the_file_is_written(losing: tuple[ServiceDesk, str]) -> None:
-    """A create whose right is withdrawn while its file is on the way is refused; no table is made."""
+    """A create whose right is revoked while its file is written is refused, and no table is created."""
     desk, _ = losing
     with pytest.raises(PermissionDenied, match="CREATE_TABLE"):
         desk.run(table_create(desk.ctx("ana"), MAIN, namespace=("a",), request=request_of("new")))
@@ -93,7 +93,7 @@ def test_right_that_goes_while_the_file_is_written(losing: tuple[ServiceDesk, st
 def test_right_that_goes_while_the_file_is_read(
     losing: tuple[ServiceDesk, str], name: str, overwrite: bool, missing: str
 ) -> None:
-    """So is a register, of a new table or over one that is there."""
+    """So is a register of a new or existing table while its file is read."""
     desk, file = losing
     before = desk.rows("SELECT name, version FROM node JOIN document ON node_id = id")
 
@@ -109,7 +109,7 @@ def test_right_that_goes_while_the_file_is_read(
 
 @pytest.mark.parametrize("privileges", [USES, (*USES, Privilege.MODIFY_TABLE), (*USES, Privilege.CREATE_SCHEMA)])
 def test_staging_takes_the_right_to_create(desk: ServiceDesk, privileges: tuple[Privilege, ...]) -> None:
-    """A staged create stores nothing, but answers what only who may create tables is told."""
+    """A staged create stores nothing, but still needs the right to create tables."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", *privileges)
 
@@ -121,7 +121,7 @@ def test_staging_takes_the_right_to_create(desk: ServiceDesk, privileges: tuple[
 def test_overwriting_is_refused_alike_whether_the_table_is_there(
     desk: ServiceDesk, privileges: tuple[Privilege, ...]
 ) -> None:
-    """Who may neither create tables nor drop this one learns nothing of it from a register with overwrite."""
+    """A register with overwrite by a caller without rights is refused alike for existing and missing tables."""
     desk.namespace("a")
     desk.table("a", "t")
     if privileges:

@@ -27,7 +27,7 @@ def fits_tables(privilege: Privilege) -> bool:
 
 
 def draw_rights(desk: ServiceDesk, drawn: random.Random) -> None:
-    """Draw roles, groups, rules, denials and owners."""
+    """Generate random roles, groups, rules, denials and owners."""
     desk.users(*PEOPLE[2:])
     for name in ("north", "south"):
         desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name=name))
@@ -57,7 +57,7 @@ def draw_rights(desk: ServiceDesk, drawn: random.Random) -> None:
 
 
 def may_any(desk: ServiceDesk, user: str, actions: Sequence[Action], kind: Kind, path: tuple[str, ...]) -> bool:
-    """Return whether a user may take one of some actions, by the decisions that the user's own requests would get."""
+    """Return whether a user may do one of some actions, as the user's own requests would be decided."""
 
     def allowed(action: Action) -> bool:
         asked = access_explain(desk.ctx(), metalake=LAKE, user=user, action=action, kind=kind, path=path)

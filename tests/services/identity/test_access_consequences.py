@@ -38,13 +38,13 @@ def furnished(desk: ServiceDesk) -> None:
 
 
 def rules_question(role: str, kind: Kind, name: str, *privileges: Privilege, grants: bool = True) -> RulesQuestion:
-    """The question what a grant to a role changes."""
+    """Return the question what a grant to a role would change."""
     wish = PrivilegeRequest(kind, name, tuple((each, GrantCondition.ALLOW) for each in privileges))
     return RulesQuestion(LAKE, role, wish, grants)
 
 
 def test_a_grant_tells_who_gains_what(desk: ServiceDesk) -> None:
-    """SELECT_TABLE on a namespace, to the role of a user of that namespace: reading of its three tables."""
+    """Granting SELECT_TABLE on a namespace to a role lets its user read the three tables."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
 
@@ -56,7 +56,7 @@ def test_a_grant_tells_who_gains_what(desk: ServiceDesk) -> None:
 
 
 def test_a_grant_without_the_use_of_the_catalog_changes_nothing(desk: ServiceDesk) -> None:
-    """A privilege that cannot be used yet has no consequence, which the numbers show before it is granted."""
+    """A privilege that cannot be used without USE_CATALOG has no consequence."""
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
 
     question = rules_question("of ana", Kind.NAMESPACE, "main.a", Privilege.SELECT_TABLE)
@@ -65,7 +65,7 @@ def test_a_grant_without_the_use_of_the_catalog_changes_nothing(desk: ServiceDes
 
 
 def test_only_who_may_change_may_ask(desk: ServiceDesk) -> None:
-    """Readers of a table may neither grant on it nor ask what a grant would do; nor may role holders assign roles."""
+    """Readers of a table may neither grant nor ask for consequences, and role holders may not for assignments."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     for user in ("ana", "nobody"):
         with pytest.raises(PermissionDenied):
@@ -81,7 +81,7 @@ def test_only_who_may_change_may_ask(desk: ServiceDesk) -> None:
 
 
 def test_asking_writes_nothing(desk: ServiceDesk) -> None:
-    """No clock moves when a consequence is asked for."""
+    """Asking for a consequence moves no clock."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     before = desk.rows("SELECT zone, revision FROM clock ORDER BY zone")
 
@@ -92,7 +92,7 @@ def test_asking_writes_nothing(desk: ServiceDesk) -> None:
 
 
 def _states(desk: ServiceDesk) -> States:
-    """Every user's levels on every object, by each user's own decisions."""
+    """Return every user's levels on every object, by the users' own decisions."""
     return {
         (user, level, kind, path)
         for user in (ADMIN, *PEOPLE)
@@ -114,7 +114,7 @@ def _expected(before: States, after: States) -> set[ConsequenceLine]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_numbers_are_those_of_the_change(desk: ServiceDesk, seed: int) -> None:
-    """Over drawn rights, the numbers asked for before drawn changes equal the differences that the changes make."""
+    """For random rights and changes, the predicted numbers equal the real differences."""
     drawn = random.Random(seed)
     draw_rights(desk, drawn)
     before = _states(desk)
@@ -129,7 +129,7 @@ def test_numbers_are_those_of_the_change(desk: ServiceDesk, seed: int) -> None:
 
 
 def _drawn_change(desk: ServiceDesk, drawn: random.Random, *, assigns: bool) -> Consequence:
-    """Ask for the consequence of a drawn change, and make the change."""
+    """Ask for the consequence of a random change, and make the change."""
     role, does = f"r{drawn.randrange(5)}", drawn.random() < 0.7
     if assigns:
         kind, name = drawn.choice([(Kind.USER, drawn.choice(PEOPLE)), (Kind.GROUP, "north")])

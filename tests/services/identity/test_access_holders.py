@@ -54,7 +54,7 @@ def furnished(desk: ServiceDesk) -> None:
 
 
 def test_a_holder_comes_with_the_grant_that_decides(desk: ServiceDesk) -> None:
-    """A reader's reasons are the ones of the explanation: privileges, objects and roles."""
+    """A holder has the same reasons as the explanation: privileges, objects and roles."""
     give_reading(desk, "ana")
 
     found = {each.user: each for each in holders(desk).holders}
@@ -69,7 +69,7 @@ def test_a_holder_comes_with_the_grant_that_decides(desk: ServiceDesk) -> None:
 
 
 def test_using_a_namespace_is_no_access_to_its_tables(desk: ServiceDesk) -> None:
-    """Users who may only use catalog and namespace hold these, and not the table."""
+    """Users of the catalog and namespace are listed as holders of these, not of the table."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
 
@@ -78,7 +78,7 @@ def test_using_a_namespace_is_no_access_to_its_tables(desk: ServiceDesk) -> None
 
 
 def test_pages_continue_by_name(desk: ServiceDesk) -> None:
-    """Pages hold each user once, whatever their size, and end."""
+    """Pages of any size list each user once, and end."""
     desk.users(*PEOPLE[2:])
     for user in PEOPLE:
         give_reading(desk, user)
@@ -95,7 +95,7 @@ def test_pages_continue_by_name(desk: ServiceDesk) -> None:
 
 
 def test_one_action_may_be_asked_about(desk: ServiceDesk) -> None:
-    """With an action only its holders are listed, by that action's word."""
+    """With an action, only users who may do that action are listed."""
     give_reading(desk, "ana")
 
     page = holders(desk, action=Action.TABLE_DROP)
@@ -107,7 +107,7 @@ def test_one_action_may_be_asked_about(desk: ServiceDesk) -> None:
 
 
 def test_strangers_and_readers_may_not_ask(desk: ServiceDesk) -> None:
-    """Reading is not enough to learn who else reads; the table's owner and grant managers may ask."""
+    """Readers may not list other readers; the table's owner and grant managers may."""
     give_reading(desk, "ana")
     for ask in (holders, rules):
         with pytest.raises(PermissionDenied):
@@ -122,7 +122,7 @@ def test_strangers_and_readers_may_not_ask(desk: ServiceDesk) -> None:
 
 
 def test_owners_see_no_names_of_roles_that_they_may_not_load(desk: ServiceDesk) -> None:
-    """The owner of a table learns who reads it, but roles that the owner may not load have no name."""
+    """A table's owner sees its readers, but not the names of roles that the owner may not load."""
     give_reading(desk, "ana")
     give_reading(desk, "bob")
     desk.run(
@@ -139,7 +139,9 @@ def test_owners_see_no_names_of_roles_that_they_may_not_load(desk: ServiceDesk) 
 
 
 def test_rules_tell_where_they_stand(desk: ServiceDesk) -> None:
-    """The object's own rules come first, then inherited ones, with the number of holders; owners of all levels."""
+    """Rules of the object itself come before inherited ones, each with its number of holders; owners of all ancestors
+    follow.
+    """
     give_reading(desk, "ana")
 
     first = rules(desk)
@@ -155,7 +157,7 @@ def test_rules_tell_where_they_stand(desk: ServiceDesk) -> None:
 
 
 def test_a_missing_object_is_asked_about_as_one_without_grants(desk: ServiceDesk) -> None:
-    """Of a table that does not exist, the holders are those of the namespace's rights."""
+    """The holders of a missing table are those who have the rights on its namespace."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
 
     assert [each.user for each in holders(desk, ("main", "a", "gone"), kind=Kind.TABLE).holders] == ["admin", "ana"]
@@ -163,7 +165,7 @@ def test_a_missing_object_is_asked_about_as_one_without_grants(desk: ServiceDesk
 
 @pytest.mark.parametrize("seed", range(6))
 def test_holders_are_exactly_the_users_whose_requests_are_allowed(desk: ServiceDesk, seed: int) -> None:
-    """Over drawn lakes, holders of each level and of drawn actions equal what each user's own decision says."""
+    """For random rights, the holders of each level and action are exactly the users whose own requests are allowed."""
     drawn = random.Random(seed)
     draw_rights(desk, drawn)
     everybody = [ADMIN, *PEOPLE]

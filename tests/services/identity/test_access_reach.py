@@ -43,7 +43,7 @@ def furnished(desk: ServiceDesk) -> None:
 
 
 def test_counts_and_list_tell_what_a_reader_reaches(desk: ServiceDesk) -> None:
-    """A reader of one namespace reaches its tables and those of namespaces in it, and nothing beside it."""
+    """A reader of one namespace reaches its tables and those of its child namespaces, and no others."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
 
@@ -59,7 +59,7 @@ def test_counts_and_list_tell_what_a_reader_reaches(desk: ServiceDesk) -> None:
 
 
 def test_pages_continue_by_path(desk: ServiceDesk) -> None:
-    """Every page begins after the path at which the one before ended."""
+    """Each page begins after the last path of the previous one."""
     seen = []
     after: tuple[str, ...] | None = ()
     while after is not None:
@@ -71,7 +71,7 @@ def test_pages_continue_by_path(desk: ServiceDesk) -> None:
 
 
 def test_others_reach_is_for_grant_managers(desk: ServiceDesk) -> None:
-    """Another user's reach takes the right to manage grants there; objects that the asker may not load have no name."""
+    """Another user's reach needs the right to manage grants, and objects that the asker may not load are unnamed."""
     desk.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     with pytest.raises(PermissionDenied):
@@ -88,7 +88,7 @@ def test_others_reach_is_for_grant_managers(desk: ServiceDesk) -> None:
 
 
 def test_nothing_lies_below_a_table(desk: ServiceDesk) -> None:
-    """The reach below a table, or below nothing, is refused or empty."""
+    """The reach below a table is refused, and that of a missing container is empty."""
     with pytest.raises(BadRequest, match="below"):
         reach(desk, ("main", "a", "t"))
     assert reach(desk, ("main", "gone"), kind=Kind.NAMESPACE).objects == []
@@ -96,7 +96,7 @@ def test_nothing_lies_below_a_table(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_reach_equals_each_objects_own_decision(desk: ServiceDesk, seed: int) -> None:
-    """Over drawn rights, an object is reached at a level exactly if the user's own decision on it allows that."""
+    """For random rights, an object is reached at a level exactly if the user's own request would be allowed."""
     drawn = random.Random(seed)
     draw_rights(desk, drawn)
 

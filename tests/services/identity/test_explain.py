@@ -29,13 +29,13 @@ def explain(
 
 @pytest.fixture(autouse=True)
 def furnished(desk: ServiceDesk) -> None:
-    """A table to be explained."""
+    """A table to explain."""
     desk.namespace("a")
     desk.table("a", "t")
 
 
 def test_own_refusal_names_what_is_missing(desk: ServiceDesk) -> None:
-    """Everybody may ask about themselves; a refusal comes with the grants that would end it, one for each clause."""
+    """Every user may explain their own access; a refusal lists the missing grants, one for each clause."""
     decision, steps = explain(desk, asks="ana")
 
     assert not decision.allowed
@@ -48,7 +48,7 @@ def test_own_refusal_names_what_is_missing(desk: ServiceDesk) -> None:
 
 
 def test_steps_lead_to_permission(desk: ServiceDesk) -> None:
-    """Whoever gets all that an explanation asks for is allowed, and nothing is left to suggest."""
+    """A user who gets all suggested grants is allowed, and nothing is suggested any more."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
@@ -61,7 +61,7 @@ def test_steps_lead_to_permission(desk: ServiceDesk) -> None:
 
 
 def test_denial_is_named_with_its_role(desk: ServiceDesk) -> None:
-    """A denial that wins is told, with the role it comes from."""
+    """An explanation names the denial that decides, and its role."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.SELECT_TABLE, condition=GrantCondition.DENY)
 
@@ -75,7 +75,7 @@ def test_denial_is_named_with_its_role(desk: ServiceDesk) -> None:
 
 
 def test_others_take_the_right_to_grant(desk: ServiceDesk) -> None:
-    """Asking about somebody else is refused without MANAGE_GRANTS on the object or above it, and granted with it."""
+    """Explaining another user needs MANAGE_GRANTS on the object or an ancestor."""
     with pytest.raises(PermissionDenied, match="MANAGE_GRANTS"):
         explain(desk, asks="ana", user="bob")
 
@@ -86,7 +86,7 @@ def test_others_take_the_right_to_grant(desk: ServiceDesk) -> None:
 
 
 def test_explained_decision_is_the_one_that_is_made(desk: ServiceDesk) -> None:
-    """For every user the explanation says what a request of theirs meets."""
+    """For every user the explained decision equals that of a real request."""
     from limnos.services.catalog.tables import table_find
     from tests.inprocess import MAIN
 
@@ -104,7 +104,7 @@ def test_explained_decision_is_the_one_that_is_made(desk: ServiceDesk) -> None:
 
 
 def test_absent_object_is_explained_without_telling_that_it_is_absent(desk: ServiceDesk) -> None:
-    """A missing table is explained as one without grants: the words are those of an existing one."""
+    """A missing table is explained like an existing one without grants."""
     there = explain(desk, asks="ana")[0].message()
 
     missing = explain(desk, asks="ana", path=("main", "a", "u"))[0].message()
@@ -117,12 +117,12 @@ def test_absent_object_is_explained_without_telling_that_it_is_absent(desk: Serv
     (("main", "a"), Action.NAMESPACE_LOAD, "namespace"), (TABLE, Action.TABLE_DROP, "table"),
 ])  # fmt: skip
 def test_kind_follows_from_action_and_path(desk: ServiceDesk, path: tuple[str, ...], action: Action, kind: str) -> None:
-    """The kind need not be named: the action and the length of the path say it."""
+    """Without a kind, it follows from the action and the length of the path."""
     assert explain(desk, action=action, path=path)[0].target_kind == kind
 
 
 def test_action_that_does_not_fit_is_refused(desk: ServiceDesk) -> None:
-    """A table's action on a catalog is a mistake of the caller, told as such."""
+    """An action that does not apply to the kind of object is BadRequest."""
     with pytest.raises(BadRequest, match="is done to a table"):
         explain(desk, action=Action.TABLE_LOAD, kind=Kind.CATALOG, path=("main",))
 
@@ -133,7 +133,7 @@ def test_action_that_does_not_fit_is_refused(desk: ServiceDesk) -> None:
     (Action.OWNER_LOAD, "main", "catalog"),
 ])  # fmt: skip
 def test_one_name_means_what_the_action_is_done_to(desk: ServiceDesk, action: Action, name: str, kind: str) -> None:
-    """A single name is a role's for what is done to roles, a user's for what is done to users, else a catalog's."""
+    """A single name is a role for role actions, a user for user actions, else a catalog."""
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
 
     decision, _ = explain(desk, action=action, path=(name,))
@@ -142,7 +142,7 @@ def test_one_name_means_what_the_action_is_done_to(desk: ServiceDesk, action: Ac
 
 
 def test_role_is_explained_as_it_is_met(desk: ServiceDesk) -> None:
-    """Who holds a role may load it and is told so; who does not is told what the role itself asks for."""
+    """Holders of a role may load it, which the explanation says; other users see the missing right on the role."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     asked = {"action": Action.ROLE_LOAD, "path": ("of ana",)}
 
@@ -156,7 +156,7 @@ def test_role_is_explained_as_it_is_met(desk: ServiceDesk) -> None:
 def test_path_that_no_such_object_has_is_refused(
     desk: ServiceDesk, action: Action, kind: Kind, path: tuple[str, ...]
 ) -> None:
-    """A role lies in no catalog, and a metalake is the one that was asked: other paths are mistakes, told as such."""
+    """A path below a catalog for a role, or another metalake, is BadRequest."""
     with pytest.raises(BadRequest, match=r"only its name|alone|leave the path out"):
         explain(desk, action=action, kind=kind, path=path)
 
@@ -165,7 +165,7 @@ def test_path_that_no_such_object_has_is_refused(
     (("main", "a", "u"), "table main.a.u"), (("main", "b", "t"), "namespace main.b"), (("mian", "a", "t"), "catalog mian"),
 ])  # fmt: skip
 def test_misspelt_path_is_told_to_who_may_know(desk: ServiceDesk, path: tuple[str, ...], missing: str) -> None:
-    """Who may know that something is missing is told the first part that is, and advised no grant on nothing."""
+    """A user who may know it is told the first missing part of a path, without suggested grants."""
     for user in (None, "ana"):
         assert explain(desk, user=user, path=path)[1] == [f"There is no {missing}: check the spelling of the path."]
 

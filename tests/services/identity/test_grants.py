@@ -19,17 +19,17 @@ from tests.services.conftest import ServiceDesk
 
 
 def wish(kind: Kind, full_name: str, *privileges: Privilege) -> PrivilegeRequest:
-    """Ask for privileges on an object."""
+    """Return a request for privileges on an object."""
     return PrivilegeRequest(kind, full_name, tuple((privilege, GrantCondition.ALLOW) for privilege in privileges))
 
 
 def create(desk: ServiceDesk, user: str, *wishes: PrivilegeRequest) -> None:
-    """Make a role."""
+    """Create a role."""
     desk.run(role_create(desk.ctx(user), metalake=LAKE, name=f"by {user}", properties={}, wishes=wishes))
 
 
 def override(desk: ServiceDesk, user: str, *wishes: PrivilegeRequest) -> None:
-    """Replace the rules of the role `r`, which is there only for who gets so far."""
+    """Replace the rules of the role `r`, which exists only for callers who get that far."""
     desk.run(rules_override(desk.ctx(user), metalake=LAKE, role="r", wishes=wishes))
 
 
@@ -51,7 +51,7 @@ Way = Callable[..., None]
 def test_who_may_not_learns_nothing(
     desk: ServiceDesk, way: Way, user: str, named: tuple[Kind, str, str, Privilege]
 ) -> None:
-    """Who may neither make roles nor replace rules gets one and the same refusal, whatever the body names."""
+    """A caller who may neither create roles nor replace rules gets the same refusal, whatever the body names."""
     desk.namespace("hid")
     desk.table("hid", "t")
     kind, there, missing, privilege = named
@@ -69,7 +69,7 @@ def test_who_may_not_learns_nothing(
 def test_refusal_comes_before_any_object_is_looked_up(
     desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, way: Way
 ) -> None:
-    """A refused request names a thousand objects, and none of them is searched."""
+    """A refused request that names a thousand objects looks up none of them."""
     searched: list[str] = []
     monkeypatch.setattr(grants, "target_find", lambda *args: searched.append(args[2]))
 
@@ -80,7 +80,7 @@ def test_refusal_comes_before_any_object_is_looked_up(
 
 
 def test_missing_object_is_told_to_who_may(desk: ServiceDesk) -> None:
-    """Who makes a role reads 400 for an object that is not there, who replaces a role's rules 404."""
+    """A missing object is 400 when a role is created, and 404 when a role's rules are replaced."""
     missing = wish(Kind.NAMESPACE, "main.none", Privilege.USE_SCHEMA)
 
     with pytest.raises(IllegalObject, match="does not exist"):
@@ -90,7 +90,7 @@ def test_missing_object_is_told_to_who_may(desk: ServiceDesk) -> None:
 
 
 def test_many_objects_cost_few_cold_reads(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that has seen nothing yet finds the 150 objects of a new role in a handful of reads, not one for each."""
+    """A fresh node finds the 150 objects of a new role in a few reads, not one read per object."""
     for i in range(150):
         desk.namespace(f"n{i}")
     fresh, fetch, rounds = ServiceDesk(desk.lab), InlineFreshnessGate.fetch, []
@@ -109,7 +109,7 @@ def test_many_objects_cost_few_cold_reads(desk: ServiceDesk, monkeypatch: pytest
 
 @WAYS
 def test_too_many_rules_are_refused(desk: ServiceDesk, way: Way) -> None:
-    """A request has a limit of rules, told with what to do; it holds for everybody, before anything is looked at."""
+    """The number of rules in a request is limited for everybody, and is checked first."""
     both = (Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
     wishes = [wish(Kind.TABLE, f"main.a.t{i}", *both) for i in range(RULES_MAX // 2 + 1)]
 
@@ -119,7 +119,7 @@ def test_too_many_rules_are_refused(desk: ServiceDesk, way: Way) -> None:
 
 
 def test_many_roles_are_given_at_once(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two hundred roles that a fresh node has never seen are given in one request; ten thousand are too many."""
+    """Two hundred roles are granted in one request on a fresh node; ten thousand are refused."""
     names = tuple(f"r{i}" for i in range(200))
     for name in names:
         desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=()))
@@ -138,7 +138,7 @@ def test_many_roles_are_given_at_once(desk: ServiceDesk, monkeypatch: pytest.Mon
 def test_right_that_goes_between_the_look_and_the_change(
     desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, room: ModuleType, privilege: Privilege
 ) -> None:
-    """Who loses the right after the objects were found, and before the role or its rules are written, is refused."""
+    """A caller who loses the right between the lookup and the write is refused."""
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
     desk.allow("ana", Kind.METALAKE, LAKE, privilege)
     find = grants.privilege_requests_resolve

@@ -22,7 +22,7 @@ def crew(desk: ServiceDesk) -> ServiceDesk:
 
 
 def join(desk: ServiceDesk, *users: str, by: str = "admin") -> tuple[str, ...]:
-    """Make users members of `crew`."""
+    """Add users to `crew`."""
     return desk.run(members_add(desk.ctx(by), metalake=LAKE, group="crew", users=users))
 
 
@@ -32,7 +32,7 @@ def members(desk: ServiceDesk, user: str = "admin") -> tuple[str, ...]:
 
 
 def test_joining_is_all_or_none(crew: ServiceDesk) -> None:
-    """One unknown user refuses all; again is fine; members come sorted."""
+    """One unknown user refuses the whole request. Adding is idempotent, and members are sorted."""
     with pytest.raises(NotFound, match="nobody"):
         join(crew, "ana", "nobody")
     assert members(crew) == ()
@@ -48,7 +48,7 @@ def test_too_many_at_once(crew: ServiceDesk) -> None:
 
 
 def test_members_see_each_other_and_nobody_else_does(crew: ServiceDesk) -> None:
-    """A member is told who is in the group, a user outside of it is not, and a member makes no members."""
+    """Members see the group's members, other users do not; members may not add members."""
     join(crew, "ana")
 
     assert members(crew, "ana") == ("ana",)
@@ -59,7 +59,7 @@ def test_members_see_each_other_and_nobody_else_does(crew: ServiceDesk) -> None:
 
 
 def test_leaving(crew: ServiceDesk) -> None:
-    """A membership ends once, with the rights that came by it; a removed user is no member, nor is a successor."""
+    """Leaving ends the group's rights. A removed user is no member, nor is a new user of the same name."""
     crew.allow("ana", Kind.METALAKE, LAKE, Privilege.MANAGE_GROUPS, Privilege.MANAGE_GRANTS)
     join(crew, "ana", "bob")
 

@@ -23,7 +23,7 @@ FAR_MS = 1 << 42
 
 
 class Vouching:
-    """An issuer whose tokens are written `user/issued_ms/groups`, checked as far as that."""
+    """A fake issuer whose tokens are texts `user/issued_ms/groups`."""
 
     metalakes = (LAKE, "nowhere")
     remember_s = 60.0
@@ -32,7 +32,7 @@ class Vouching:
         self.checked = 0
 
     async def identity(self, text: str) -> IssuerIdentity:
-        """Take a token apart."""
+        """Parse a token."""
         self.checked += 1
         user, issued, told = text.encode("latin-1").decode("unicode_escape").split("/")
         groups = None if told == "-" else tuple(sorted(filter(None, told.split("+"))))
@@ -55,14 +55,12 @@ def enter(desk: ServiceDesk, user: str, issued_ms: int, groups: str) -> Credenti
 
 
 def groups_of(desk: ServiceDesk, user: str) -> tuple[str, ...]:
-    """The groups that decisions see."""
+    """Return the groups that decisions use."""
     return desk.run(desk.ctx().read(RequestScope(LAKE), lambda request_view: request_view.subject_of(user))).group_names
 
 
 def test_first_sight_makes_a_user(vouched: ServiceDesk) -> None:
-    """Who is vouched for is a user of the metalakes that the settings name, in the groups there that the token
-    tells.
-    """
+    """The first sign-in adds the user to the metalakes of the settings, with the token's groups that exist there."""
     credential = enter(vouched, "cleo", 10, "crew+unknown")
 
     assert credential == Credential("cleo", expires_ms=FAR_MS)
@@ -73,7 +71,7 @@ def test_first_sight_makes_a_user(vouched: ServiceDesk) -> None:
 
 
 def test_memberships_follow_the_newest_token(vouched: ServiceDesk) -> None:
-    """A newer token ends and begins memberships at once; an older one that comes late changes nothing."""
+    """A newer token changes memberships immediately; an older one that arrives later changes nothing."""
     enter(vouched, "ana", 20, "crew")
     enter(vouched, "ana", 30, "guests")
     assert groups_of(vouched, "ana") == ("guests",)
@@ -85,7 +83,7 @@ def test_memberships_follow_the_newest_token(vouched: ServiceDesk) -> None:
 
 
 def test_what_administrators_made_stays(vouched: ServiceDesk) -> None:
-    """A membership that somebody gave here is no issuer's to end, also when its tokens told the same for a while."""
+    """Memberships that administrators made are never ended by a token, even if earlier tokens had the same groups."""
     vouched.run(members_add(vouched.ctx(), metalake=LAKE, group="crew", users=("ana",)))
 
     enter(vouched, "ana", 10, "crew+guests")
@@ -95,7 +93,7 @@ def test_what_administrators_made_stays(vouched: ServiceDesk) -> None:
 
 
 def test_tokens_that_tell_no_groups_change_none(vouched: ServiceDesk) -> None:
-    """Where no claim tells groups, users are added and memberships left alone."""
+    """Without a groups claim users are added, and memberships are unchanged."""
     enter(vouched, "ana", 10, "crew")
     enter(vouched, "ana", 20, "-")
 
@@ -106,7 +104,7 @@ def test_tokens_that_tell_no_groups_change_none(vouched: ServiceDesk) -> None:
 
 
 def test_token_is_checked_once(vouched: ServiceDesk) -> None:
-    """A token that was found right is known by its bytes; another one is not."""
+    """A verified token is cached by its bytes; another one is verified."""
     issuer = ISSUER.of(vouched.node.services)
     assert isinstance(issuer, Vouching)
     enter(vouched, "ana", 10, "crew")
@@ -119,7 +117,7 @@ def test_token_is_checked_once(vouched: ServiceDesk) -> None:
 
 
 def test_nothing_moves_where_nothing_is_new(vouched: ServiceDesk) -> None:
-    """A newer token that says the same changes no right, so no node has to read anything again."""
+    """A newer token with the same groups moves no access revision."""
     enter(vouched, "ana", 10, "crew")
     before = vouched.rows("SELECT zone, access_revision FROM clock ORDER BY zone")
 
@@ -129,9 +127,7 @@ def test_nothing_moves_where_nothing_is_new(vouched: ServiceDesk) -> None:
 
 
 def test_disabled_user_stays_out(vouched: ServiceDesk) -> None:
-    """Whom an administrator disabled is refused at the next request, and a new token neither enables nor changes
-    them.
-    """
+    """A disabled user is refused at the next request, and a new token neither enables nor changes the user."""
     credential = enter(vouched, "ana", 10, "crew")
     vouched.run(user_enable(vouched.ctx(), metalake=LAKE, name="ana", enabled=False))
 
@@ -142,9 +138,7 @@ def test_disabled_user_stays_out(vouched: ServiceDesk) -> None:
 
 
 def test_removed_user_comes_back_with_nothing(vouched: ServiceDesk) -> None:
-    """Who was removed and signs in again is a new user: in the groups that the issuer tells, with none of the old
-    roles.
-    """
+    """A removed user who signs in again is a new user, with the token's groups and without the old roles."""
     enter(vouched, "ana", 10, "crew")
     vouched.run(principal_remove(vouched.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
 
@@ -154,7 +148,7 @@ def test_removed_user_comes_back_with_nothing(vouched: ServiceDesk) -> None:
 
 
 def test_tokens_made_by_who_signed_in_are_proven(vouched: ServiceDesk) -> None:
-    """An API token that somebody makes who was vouched for is worth as much; one by a believed name is not."""
+    """An API token that such a user makes is fully trusted; one made by an unauthenticated name is not."""
     credential = enter(vouched, "ana", 10, "-")
 
     proven, _ = vouched.run(token_create(vouched.node.ctx(credential), user=None, name="t", expires_in_s=None))
@@ -164,7 +158,7 @@ def test_tokens_made_by_who_signed_in_are_proven(vouched: ServiceDesk) -> None:
 
 
 def test_token_ends(vouched: ServiceDesk) -> None:
-    """A token that was found right is refused once its time is over."""
+    """A cached token is refused after its expiry."""
     late = Credential("ana", expires_ms=1)
 
     with pytest.raises(AuthenticationFailed, match="has expired"):

@@ -29,26 +29,26 @@ NUMBERS = f"WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n
 
 
 def ask(desk: ServiceDesk, reader: Callable[[RequestView], Any], user: str = "admin") -> tuple[Any, int]:
-    """Ask a node that knows nothing; returns the answer and how many statements it took."""
+    """Ask a fresh node. Returns the answer and the number of statements."""
     fresh = Node(desk.lab.open())
     found = desk.run(fresh.ctx(user).read(RequestScope(LAKE), reader))
     return found, fresh.store.statements
 
 
 def give(desk: ServiceDesk, name: str, *roles: str, kind: Kind = Kind.USER, gives: bool = True) -> None:
-    """Give roles to somebody, or take them."""
+    """Grant or revoke roles."""
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=kind, name=name, roles=roles, gives=gives))
 
 
 def make_role(desk: ServiceDesk, name: str, *privileges: Privilege) -> None:
-    """Make a role, with these rights to the catalog."""
+    """Create a role with rights on the catalog."""
     wish = PrivilegeRequest(Kind.CATALOG, "main", tuple((each, GrantCondition.ALLOW) for each in privileges))
     wishes = (wish,) if privileges else ()
     desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=wishes))
 
 
 def multiply(desk: ServiceDesk, table: str, where: str, **changed: str) -> None:
-    """Copy a row many times, past the server; what changes is told in SQL, with the number of the copy as `n`."""
+    """Insert many copies of a row directly; `n` in SQL is the number of the copy."""
     columns = metadata.tables[table].columns.keys()
     values = ", ".join(changed.get(column, column) for column in columns)
     desk.lab.database.sql(
@@ -64,7 +64,7 @@ def first(desk: ServiceDesk, statement: str) -> int:
 
 @pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
 def test_details_of_masses(desk: ServiceDesk, kind: Kind) -> None:
-    """Twenty thousand who hold a role each are told, with it, by a fresh node from as many statements as a few are."""
+    """Twenty thousand users with a role each are listed by a fresh node with as many statements as a few users."""
     make_role(desk, "r")
     desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=kind, name="p"))
     give(desk, "p", "r", kind=kind)
@@ -80,9 +80,7 @@ def test_details_of_masses(desk: ServiceDesk, kind: Kind) -> None:
 
 
 def test_masses_of_roles(desk: ServiceDesk) -> None:
-    """Twenty thousand roles with a rule each are listed by a fresh node from a few statements, to whoever may see
-    them.
-    """
+    """Twenty thousand roles with a rule each are listed by a fresh node with a few statements."""
     make_role(desk, "r", Privilege.USE_CATALOG)
     one = first(desk, "SELECT id FROM role WHERE name = 'r'")
     catalog = first(desk, "SELECT id FROM node WHERE kind = 2")
@@ -102,7 +100,7 @@ def test_masses_of_roles(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
 def test_details_of_many(desk: ServiceDesk, kind: Kind) -> None:
-    """Everybody comes with the roles held directly, sorted, from as many statements for many as for few."""
+    """Users are listed with their direct roles, sorted, with the same number of statements for many as for few."""
     for role in ("r1", "r0"):
         make_role(desk, role)
     for number in range(MANY):
@@ -119,7 +117,7 @@ def test_details_of_many(desk: ServiceDesk, kind: Kind) -> None:
 
 
 def test_details_follow_changes(desk: ServiceDesk) -> None:
-    """What is known of holders follows a role that is given, taken or dropped, and a user who is removed."""
+    """Lists follow granted, revoked and dropped roles and removed users."""
     for role in ("r", "s"):
         make_role(desk, role)
 
@@ -142,7 +140,7 @@ def test_details_follow_changes(desk: ServiceDesk) -> None:
 
 
 def test_many_roles_and_who_sees_them(desk: ServiceDesk) -> None:
-    """The list of roles takes a few statements; who owns one or holds one sees just those, also after a transfer."""
+    """The list of roles takes a few statements; owners and holders see their own roles, also after a transfer."""
     for number in range(MANY):
         make_role(desk, f"r{number:03}", Privilege.USE_CATALOG)
     give(desk, "ana", "r001")
@@ -166,7 +164,7 @@ def test_many_roles_and_who_sees_them(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("count", [3, 50, 51, MANY])
 def test_roles_on_an_object(desk: ServiceDesk, count: int) -> None:
-    """The roles on an object are told for few and many alike: those that the caller may load."""
+    """The visible roles on an object are listed with few statements for few and many roles."""
     for number in range(count):
         make_role(desk, f"r{number:03}", Privilege.USE_CATALOG)
     make_role(desk, "elsewhere")

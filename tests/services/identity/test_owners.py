@@ -14,12 +14,12 @@ from tests.services.conftest import ServiceDesk
 
 
 def hand_over(desk: ServiceDesk, kind: Kind, full_name: str, owner: str) -> None:
-    """Give an object to a user."""
+    """Transfer an object to a user."""
     desk.run(owner_set(desk.ctx(), metalake=LAKE, kind=kind, full_name=full_name, owner_kind=Kind.USER, owner=owner))
 
 
 def listed(desk: ServiceDesk, user: str) -> list[str]:
-    """The catalogs that a user sees in a list."""
+    """Return the catalogs that a user sees in a list."""
     return desk.run(
         desk.ctx(user).read(
             RequestScope(LAKE), lambda request_view: [node.name for node in catalogs_list(request_view)]
@@ -28,7 +28,7 @@ def listed(desk: ServiceDesk, user: str) -> list[str]:
 
 
 def test_list_of_catalogs_follows_their_owners(desk: ServiceDesk) -> None:
-    """A list of catalogs is read on the metalake's clock: another node's list knows a catalog's new owner at once."""
+    """A change of a catalog's owner affects the next list of catalogs on another node."""
     other = ServiceDesk(desk.lab)
     desk.run(add_catalog(desk.ctx(), "side"))
     assert (listed(other, "ana"), listed(other, "bob")) == ([], [])
@@ -45,7 +45,7 @@ def test_list_of_catalogs_follows_their_owners(desk: ServiceDesk) -> None:
     "kind, full_name", [(Kind.METALAKE, LAKE), (Kind.CATALOG, "main"), (Kind.ROLE, "r"), (Kind.NAMESPACE, "main.a")]
 )
 def test_owner_moves_the_clock_that_readers_look_at(desk: ServiceDesk, kind: Kind, full_name: str) -> None:
-    """A metalake's owner is on the server's clock, a catalog's and a role's on the metalake's, all else on the
+    """A change of owner moves the server's clock for a metalake, the metalake's for catalogs and roles, else the
     catalog's.
     """
     desk.namespace("a")
@@ -63,7 +63,7 @@ def test_owner_moves_the_clock_that_readers_look_at(desk: ServiceDesk, kind: Kin
 
 
 def test_role_of_another_is_seen_at_once(desk: ServiceDesk) -> None:
-    """Who is given a role's ownership may load it at the next request, on another node too."""
+    """A new owner of a role may load it at the next request, on another node too."""
     other = ServiceDesk(desk.lab)
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
     hand_over(desk, Kind.ROLE, "r", "ana")

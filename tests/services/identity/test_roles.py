@@ -37,17 +37,17 @@ from tests.services.conftest import ServiceDesk
 
 
 def make(desk: ServiceDesk, name: str, *wishes: PrivilegeRequest, user: str = "admin") -> None:
-    """Make a role."""
+    """Create a role."""
     desk.run(role_create(desk.ctx(user), metalake=LAKE, name=name, properties={}, wishes=wishes))
 
 
 def wish(kind: Kind, full_name: str, privilege: Privilege) -> PrivilegeRequest:
-    """Allow one thing."""
+    """Return a grant of one privilege."""
     return PrivilegeRequest(kind, full_name, ((privilege, GrantCondition.ALLOW),))
 
 
 def names(desk: ServiceDesk, user: str) -> list[str]:
-    """Which roles a user sees."""
+    """Return the roles that a user sees."""
     return [role.name for role in desk.run(desk.ctx(user).read(RequestScope(LAKE), roles_list))]
 
 
@@ -58,12 +58,12 @@ def objects(desk: ServiceDesk, name: str) -> list[tuple[Kind, tuple[str, ...]]]:
 
 
 async def all_objects(desk: ServiceDesk, found: RoleWithRules) -> list[RoleObject]:
-    """The objects of all lists."""
+    """Return the objects of all parts."""
     return [each async for some in role_objects(desk.ctx(), found) for each in some]
 
 
 def test_rules_come_with_the_role(desk: ServiceDesk) -> None:
-    """A role's objects are told in the order of their paths, the metalake first; one that was dropped is left out."""
+    """A role's objects are sorted by path, the metalake first; dropped objects are left out."""
     desk.run(add_catalog(desk.ctx(), "attic"))
     desk.namespace("b")
     desk.namespace("a")
@@ -84,7 +84,7 @@ def test_rules_come_with_the_role(desk: ServiceDesk) -> None:
 
 
 def test_who_sees_a_role(desk: ServiceDesk) -> None:
-    """Its holders and its owner see a role, and nobody else does."""
+    """Only holders and the owner of a role see it."""
     desk.allow("bob", Kind.METALAKE, LAKE, Privilege.CREATE_ROLE)
     make(desk, "held")
     make(desk, "his", user="bob")
@@ -97,7 +97,7 @@ def test_who_sees_a_role(desk: ServiceDesk) -> None:
 
 
 def test_dropped_role_gives_nothing(desk: ServiceDesk) -> None:
-    """What came by a role ends with it, also for a role of the same name that is made after."""
+    """Rights of a dropped role end, and a new role of the same name does not have them."""
     make(desk, "r", wish(Kind.CATALOG, "main", Privilege.USE_CATALOG))
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
     desk.run(desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, ())))
@@ -111,7 +111,7 @@ def test_dropped_role_gives_nothing(desk: ServiceDesk) -> None:
 
 
 def test_holder_neither_makes_nor_drops(desk: ServiceDesk) -> None:
-    """Holding a role is no right to drop it, and a name is taken once."""
+    """Holders of a role may not drop it, and a taken name is refused."""
     make(desk, "r")
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
 
@@ -122,7 +122,7 @@ def test_holder_neither_makes_nor_drops(desk: ServiceDesk) -> None:
 
 
 def test_successor_is_not_dropped_in_place_of_the_one_decided_on(desk: ServiceDesk) -> None:
-    """A drop that was decided for one role does not hit another one that has the name by then."""
+    """A drop decided for one role does not drop another role that has the name by then."""
     make(desk, "r")
 
     def decide(request_view: RequestView) -> Permit[RoleDrop]:
@@ -140,9 +140,7 @@ def test_successor_is_not_dropped_in_place_of_the_one_decided_on(desk: ServiceDe
 
 
 def test_a_role_of_many_is_read_and_changed_in_parts(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A grant reads the rules on its own object alone; what is shown comes in lists, each read by itself, and is
-    whole and in order.
-    """
+    """A grant reads only the rules on its own object. Lists of rules are read in parts, complete and sorted."""
     monkeypatch.setattr(store_roles, "PART_MAX", 5)
     monkeypatch.setattr(module, "PART_MAX", 5)
     monkeypatch.setattr(subjects, "PART_MAX", 5)
@@ -167,7 +165,7 @@ def test_a_role_of_many_is_read_and_changed_in_parts(desk: ServiceDesk, monkeypa
 
 
 def test_the_opposite_of_what_stands_is_found_in_the_transaction(desk: ServiceDesk) -> None:
-    """By the rules on that object, however many others the role has; another object's are no obstacle."""
+    """A grant conflicts only with the opposite rule on the same object, found inside the transaction."""
     desk.namespace("a")
     desk.namespace("b")
     use = Privilege.USE_SCHEMA
@@ -189,8 +187,8 @@ def test_the_opposite_of_what_stands_is_found_in_the_transaction(desk: ServiceDe
 
 @pytest.fixture
 def parts_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A user `ana` with a role of rules on 45 namespaces, where ten rules are many; how many rules each part had
-    that was read.
+    """A user with a role of rules on 45 namespaces, where a part has ten rules. Returns the sizes of the parts that
+    were read.
     """
     for room in (store_roles, module, subjects):
         monkeypatch.setattr(room, "PART_MAX", 10)
@@ -219,7 +217,7 @@ def grant(desk: ServiceDesk, at: int, *privileges: Privilege, condition: GrantCo
 
 
 def shown(desk: ServiceDesk) -> list[str]:
-    """The namespaces that ana sees."""
+    """Return the namespaces that ana sees."""
     page = desk.run(
         desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, (), page_request=ALL_NAMES))
     )
@@ -235,9 +233,7 @@ def may_create(desk: ServiceDesk) -> list[int]:
 
 
 def test_a_change_of_a_role_of_many_rules_reads_one_part(desk: ServiceDesk, parts_read: list[int]) -> None:
-    """The rules are read part by part, each a round of its own; after a grant or a revoke the part of that object
-    alone.
-    """
+    """Rules are read in parts; after a grant or revoke only the object's part is read again."""
     before = COLD_READS[()]
 
     assert len(shown(desk)) == 45
@@ -255,7 +251,7 @@ def test_a_change_of_a_role_of_many_rules_reads_one_part(desk: ServiceDesk, part
 
 
 def test_replaced_rules_are_read_anew(desk: ServiceDesk, parts_read: list[int]) -> None:
-    """What names no single object touches every part."""
+    """A replacement of all rules makes all parts stale."""
     shown(desk)
     parts_read.clear()
     wishes = tuple(wish(Kind.NAMESPACE, f"main.n{at:02}", Privilege.USE_SCHEMA) for at in range(0, 45, 2))
@@ -266,7 +262,7 @@ def test_replaced_rules_are_read_anew(desk: ServiceDesk, parts_read: list[int]) 
 
 
 def test_a_part_that_has_grown_is_cut(desk: ServiceDesk, parts_read: list[int]) -> None:
-    """Beyond twice its size it ends earlier, and those behind it are read at most once for that."""
+    """A part that doubled in size is split, and the following parts are read at most once more."""
     shown(desk)
     parts_read.clear()
     for at in range(12):
@@ -287,7 +283,7 @@ def test_a_part_that_has_grown_is_cut(desk: ServiceDesk, parts_read: list[int]) 
 
 
 def test_a_role_that_becomes_small_is_whole_again(desk: ServiceDesk, parts_read: list[int]) -> None:
-    """Below the bound it is one fact, as other roles are."""
+    """A role below the limit is read as one fact again."""
     shown(desk)
     parts_read.clear()
     desk.run(
@@ -301,5 +297,5 @@ def test_a_role_that_becomes_small_is_whole_again(desk: ServiceDesk, parts_read:
 
 
 async def lists_of(desk: ServiceDesk, found: RoleWithRules) -> list[list[RoleObject]]:
-    """The lists as they come."""
+    """Return the parts as they are read."""
     return [some async for some in role_objects(desk.ctx(), found)]

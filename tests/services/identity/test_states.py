@@ -30,14 +30,14 @@ def furnished(desk: ServiceDesk) -> None:
 
 @pytest.fixture
 def open_desk(file_lab: StoreLab) -> Iterator[ServiceDesk]:
-    """A desk on the same lake, at a node with access control off."""
+    """A desk on the same lake, on a node with access control off."""
     desk = ServiceDesk(file_lab, access=False)
     yield desk
     desk.node.services.files.close()
 
 
 def loads(desk: ServiceDesk, user: str) -> str:
-    """Return the outcome of a user's load of the namespace."""
+    """Return the result of a user's load of the namespace."""
     try:
         desk.run(desk.ctx(user).read(MAIN, lambda request_view: namespace_load(request_view, ("a",))))
     except LimnosError as error:
@@ -51,7 +51,7 @@ def enable(desk: ServiceDesk, name: str, *, enabled: bool) -> None:
 
 
 def test_disabled_user_is_refused_at_the_next_request(desk: ServiceDesk) -> None:
-    """Disabling counts at once, in words that say what it is, and enabling too."""
+    """Disabling takes effect immediately, with a message that names it, and so does enabling."""
     told = [loads(desk, "ana")]
     enable(desk, "ana", enabled=False)
     told.append(loads(desk, "ana"))
@@ -65,7 +65,7 @@ def test_disabled_user_is_refused_at_the_next_request(desk: ServiceDesk) -> None
 
 
 def test_disabled_user_is_refused_without_access_control(desk: ServiceDesk, open_desk: ServiceDesk) -> None:
-    """With access control off everybody may do everything, but a disabled user nothing."""
+    """With access control off everybody may do everything, except disabled users."""
     assert loads(open_desk, "nobody at all") == "loaded"
 
     enable(desk, "ana", enabled=False)
@@ -76,7 +76,7 @@ def test_disabled_user_is_refused_without_access_control(desk: ServiceDesk, open
 
 
 def test_disabled_user_sees_no_metalake(desk: ServiceDesk) -> None:
-    """A metalake is not listed to a user who is disabled in it, nor to who is no user of it."""
+    """A metalake is not listed to users who are disabled in it or not in it."""
     listed = [[node.name for node in desk.run(metalakes_visible(desk.ctx(user)))] for user in ("ana", "stranger")]
     enable(desk, "ana", enabled=False)
 
@@ -85,7 +85,7 @@ def test_disabled_user_sees_no_metalake(desk: ServiceDesk) -> None:
 
 
 def test_owner_of_the_metalake_cannot_be_lost(desk: ServiceDesk) -> None:
-    """Who owns the metalake can neither be disabled nor removed."""
+    """The owner of the metalake can be neither disabled nor removed."""
     with pytest.raises(BadRequest, match="give it another owner"):
         enable(desk, ADMIN, enabled=False)
     with pytest.raises(BadRequest, match="give it another owner"):
@@ -95,7 +95,7 @@ def test_owner_of_the_metalake_cannot_be_lost(desk: ServiceDesk) -> None:
 
 
 def test_removed_user_inherits_nothing_when_added_again(desk: ServiceDesk) -> None:
-    """Somebody added under a removed user's name has none of the rights."""
+    """A new user under a removed user's name has none of the rights."""
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
     gone = loads(desk, "ana")
     desk.users("ana")
@@ -104,7 +104,7 @@ def test_removed_user_inherits_nothing_when_added_again(desk: ServiceDesk) -> No
 
 
 def test_disabled_catalog_refuses_what_lies_below(desk: ServiceDesk) -> None:
-    """Below a disabled catalog nothing is read or made; the catalog itself may be loaded, and enabled."""
+    """Below a disabled catalog nothing can be read or created; the catalog itself can be loaded and enabled."""
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
     told = loads(desk, "ana")
     with pytest.raises(NotInUse, match="enable it first"):
@@ -116,7 +116,7 @@ def test_disabled_catalog_refuses_what_lies_below(desk: ServiceDesk) -> None:
 
 
 def test_disabled_metalake_refuses_what_lies_below(desk: ServiceDesk) -> None:
-    """Below a disabled metalake nothing is read or made until it is enabled again."""
+    """Below a disabled metalake nothing can be read or created until it is enabled."""
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
     told = loads(desk, "ana")
     with pytest.raises(NotInUse):
@@ -127,7 +127,7 @@ def test_disabled_metalake_refuses_what_lies_below(desk: ServiceDesk) -> None:
 
 
 def test_catalog_in_use_is_not_dropped(desk: ServiceDesk) -> None:
-    """A catalog is dropped when it is disabled and empty, or by force; then its name leads nowhere."""
+    """A catalog is dropped if it is disabled and empty, or by force; its name is then NotFound."""
     with pytest.raises(InUse, match="disable it first"):
         desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
@@ -142,7 +142,7 @@ def test_catalog_in_use_is_not_dropped(desk: ServiceDesk) -> None:
 
 
 def test_metalake_in_use_is_not_dropped(desk: ServiceDesk) -> None:
-    """A metalake is dropped when it is disabled and empty, or by force; one made again under its name is another."""
+    """A metalake is dropped if it is disabled and empty, or by force; a new one of its name is another metalake."""
     with pytest.raises(InUse):
         desk.run(metalake_drop(desk.ctx(), name=LAKE, force=False))
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
@@ -157,6 +157,6 @@ def test_metalake_in_use_is_not_dropped(desk: ServiceDesk) -> None:
 
 
 def test_metalakes_are_made_by_service_admins(desk: ServiceDesk) -> None:
-    """Who is no service admin makes no metalake."""
+    """Only service admins create metalakes."""
     with pytest.raises(PermissionDenied):
         desk.run(metalake_create(desk.ctx("ana"), name="pond", comment=None, properties={}))

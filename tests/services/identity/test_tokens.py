@@ -23,7 +23,7 @@ SERVER = RequestScope()
 def make(
     desk: ServiceDesk, user: str = "ana", *, of: str | None = None, expires_in_s: int | None = None
 ) -> tuple[int, bytes]:
-    """Make a token; returns its id and the header that uses it."""
+    """Create a token. Returns its id and the header that uses it."""
     token, text = desk.run(token_create(desk.ctx(user), user=of, name="laptop", expires_in_s=expires_in_s))
     return token.id, f"Bearer {text}".encode()
 
@@ -40,7 +40,7 @@ def who(desk: ServiceDesk, header: bytes) -> str:
 
 
 def test_token_speaks_for_its_user(desk: ServiceDesk) -> None:
-    """A token is as good as its user, and its secret is stored nowhere."""
+    """A token authenticates its user, and its secret is not stored."""
     _, header = make(desk)
     secret = header.decode().rsplit("_", 1)[1] if header.count(b"_") == 2 else header.decode().split("_", 2)[2]
 
@@ -51,7 +51,7 @@ def test_token_speaks_for_its_user(desk: ServiceDesk) -> None:
 
 
 def test_expired_token_is_refused_the_moment_it_expires(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A remembered token is compared with the store's clock each time, without anything changing in the store."""
+    """The expiry of a cached token is checked by the store's clock at each use, without any change in the store."""
     _, header = make(desk, expires_in_s=60)
     clock = desk.node.store.time
     real = clock.now_ms
@@ -65,13 +65,13 @@ def test_expired_token_is_refused_the_moment_it_expires(desk: ServiceDesk, monke
 
 @pytest.mark.parametrize("seconds", [0, -1, 10**12])
 def test_expiry_must_make_sense(desk: ServiceDesk, seconds: int) -> None:
-    """A token expires in the future, within a lifetime, or never."""
+    """An expiry is in the future and within the maximum lifetime, or never."""
     with pytest.raises(BadRequest, match="A token must expire in 1 to"):
         make(desk, expires_in_s=seconds)
 
 
 def test_revoked_token_is_refused_at_the_next_request_on_every_node(desk: ServiceDesk) -> None:
-    """A token that another node has just accepted is refused there after it was revoked here."""
+    """A token that another node has just accepted is refused there after its revocation here."""
     other = ServiceDesk(desk.lab)
     token_id, header = make(desk)
     assert who(other, header) == "ana"
@@ -84,7 +84,7 @@ def test_revoked_token_is_refused_at_the_next_request_on_every_node(desk: Servic
 
 
 def test_wrong_secret_of_an_existing_token(desk: ServiceDesk) -> None:
-    """Knowing a token's id is worth nothing."""
+    """A token's id with a wrong secret is refused."""
     _, header = make(desk)
 
     with pytest.raises(AuthenticationFailed, match="not valid"):
@@ -92,7 +92,7 @@ def test_wrong_secret_of_an_existing_token(desk: ServiceDesk) -> None:
 
 
 def test_absent_token_is_found_once_it_is_made(desk: ServiceDesk) -> None:
-    """The absence of a token that was tried is no longer believed when a token of that id is made."""
+    """A cached absence of a token ends when a token of that id is created."""
     first, _ = make(desk)
     with pytest.raises(AuthenticationFailed):
         who(desk, f"Bearer lim_{first + 1}_guess".encode())
@@ -108,19 +108,19 @@ def test_absent_token_is_found_once_it_is_made(desk: ServiceDesk) -> None:
     b"Bearer lim_99999999999999999999_y", b"Basic", b"Basic !!!", b"Basic /////w==", b"Basic Og==", b"Digest x", b"lim_1_y",
 ])  # fmt: skip
 def test_malformed_credentials_are_refused(desk: ServiceDesk, header: bytes) -> None:
-    """Anything that is no credential is refused as such, not taken for nobody."""
+    """A malformed credential is refused, not treated as anonymous."""
     with pytest.raises(AuthenticationFailed):
         credential(desk, header)
 
 
 @pytest.mark.parametrize("header", [b"", b"Bearer None"])
 def test_no_credential_is_anonymous(desk: ServiceDesk, header: bytes) -> None:
-    """No header, and PyIceberg's way of sending none, is the user anonymous."""
+    """No header, and the header that PyIceberg sends without a token, mean the user `anonymous`."""
     assert who(desk, header) == "anonymous"
 
 
 def test_anonymous_has_no_tokens(desk: ServiceDesk) -> None:
-    """Nobody in particular makes and lists none."""
+    """The user `anonymous` can neither create nor list tokens."""
     with pytest.raises(PermissionDenied, match="authenticate by Basic"):
         make(desk, "anonymous")
     with pytest.raises(PermissionDenied):
@@ -130,7 +130,7 @@ def test_anonymous_has_no_tokens(desk: ServiceDesk) -> None:
 
 
 def test_others_tokens_are_the_admins_affair(desk: ServiceDesk) -> None:
-    """A user neither makes, lists nor revokes another's tokens, and does not learn which exist; a service admin may."""
+    """Users may not create, list or revoke other users' tokens, nor learn which exist; service admins may."""
     token_id, _ = make(desk, "bob")
 
     for work in (
@@ -155,14 +155,14 @@ def test_others_tokens_are_the_admins_affair(desk: ServiceDesk) -> None:
 
 
 def refused(desk: ServiceDesk, header: bytes, scope: RequestScope = SERVER) -> str:
-    """Why a header is refused."""
+    """Return the message of the refusal of a header."""
     with pytest.raises(AuthenticationFailed) as told:
         desk.run(desk.node.ctx(credential(desk, header)).read(scope, lambda request_view: request_view.user))
     return str(told.value)
 
 
 def remake(desk: ServiceDesk, header: bytes, *, of: str | None = None) -> bytes:
-    """Make a token with a token."""
+    """Create a token with a token."""
     ctx = desk.node.ctx(credential(desk, header))
     return f"Bearer {desk.run(token_create(ctx, user=of, name='next', expires_in_s=None))[1]}".encode()
 
@@ -171,7 +171,7 @@ def remake(desk: ServiceDesk, header: bytes, *, of: str | None = None) -> bytes:
 def test_what_was_made_while_access_was_off_is_void_when_it_is_on(
     desk: ServiceDesk, who_asks: str, of: str | None
 ) -> None:
-    """With access control off anybody makes a token for anybody; it counts as long as that is so, and no longer."""
+    """A token created with access control off is valid only while it is off."""
     closed = ServiceDesk(desk.lab)
     opened = ServiceDesk(desk.lab, access=False)
     _, header = make(opened, who_asks, of=of)
@@ -184,7 +184,9 @@ def test_what_was_made_while_access_was_off_is_void_when_it_is_on(
 
 
 def test_what_a_believed_user_made_is_void_where_only_tokens_count(desk: ServiceDesk) -> None:
-    """A token made by who only named themselves is worth as much as naming oneself; so is what is made with it."""
+    """Tokens made by an unauthenticated name, and tokens made with those, are not trusted where only tokens are
+    accepted.
+    """
     strict = ServiceDesk(desk.lab, believes_basic=False)
     _, header = make(desk, "admin")
     heir, gift = remake(desk, header), remake(desk, header, of="ana")
@@ -195,9 +197,7 @@ def test_what_a_believed_user_made_is_void_where_only_tokens_count(desk: Service
 
 
 def test_proven_tokens_beget_proven_ones(desk: ServiceDesk) -> None:
-    """The server's own token for its administrator counts everywhere, and so do those made with it where access is
-    on.
-    """
+    """The server's own admin token, and tokens made with it with access control on, are trusted everywhere."""
     strict = ServiceDesk(desk.lab, believes_basic=False)
     _, text = desk.run(token_create(strict.ctx(), user=None, name="", expires_in_s=None, by_server=True))
     header = f"Bearer {text}".encode()
@@ -213,15 +213,15 @@ def test_proven_tokens_beget_proven_ones(desk: ServiceDesk) -> None:
 
 
 def replace_user(desk: ServiceDesk, name: str) -> None:
-    """Remove a user, and add another one of the name."""
+    """Remove a user, and add another one of the same name."""
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name=name))
     desk.users(name)
 
 
 @pytest.mark.parametrize("access", [True, False])
 def test_successor_does_not_inherit_tokens(desk: ServiceDesk, access: bool) -> None:
-    """A user removed and added again is another user: the old tokens are void in the metalake, on every node, at
-    once.
+    """After a user is removed and added again, the old tokens are invalid in the metalake, on every node,
+    immediately.
     """
     node = ServiceDesk(desk.lab, access=access)
     _, header = make(node)
@@ -236,9 +236,7 @@ def test_successor_does_not_inherit_tokens(desk: ServiceDesk, access: bool) -> N
 
 
 def test_predecessor_does_not_touch_the_successors_tokens(desk: ServiceDesk) -> None:
-    """With a void token nobody lists, makes or revokes tokens, nor reads the audit, though the server itself knows
-    users by name alone.
-    """
+    """An invalid token of a former user can neither list, create or revoke tokens nor read the audit."""
     _, header = make(desk)
     replace_user(desk, "ana")
     fresh, text = desk.run(token_create(desk.ctx(), user="ana", name="", expires_in_s=None))
@@ -260,9 +258,7 @@ def test_predecessor_does_not_touch_the_successors_tokens(desk: ServiceDesk) -> 
 
 
 def test_line_of_tokens_is_as_old_as_its_first(desk: ServiceDesk) -> None:
-    """Who makes a token from a token between removal and return gets no younger by it; an administrator's gift is
-    new.
-    """
+    """A token made with an old token is as old as that one; a token made by an administrator is new."""
     _, header = make(desk)
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
     heir = remake(desk, header)
@@ -275,7 +271,7 @@ def test_line_of_tokens_is_as_old_as_its_first(desk: ServiceDesk) -> None:
 
 
 def test_a_name_that_nobody_has_gets_no_token(desk: ServiceDesk) -> None:
-    """An administrator adds the user first: a token that waits for its user would be the next one's of that name."""
+    """A token cannot be created for a user who does not exist yet."""
     with pytest.raises(NotFound, match="limnos user add cleo"):
         make(desk, "admin", of="cleo")
     assert desk.run(tokens_visible(desk.ctx(), "cleo")) == ()
@@ -289,8 +285,8 @@ def test_a_name_that_nobody_has_gets_no_token(desk: ServiceDesk) -> None:
 
 
 def test_a_disabled_user_gets_no_token(desk: ServiceDesk) -> None:
-    """Neither from an administrator nor by itself, once every metalake that knows it has disabled it; one that has
-    not is enough.
+    """A user who is disabled in every metalake gets no token, from an administrator or by a token; one enabled metalake
+    is enough.
     """
     desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
     desk.run(principal_add(desk.ctx(), metalake="pond", kind=Kind.USER, name="ana"))
@@ -305,7 +301,7 @@ def test_a_disabled_user_gets_no_token(desk: ServiceDesk) -> None:
 
 
 def test_removal_in_one_metalake_is_no_removal_in_another(desk: ServiceDesk) -> None:
-    """A token goes on serving where its user stayed."""
+    """A token stays valid in metalakes from which its user was not removed."""
     desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
     desk.run(principal_add(desk.ctx(), metalake="pond", kind=Kind.USER, name="ana"))
     _, header = make(desk)

@@ -39,7 +39,7 @@ def load(desk: ServiceDesk, name: str, user: str) -> str:
 
 
 def test_names_are_taken_once_for_each_kind(desk: ServiceDesk) -> None:
-    """A group may be called as a user is, a second user may not; nor may an external id be given twice."""
+    """Users and groups may have equal names; user names and external ids are unique."""
     desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=GROUP, name="ana", external_id="x1"))
 
     with pytest.raises(AlreadyExists, match="User ana"):
@@ -51,13 +51,13 @@ def test_names_are_taken_once_for_each_kind(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("name", ["", "a\nb", "\u202eana", "x" * 2000])
 def test_names_that_are_none(desk: ServiceDesk, name: str) -> None:
-    """What is empty, too long or shows as something else is no name."""
+    """Empty, too long, and invisible names are refused."""
     with pytest.raises(BadRequest):
         desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=USER, name=name))
 
 
 def test_everybody_may_load_oneself(desk: ServiceDesk) -> None:
-    """A user loads oneself, somebody else only with the right to manage users; and adds nobody with less."""
+    """Users may load themselves; loading and adding others needs MANAGE_USERS."""
     assert load(desk, "ana", "ana") == "ana"
     with pytest.raises(PermissionDenied):
         load(desk, "bob", "ana")
@@ -70,7 +70,7 @@ def test_everybody_may_load_oneself(desk: ServiceDesk) -> None:
 
 
 def test_owner_of_the_metalake_stays(desk: ServiceDesk) -> None:
-    """Nobody removes or disables the user who owns the metalake, the owner included."""
+    """The owner of the metalake can be neither removed nor disabled, also by the owner."""
     for work in (
         principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="admin"),
         user_enable(desk.ctx(), metalake=LAKE, name="admin", enabled=False),
@@ -80,7 +80,7 @@ def test_owner_of_the_metalake_stays(desk: ServiceDesk) -> None:
 
 
 def test_disabled_user_is_refused_everywhere(desk: ServiceDesk) -> None:
-    """Who is disabled reads nothing, whatever rights there are, and may again once enabled."""
+    """A disabled user can read nothing, whatever the rights, until enabled again."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
 
     def look() -> object:
@@ -96,7 +96,7 @@ def test_disabled_user_is_refused_everywhere(desk: ServiceDesk) -> None:
 
 
 def test_successor_is_not_removed_in_place_of_the_one_decided_on(desk: ServiceDesk) -> None:
-    """A removal that was decided for one user does not hit another one who has the name by then."""
+    """A removal decided for one user does not remove another user who has the name by then."""
 
     def decide(request_view: RequestView) -> Permit[PrincipalRemove]:
         decision = request_view.require(Action.USER_MANAGE, request_view.settled.outer)
@@ -113,6 +113,6 @@ def test_successor_is_not_removed_in_place_of_the_one_decided_on(desk: ServiceDe
 
 
 def test_missing_user(desk: ServiceDesk) -> None:
-    """Who is not there is named in the refusal."""
+    """A missing user is named in the refusal."""
     with pytest.raises(NotFound, match="nobody"):
         desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="nobody"))

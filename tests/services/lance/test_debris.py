@@ -47,7 +47,7 @@ def table_at(path: Path, staged: frozenset[str] = frozenset()) -> DebrisTable:
 
 
 def age(path: Path) -> None:
-    """Let every file of a table be old."""
+    """Set the modification time of all files of a table back."""
     then = time.time() - OLD_S
     for each in path.rglob("*"):
         if each.is_file():
@@ -55,20 +55,20 @@ def age(path: Path) -> None:
 
 
 def swept(path: Path, **more: frozenset[str]) -> set[str]:
-    """Tidy a table; returns what went."""
+    """Clean up a table. Returns the deleted files."""
     before_ms = int((time.time() - OLD_S / 2) * 1000)
     return set(delete_debris(table_at(path, **more), lambda _: None, before_ms=before_ms))
 
 
 def rows(start: int, count: int = 20) -> pa.Table:
-    """Return some rows."""
+    """Return rows."""
     return pa.table(
         {"id": pa.array(range(start, start + count), pa.int64()), "text": [f"w{each % 5}" for each in range(count)]}
     )
 
 
 class Story(NamedTuple):
-    """A table with a random history, and what killed writers left in it."""
+    """A table with a random history, and the files of killed writers."""
 
     path: Path
     dice: random.Random
@@ -79,39 +79,39 @@ class Story(NamedTuple):
         return lance.dataset(str(self.path))
 
     def leave(self, name: str, data: bytes = b"x") -> None:
-        """Leave a file that nobody knows."""
+        """Leave an unknown file."""
         file = self.path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
         self.litter.add(name)
 
     def killed_insert(self) -> None:
-        """Rows were written and not committed."""
+        """Leave rows that were written and not committed."""
         before = {each.name for each in (self.path / "data").iterdir()}
         lance.fragment.write_fragments(rows(0), str(self.path), schema=self.open().schema)
         self.litter.update(f"data/{each.name}" for each in (self.path / "data").iterdir() if each.name not in before)
 
     def killed_commit(self) -> None:
-        """A manifest was staged, with its transaction, and a file of deletions."""
+        """Leave a staged manifest with its transaction and a deletion file."""
         newest = min(each.name for each in (self.path / "_versions").glob("*.manifest"))
         self.leave(f"_versions/{int(newest.partition('.')[0]) - 1:020d}.manifest-{uuid.uuid4()}", b"LANC")
         self.leave(f"_deletions/0-1-{self.dice.getrandbits(64)}.arrow")
 
     def killed_index(self) -> None:
-        """An index was built and not committed."""
+        """Leave an index that was built and not committed."""
         self.leave(f"_indices/{uuid.uuid4()}/page_data.lance")
 
     def unfinished(self) -> None:
-        """A file was never finished, and a manifest was moved aside."""
+        """Leave an unfinished file and a manifest that was moved aside."""
         self.leave(f"data/.tmp{self.dice.getrandbits(32):x}")
         self.leave(f"_bypassed/18446744073709551000.manifest-{self.dice.getrandbits(32):08x}")
 
     def append(self) -> None:
-        """Add rows."""
+        """Append rows."""
         lance.write_dataset(rows(self.dice.randrange(1000)), str(self.path), mode="append")
 
     def replace(self) -> None:
-        """Write other rows in place of all."""
+        """Replace all rows."""
         lance.write_dataset(rows(self.dice.randrange(1000)), str(self.path), mode="overwrite")
 
     def delete(self) -> None:
@@ -124,28 +124,28 @@ class Story(NamedTuple):
         found.execute(rows(self.dice.randrange(1000)))
 
     def index(self) -> None:
-        """Build an index, anew when it is there."""
+        """Build an index, or rebuild it."""
         self.open().create_scalar_index("id", "BTREE", replace=True)
 
     def compact(self) -> None:
-        """Write small files into larger ones."""
+        """Compact small files."""
         self.open().optimize.compact_files()
 
     def restore(self) -> None:
-        """Go back to a version."""
+        """Restore a version."""
         found = self.open()
         lance.dataset(str(self.path), version=self.dice.choice(found.versions())["version"]).restore()
 
     def branch(self) -> None:
-        """Make a branch, and add rows to it."""
+        """Create a branch, and append rows to it."""
         self.open().create_branch(f"b{self.dice.getrandbits(32)}").insert(rows(self.dice.randrange(1000)))
 
     def tag(self) -> None:
-        """Name a version."""
+        """Tag a version."""
         self.open().tags.create(f"t{self.dice.getrandbits(32)}", self.open().version)
 
     def whole(self) -> dict[tuple[str, int], list[object]]:
-        """Read every version of every branch, by its index too."""
+        """Read every version of every branch, also by its index."""
         found: dict[tuple[str, int], list[object]] = {}
         main = self.open()
         for branch in ("", *main.branches.list()):
@@ -166,7 +166,7 @@ CHANGES = (
 
 
 def story(path: Path, seed: int) -> Story:
-    """Tell a story: changes, and between them kills."""
+    """Execute random changes and kills."""
     found = Story(path, random.Random(seed), set())
     lance.write_dataset(rows(0), str(path))
     for _ in range(12):
@@ -180,8 +180,8 @@ def story(path: Path, seed: int) -> Story:
 
 @pytest.mark.parametrize("seed", range(STORIES))
 def test_what_nobody_knows_goes_and_every_version_reads_whole(tmp_path: Path, seed: int) -> None:
-    """After random histories with kills, exactly the litter goes, and all versions of all branches are what they
-    were.
+    """After random histories with kills, exactly the orphan files are deleted, and all versions of all branches are
+    unchanged.
     """
     told = story(tmp_path / "t", seed)
     before = told.whole()
@@ -193,7 +193,7 @@ def test_what_nobody_knows_goes_and_every_version_reads_whole(tmp_path: Path, se
 
 
 def test_young_files_stay(tmp_path: Path) -> None:
-    """What a writer wrote lately may be committed yet."""
+    """Young files stay, because they may still be committed."""
     told = story(tmp_path / "t", 99)
 
     assert swept(told.path) == set()
@@ -201,7 +201,7 @@ def test_young_files_stay(tmp_path: Path) -> None:
 
 
 def test_a_commit_that_comes_while_it_is_looked_loses_nothing(tmp_path: Path) -> None:
-    """Old rows that a version restores or a manifest names which is read after the list are known."""
+    """Old files of a version that is restored, or committed, after the listing are kept."""
     told = story(tmp_path / "t", 5)
     age(told.path)
     lance.dataset(str(told.path), version=1).restore()
@@ -211,7 +211,7 @@ def test_a_commit_that_comes_while_it_is_looked_loses_nothing(tmp_path: Path) ->
 
 
 def test_what_is_no_kind_of_lances_stays(tmp_path: Path) -> None:
-    """Whatever somebody else has put into a table's directories is nobody's to delete."""
+    """Foreign files in a table's directories are never deleted."""
     told = Story(tmp_path / "t", random.Random(1), set())
     told_names = (
         "notes.txt",
@@ -230,7 +230,7 @@ def test_what_is_no_kind_of_lances_stays(tmp_path: Path) -> None:
 
 
 def test_staged_manifests_that_commits_need_stay(tmp_path: Path) -> None:
-    """The newest version of a managed table has its manifest where its writer staged it, until the next one comes."""
+    """The staged manifest of a managed table's newest version stays until the next version exists."""
     told = Story(tmp_path / "t", random.Random(1), set())
     lance.write_dataset(rows(0), str(told.path))
     told.killed_commit()
@@ -242,7 +242,7 @@ def test_staged_manifests_that_commits_need_stay(tmp_path: Path) -> None:
 
 
 def test_a_manifest_that_cannot_be_read_keeps_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows what is in it: nothing goes."""
+    """If a manifest cannot be read, nothing is deleted."""
     told = story(tmp_path / "t", 3)
     age(told.path)
 
@@ -257,7 +257,7 @@ def test_a_manifest_that_cannot_be_read_keeps_everything(tmp_path: Path, monkeyp
 
 
 def test_a_way_of_writing_that_is_not_known_deletes_nothing() -> None:
-    """A mark that stands in a manifest where nobody expects it is found by the second look."""
+    """A file name at an unexpected place of a manifest is found by the second check."""
     marks = {b"a" * 40, varint(1 << 50), uuid.uuid4().bytes}
     search = ReferenceSearch(marks)
     odd = b"\x00".join(marks)
@@ -267,7 +267,7 @@ def test_a_way_of_writing_that_is_not_known_deletes_nothing() -> None:
 
 
 def test_one_round_looks_for_so_many_and_leaves_the_rest() -> None:
-    """What is too much for one round is not taken for known, nor deleted."""
+    """Manifests beyond the limit of a round count as unread, so none of their files are deleted."""
     search = ReferenceSearch(varint((1 << 40) + each) for each in range(SUSPECTS_MAX + 10))
     search.narrow()
 
@@ -282,12 +282,12 @@ def test_one_round_looks_for_so_many_and_leaves_the_rest() -> None:
     ],
 )  # fmt: skip
 def test_branches_have_directories_of_their_own(name: str, own: str) -> None:
-    """A branch's name may have slashes."""
+    """Branch names may contain slashes."""
     assert own_name(name) == own
 
 
 def test_files_are_sorted_by_what_stands_for_them() -> None:
-    """Rows by their name, deletions by their number, an index by its UUID; whose age nobody knows stays."""
+    """Files are identified by name, deletion files by number, indexes by UUID; files of unknown age stay."""
     index = str(uuid.uuid4())
     files = [AgedFile(f"data/{'ab' * 25}.lance", 1), AgedFile(f"_indices/{index}/f", 1), AgedFile("_deletions/0-1-300.arrow", 1),
              AgedFile("data/.tmp1", 0), AgedFile("_versions/1.manifest", 1)]  # fmt: skip

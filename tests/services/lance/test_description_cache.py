@@ -23,13 +23,13 @@ FOUND = LanceDescription(1, msgspec.Raw(b"[]"), msgspec.Raw(b"[]"), {}, {}, {})
 
 
 class Disk:
-    """A fake disk, as far as the cache reads it."""
+    """A fake disk with the calls that the cache uses."""
 
     def __init__(self) -> None:
         self.marks: dict[str, FileIdentity] = {}
 
     def lay(self, table: str, *, version: int = 1, scheme: int = V2, at_ns: int = LONG_AGO) -> None:
-        """Lay a version's manifest."""
+        """Write a version's manifest."""
         self.marks[f"/{table}/_versions"] = FileIdentity(1, 2, 0o040755, 10, at_ns, at_ns)
         self.marks[f"/{table}/_versions/{manifest_name(version, scheme)}"] = FileIdentity(
             1, 3, 0o100644, 10, at_ns, at_ns
@@ -37,23 +37,23 @@ class Disk:
 
 
 def table(name: str) -> LanceTable:
-    """A table, as far as it is looked at."""
+    """Return a table."""
     return cast("LanceTable", SimpleNamespace(location=f"/{name}", place=SimpleNamespace(roots=("/",))))
 
 
 def top(version: int, staged: str = "s", *, settled: bool = False) -> LanceVersion:
-    """A managed table's newest version."""
+    """Return a managed table's newest version."""
     return LanceVersion("", version, V2, staged, 1, None, "{}", 0, settled=settled)
 
 
 @pytest.fixture
 def disk() -> Disk:
-    """A disk with nothing on it."""
+    """An empty disk."""
     return Disk()
 
 
 def kept(disk: Disk, *tables: str, bytes_max: int = 1 << 20, newest: LanceVersion | None = None) -> DescriptionCache:
-    """Descriptions of tables, asked for at NOW."""
+    """A cache whose clock is at NOW."""
     made = DescriptionCache(disk.marks.get, bytes_max=bytes_max, now_ns=lambda: NOW)
     for each in tables:
         directory_snapshot = made.directory_snapshot(table(each))
@@ -63,14 +63,14 @@ def kept(disk: Disk, *tables: str, bytes_max: int = 1 << 20, newest: LanceVersio
 
 
 def found(made: DescriptionCache, name: str = "t", newest: LanceVersion | None = None) -> bool:
-    """Say whether a description is told again."""
+    """Return whether a description comes from the cache."""
     directory_snapshot = made.directory_snapshot(table(name))
     return directory_snapshot is not None and made.find(directory_snapshot, top=newest) is FOUND
 
 
 @pytest.mark.parametrize("scheme", [V1, V2])
 def test_a_table_that_is_left_alone_is_told_again(disk: Disk, scheme: int) -> None:
-    """Under either scheme of names."""
+    """An unchanged table is answered from the cache, in both naming schemes of manifests."""
     disk.lay("t", scheme=scheme)
 
     assert found(kept(disk, "t"))
@@ -78,14 +78,16 @@ def test_a_table_that_is_left_alone_is_told_again(disk: Disk, scheme: int) -> No
 
 @pytest.mark.parametrize("at_ns", [NOW - SETTLED_NS, NOW, NOW + SETTLED_NS], ids=["just now", "now", "later than now"])
 def test_what_changed_just_now_is_not_trusted(disk: Disk, at_ns: int) -> None:
-    """The next change could have the same time; so could one under a clock that goes ahead of ours."""
+    """A directory that changed just now is not cached, because the next change could have the same time; nor with a
+    clock ahead of ours.
+    """
     disk.lay("t", at_ns=at_ns)
 
     assert not found(kept(disk, "t"))
 
 
 def test_another_directory_or_manifest_is_looked_at_anew(disk: Disk) -> None:
-    """What differs in anything is another one; what was forgotten stays so."""
+    """A directory or manifest that differs in any attribute is read again."""
     disk.lay("t")
     for name in tuple(disk.marks):
         made, before = kept(disk, "t"), disk.marks[name]
@@ -98,7 +100,7 @@ def test_another_directory_or_manifest_is_looked_at_anew(disk: Disk) -> None:
 
 
 def test_nothing_is_kept_when_the_table_changed_while_it_was_read(disk: Disk) -> None:
-    """Who read an older state and looks at the newer one must not keep the older."""
+    """A description is not stored if the table changed while it was read."""
     disk.lay("t")
     made = kept(disk)
     directory_snapshot = made.directory_snapshot(table("t"))
@@ -111,7 +113,7 @@ def test_nothing_is_kept_when_the_table_changed_while_it_was_read(disk: Disk) ->
 
 
 def test_links_and_tables_elsewhere_are_not_kept(disk: Disk) -> None:
-    """A link in place of directory or manifest is none, and an object store is not looked at."""
+    """Symbolic links and object stores are not cached."""
     disk.lay("t")
     at = "/t/_versions"
     for name, mode in ((at, 0o120777), (f"{at}/{manifest_name(1, V2)}", 0o120777)):
@@ -128,7 +130,9 @@ def test_links_and_tables_elsewhere_are_not_kept(disk: Disk) -> None:
 
 
 def test_of_a_managed_table_the_store_says_which_version_is_the_newest(disk: Disk) -> None:
-    """Another row is another state; that its manifest was settled is not. Without a row nothing is told."""
+    """For a managed table another row is another state, except for its settled flag; without a row nothing is
+    cached.
+    """
     disk.lay("t")
     for newest, stands in (
         (top(1), True),
@@ -141,7 +145,7 @@ def test_of_a_managed_table_the_store_says_which_version_is_the_newest(disk: Dis
 
 
 def test_there_are_so_many_bytes_of_them(disk: Disk) -> None:
-    """Those that were not asked for go first."""
+    """The cache is limited in bytes and evicts the least recently used entries."""
     for each in "abc":
         disk.lay(each)
     made = kept(disk, "a", "b", bytes_max=3 * ENTRY_BYTES)

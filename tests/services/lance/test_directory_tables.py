@@ -38,7 +38,7 @@ def folders(
 
 
 async def body(*pieces: bytes, cut: bool = False) -> AsyncGenerator[bytes, None]:
-    """Yield the pieces of a request's body; with `cut` the client disconnects after them."""
+    """Yield the pieces of a request body; with `cut` the client disconnects after them."""
     for piece in pieces:
         yield piece
     if cut:
@@ -46,8 +46,8 @@ async def body(*pieces: bytes, cut: bool = False) -> AsyncGenerator[bytes, None]
 
 
 def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
-    """With its place, the state that is meant, and without one where nothing was written yet; wrong states are
-    told before.
+    """A request to a worker has the table's location and expected state, or none for a table without data; wrong states
+    are refused first.
     """
     place, workers = lay(tmp_path, "t.lance"), FakeLanceWorkers()
     found = folders(tmp_path, workers, layout=DirectoryLayout.V1)
@@ -79,7 +79,7 @@ def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
 
 
 def test_explaining_asks_about_the_same_state(tmp_path: Path) -> None:
-    """The query inside has the table's place and version, too: it is what is opened."""
+    """The query inside EXPLAIN has the table's location and version, too."""
     place, workers = lay(tmp_path, "t.lance"), FakeLanceWorkers()
     rows = folders(tmp_path, workers, layout=DirectoryLayout.V1).table(("t",))
     with suppress(msgspec.ValidationError):  # the answer is no text here
@@ -92,7 +92,9 @@ def test_explaining_asks_about_the_same_state(tmp_path: Path) -> None:
 
 
 def test_a_table_is_made_with_its_rows_or_not_at_all(tmp_path: Path) -> None:
-    """Its name is taken first, and given back when the body was cut; modes mean what they mean to a server."""
+    """Creating a table reserves its name first and releases it if the body is incomplete; the modes work as on a
+    server.
+    """
     workers = FakeLanceWorkers()
     found = folders(tmp_path, workers)
 
@@ -116,7 +118,7 @@ def test_a_table_is_made_with_its_rows_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_what_was_declared_is_filled_and_stays_when_it_fails(tmp_path: Path) -> None:
-    """Its name was somebody's before: it is not given back; a folder that is no table is told."""
+    """A failed create of a declared table keeps its name; a folder that is no table is refused."""
     found = folders(tmp_path, FakeLanceWorkers())
     found.directory.declare(("t",))
     with pytest.raises(BadRequest):
@@ -134,7 +136,7 @@ def test_what_was_declared_is_filled_and_stays_when_it_fails(tmp_path: Path) -> 
 
 
 def test_many_who_make_the_same_table(tmp_path: Path) -> None:
-    """One has it and the others are told; those whose bodies are cut before take nothing from it."""
+    """Of concurrent creates one succeeds and the others are refused; incomplete bodies do not affect it."""
     found = folders(tmp_path, FakeLanceWorkers())
 
     async def all_of_them() -> list[object]:
@@ -151,7 +153,7 @@ def test_many_who_make_the_same_table(tmp_path: Path) -> None:
 
 
 def test_a_table_that_was_replaced_meanwhile_is_not_changed(tmp_path: Path) -> None:
-    """Where it lay when the body began is not where it lies at its end."""
+    """A table that is replaced while the body is read is not changed."""
     found = folders(tmp_path, FakeLanceWorkers())
     found.directory.create_namespace(("a",), {})
     lay(tmp_path, found.directory.declare(("a", "t")).folder)
@@ -167,13 +169,13 @@ def test_a_table_that_was_replaced_meanwhile_is_not_changed(tmp_path: Path) -> N
 
 
 async def late(_errand: WorkerTask) -> None:
-    """The time is over at this moment."""
+    """Let the deadline pass now."""
     raise TimeoutError
 
 
 def test_time_is_limited(tmp_path: Path) -> None:
-    """Who was only reading is told that nothing was changed, who wrote that nobody knows; a table that may be
-    there keeps its name.
+    """After a timeout, a reader is told that nothing was changed, a writer that the outcome is unknown, and a table
+    keeps its name.
     """
 
     async def hang(_errand: WorkerTask) -> None:
@@ -194,7 +196,7 @@ def test_time_is_limited(tmp_path: Path) -> None:
 
 
 def test_pieces_come_within_the_time(tmp_path: Path) -> None:
-    """Each of an answer's pieces has it, not the whole."""
+    """The deadline applies to each piece of an answer, not to the whole."""
     lay(tmp_path, "t.lance")
     seen: list[bytes] = []
 

@@ -24,21 +24,21 @@ VERSION = LanceVersion("", 5, V2, "staged", len(RIGHT), None, "{}", 0, settled=F
 
 
 class Shelf:
-    """Files by name; `meanwhile` is what another node does just before one of ours is moved."""
+    """Files by name. `meanwhile` is the action of another node just before a move."""
 
     def __init__(self, held: dict[str, bytes], meanwhile: Callable[[Shelf], None]) -> None:
         self.held = held
         self._meanwhile: Callable[[Shelf], None] | None = meanwhile
 
     async def link_new(self, source: str, target: str, **_: object) -> None:
-        """Give a further name."""
+        """Add a hard link."""
         if source not in self.held:
             raise MissingFile(source)
         if self.held.setdefault(target, self.held[source]) != self.held[source]:
             raise AlreadyExists(target, kind="file")
 
     async def move(self, source: str, target: str, **_: object) -> None:
-        """Let the other node do its part, then move."""
+        """Let the other node act, then move."""
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:
             meanwhile(self)
@@ -52,36 +52,36 @@ class Shelf:
         return self.held[location]
 
     def exists_now(self, location: str) -> bool:
-        """Say whether it is there."""
+        """Return whether the file exists."""
         return location in self.held
 
 
 class Catalog:
-    """A fake catalog with the calls that manifests need."""
+    """A fake catalog with the calls that manifests use."""
 
     properties: Mapping[str, str] = MappingProxyType({})
 
 
 class Here:
-    """A fake location with the calls that manifests need."""
+    """A fake location with the calls that manifests use."""
 
     catalog = Catalog
     roots = ("file:///t", "s3://lake/t")
 
 
 def manifests_on(shelf: Shelf, location: str = "file:///t") -> BranchManifests:
-    """The manifests of a table there."""
+    """Return the manifests of a table there."""
     return BranchManifests(cast("FileOperations", shelf), location, branch="", place=cast("CatalogStorage", Here))
 
 
 def settled(shelf: Shelf) -> bool:
-    """Have the version settled at our node."""
+    """Settle the version at our node."""
     return asyncio.run(manifests_on(shelf).settle(VERSION))
 
 
 def test_what_another_node_put_right_meanwhile_is_not_lost() -> None:
-    """It moved the rogue aside, gave the version its name, and dropped what was staged: what is moved then was the
-    version, and comes back.
+    """If another node has settled the version, the manifest that this node moves aside is the version's, and is moved
+    back.
     """
 
     def other(shelf: Shelf) -> None:
@@ -95,7 +95,7 @@ def test_what_another_node_put_right_meanwhile_is_not_lost() -> None:
 
 
 def test_what_was_never_the_version_does_not_come_back() -> None:
-    """Somebody has deleted what was staged, and the rogue stays aside: the version is lost, and that is said."""
+    """If the staged manifest was deleted, the foreign manifest stays aside, and the version is reported as lost."""
 
     def deleted(shelf: Shelf) -> None:
         del shelf.held[STAGED]
@@ -108,7 +108,7 @@ def test_what_was_never_the_version_does_not_come_back() -> None:
 
 
 def test_the_name_is_taken_again_and_again() -> None:
-    """Each time what has it is moved aside, till the version has it."""
+    """A foreign manifest that takes the name again is moved aside each time, until the version has the name."""
 
     def again(shelf: Shelf) -> None:
         shelf.held[FINAL] = ROGUE + b"!"
@@ -120,12 +120,12 @@ def test_the_name_is_taken_again_and_again() -> None:
 
 
 class Bucket(Shelf):
-    """An object store: a move is a read, a write, a look and a deletion, and the other node does its part before
-    the last one.
+    """A fake object store: a move is a read, a write, a check and a delete, and the other node acts before the
+    delete.
     """
 
     async def move(self, source: str, target: str, **_: object) -> None:
-        """Put it aside, look again, let the other node do its part, and delete whatever has the name then."""
+        """Copy the file aside, check again, let the other node act, and delete the file under the name."""
         self.held[target] = self.held[source]
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:
@@ -133,7 +133,7 @@ class Bucket(Shelf):
         self.held.pop(source, None)
 
     async def entries(self, location: str, *_: object, **__: object) -> list[FileEntry]:
-        """List what is there."""
+        """List the files."""
         inside = [name.removeprefix(f"{location}/") for name in self.held if name.startswith(f"{location}/")]
         return [FileEntry(name, 1, 1) for name in inside]
 
@@ -142,7 +142,7 @@ class Bucket(Shelf):
         self.held.pop(location, None)
 
     async def exists(self, location: str, _properties: object) -> bool:
-        """Say whether it is there."""
+        """Return whether the file exists."""
         return location in self.held
 
 
@@ -151,9 +151,7 @@ FINAL_THERE, STAGED_THERE = f"{IN_BUCKET}/{manifest_name(5, V2)}", f"{IN_BUCKET}
 
 
 def test_a_manifest_that_is_deleted_in_the_place_of_another_comes_back() -> None:
-    """Two nodes move a rogue; one of them late, when the version has its name and the next one is there. It
-    deletes the version, and puts it back.
-    """
+    """If a late node deletes the version's manifest in place of the foreign one, it puts it back."""
 
     def other(shelf: Shelf) -> None:
         del shelf.held[FINAL_THERE]
@@ -177,7 +175,7 @@ def test_a_manifest_that_is_deleted_in_the_place_of_another_comes_back() -> None
 
 
 def test_what_is_aside_in_an_object_store_is_not_taken_for_the_version() -> None:
-    """It may be another file than the one that went, of the same length: the version is lost, and that is said."""
+    """A file aside in an object store may not be the deleted one, so the version is reported as lost."""
     shelf = Bucket({FINAL_THERE: b"wrong"}, lambda _: None)
 
     async def late() -> bool:
@@ -189,8 +187,8 @@ def test_what_is_aside_in_an_object_store_is_not_taken_for_the_version() -> None
 
 
 def test_what_nobody_contended_for_does_not_stay_staged() -> None:
-    """Once the version has its name, what its writer has staged goes, in an object store too; a rogue of another
-    version is no reason to keep it.
+    """Once the version has its name, its staged manifest is deleted, in an object store too, even if a foreign one is
+    aside.
     """
     shelf = Bucket({STAGED_THERE: RIGHT, f"s3://lake/t/{BYPASSED}/{manifest_name(4, V2)}-1a": ROGUE}, lambda _: None)
 

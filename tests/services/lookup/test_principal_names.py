@@ -42,7 +42,7 @@ DOORS: dict[str, Door] = {
 
 @pytest.mark.parametrize("door", DOORS)
 def test_every_door_refuses_a_name_that_deceives(desk: ServiceDesk, door: str) -> None:
-    """Nothing is stored of it."""
+    """Every route refuses a deceptive name, and nothing of it is stored."""
     with pytest.raises(BadRequest, match=r"U\+200B"):
         desk.run(DOORS[door](desk.ctx(), DOUBLE))
 
@@ -50,14 +50,14 @@ def test_every_door_refuses_a_name_that_deceives(desk: ServiceDesk, door: str) -
 
 
 def tables(desk: ServiceDesk, name: str) -> list[int]:
-    """Return the number of rows of a name among users and groups, roles, tokens and passwords."""
+    """Return the number of rows with a name among users, groups, roles, tokens and passwords."""
     asked = [("principal", "name"), ("role", "name"), ("token", "user_name"), ("password", "user_name")]
     return [desk.rows(f"SELECT count(*) FROM {table} WHERE {column} = ?", name)[0][0] for table, column in asked]
 
 
 @pytest.mark.parametrize("door", ["user", "group", "role"])
 def test_every_door_of_a_metalake_compares_with_the_names_there(desk: ServiceDesk, door: str) -> None:
-    """A name that looks like a user's, a group's or a role's is refused beside that one."""
+    """Every route refuses a name that looks like an existing user's, group's or role's."""
     desk.run(DOORS[door](desk.ctx(), "scope"))
 
     with pytest.raises(BadRequest, match="looks like scope"):
@@ -65,7 +65,9 @@ def test_every_door_of_a_metalake_compares_with_the_names_there(desk: ServiceDes
 
 
 def test_a_name_that_looks_like_a_service_admins_is_refused(desk: ServiceDesk) -> None:
-    """Also for a group; whether the metalake has such a user or not."""
+    """A name that looks like a service admin's is refused, also for groups, whether or not the metalake has that
+    user.
+    """
     desk.run(DOORS["role"](desk.ctx(), "adm\u0131n"))  # nothing of the sort is called admin
 
     with pytest.raises(BadRequest, match="looks like admin"):
@@ -74,7 +76,7 @@ def test_a_name_that_looks_like_a_service_admins_is_refused(desk: ServiceDesk) -
 
 @pytest.mark.parametrize("user", [DOUBLE, "\u0430dmin", "adm\u0131n"])
 def test_an_issuers_token_makes_no_double_of_a_user(desk: ServiceDesk, user: str) -> None:
-    """The token is refused, and no metalake has the user afterwards."""
+    """An issuer's token with a deceptive name is refused, and no metalake has the user afterwards."""
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
     ISSUER.put(desk.node.services, Vouching())
 
@@ -84,17 +86,19 @@ def test_an_issuers_token_makes_no_double_of_a_user(desk: ServiceDesk, user: str
 
 
 def bearer(user: str) -> bytes:
-    """A token of `Vouching`, with escapes for what is beyond ASCII."""
+    """Return a token of `Vouching`, with escapes for characters beyond ASCII."""
     return f"Bearer {user.encode('unicode_escape').decode()}../10/-".encode()
 
 
 def stored(desk: ServiceDesk, name: str) -> None:
-    """Give user ana a name that is refused today, as an older release did."""
+    """Give user ana a name that is refused today, as an older release allowed."""
     desk.lab.database.sql("UPDATE principal SET name = ? WHERE name = 'ana'", name)
 
 
 def test_a_stored_name_goes_on_working(desk: ServiceDesk) -> None:
-    """Who has one signs in, gets tokens, secrets and roles; and adding the user again says that there is one."""
+    """A user with such a stored name signs in and gets tokens, secrets and roles; adding the user again is
+    AlreadyExists.
+    """
     stored(desk, DOUBLE)
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
     ISSUER.put(desk.node.services, Vouching())
@@ -107,7 +111,9 @@ def test_a_stored_name_goes_on_working(desk: ServiceDesk) -> None:
 
 
 def test_stored_names_that_deceive_are_told(desk: ServiceDesk) -> None:
-    """With the metalake, the kind and what is wrong; those of the settings' service admins are right."""
+    """Deceptive stored names are listed with metalake, kind and reason, except those of the settings' service
+    admins.
+    """
     stored(desk, DOUBLE)
     desk.lab.database.sql("UPDATE principal SET name = ? WHERE name = 'bob'", "adm\u0131n")
 
@@ -123,7 +129,9 @@ def test_stored_names_that_deceive_are_told(desk: ServiceDesk) -> None:
 
 
 def test_without_access_control_nobody_becomes_a_double(file_lab: StoreLab) -> None:
-    """Who only says who they are makes no metalake, and no token, as somebody who looks like another."""
+    """With access control off, an unauthenticated name that looks like another can create neither metalakes nor
+    tokens.
+    """
     desk = ServiceDesk(file_lab, access=False)
 
     with pytest.raises(BadRequest, match=r"U\+200B"):

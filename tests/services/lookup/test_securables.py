@@ -24,13 +24,13 @@ def find(desk: ServiceDesk, kind: Kind, full_name: str) -> SecurableTarget:
 
 
 def named(target: SecurableTarget) -> tuple[str, str | None]:
-    """The target's name and its parent's."""
+    """Return the target's name and its parent's."""
     assert target.node is not None
     return target.node.name, target.parent.name if target.parent else None
 
 
 def test_only_live_reading_wins(desk: ServiceDesk) -> None:
-    """A full name with dots inside names means whatever reading is live."""
+    """A full name with dots has the one reading that exists."""
     desk.namespace("a.b")
     desk.table("a.b", "c.d")
 
@@ -39,7 +39,7 @@ def test_only_live_reading_wins(desk: ServiceDesk) -> None:
 
 
 def test_several_live_readings_are_ambiguous(desk: ServiceDesk) -> None:
-    """Two live readings are refused, and the message spells each so that it has one reading."""
+    """If two readings exist, the name is refused, and the message has an unambiguous spelling of each."""
     desk.namespace("a")
     desk.namespace("a.b")
     desk.table("a", "b.c")
@@ -55,7 +55,7 @@ def test_several_live_readings_are_ambiguous(desk: ServiceDesk) -> None:
 
 
 def test_drop_ends_the_ambiguity(desk: ServiceDesk) -> None:
-    """When one of two readings is dropped, the other is meant at the next request."""
+    """After one of two readings is dropped, the name means the other one at the next request."""
     from limnos.services.catalog.tables import table_drop
     from tests.inprocess import MAIN
 
@@ -69,7 +69,7 @@ def test_drop_ends_the_ambiguity(desk: ServiceDesk) -> None:
 
 
 def test_nested_namespaces_are_joined_by_the_separator(desk: ServiceDesk) -> None:
-    """A nested namespace is spelled with the separator, and its parent is the one above."""
+    """A nested namespace is spelled with the separator."""
     desk.namespace("a", "b", "c")
     desk.table("a", "b", "c", "t")
 
@@ -84,7 +84,7 @@ def test_nested_namespaces_are_joined_by_the_separator(desk: ServiceDesk) -> Non
     (Kind.TAG, "x", NotFound), (Kind.POLICY, "x", NotFound), (Kind.JOB, "x", BadRequest),
 ])  # fmt: skip
 def test_what_is_not_there_or_not_a_name(desk: ServiceDesk, kind: Kind, name: str, error: type[Exception]) -> None:
-    """Missing objects are not found; names of the wrong form are refused as such."""
+    """Missing objects are NotFound, and malformed names are BadRequest."""
     desk.namespace("a")
 
     with pytest.raises(error):
@@ -92,7 +92,7 @@ def test_what_is_not_there_or_not_a_name(desk: ServiceDesk, kind: Kind, name: st
 
 
 def test_kinds_are_read_in_any_case() -> None:
-    """Gravitino's word schema is a namespace; an unknown word is refused with those that are known."""
+    """Kinds are case-insensitive, and `schema` means namespace; the refusal of an unknown kind lists the known ones."""
     assert parse_kind("SCHEMA") is Kind.NAMESPACE
     assert parse_kind("Table") is Kind.TABLE
     with pytest.raises(BadRequest, match="catalog"):

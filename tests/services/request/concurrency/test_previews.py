@@ -64,7 +64,7 @@ def test_start_of_a_process_is_not_the_previews_time(monkeypatch: pytest.MonkeyP
 
 
 def test_cancelled_caller_ends_the_work() -> None:
-    """A caller who goes away during a preview leaves no work behind, and frees its turn."""
+    """A caller who disconnects during a preview leaves no work behind, and frees its slot."""
     running = RunningPreviews()
     steps: list[str] = []
 
