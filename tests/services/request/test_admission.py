@@ -16,7 +16,7 @@ from tests.services.conftest import ServiceDesk
 
 
 def ask(desk: ServiceDesk, user: str, *actions: Action, name: Levels = (), scope: RequestScope = MAIN) -> None:
-    """Ask for a user; with a name, about a table."""
+    """Decide on the admission of a user; with a name, on a table."""
     kind = Kind.TABLE if name else None
     desk.run(
         desk.ctx(user).read(
@@ -26,7 +26,7 @@ def ask(desk: ServiceDesk, user: str, *actions: Action, name: Levels = (), scope
 
 
 def test_who_holds_nothing_is_refused(desk: ServiceDesk) -> None:
-    """In the words of the first action, alike whether the table is there or not."""
+    """The refusal names the first action, and is the same for existing and missing tables."""
     desk.namespace("a")
     desk.table("a", "t")
     told = []
@@ -41,7 +41,7 @@ def test_who_holds_nothing_is_refused(desk: ServiceDesk) -> None:
 
 
 def test_any_of_the_actions_is_enough(desk: ServiceDesk) -> None:
-    """Who could do the second is admitted, also with a right that is held elsewhere."""
+    """A user who may do the second action is admitted, also with a right that is held elsewhere."""
     desk.namespace("a")
     desk.namespace("b")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
@@ -56,7 +56,7 @@ def test_any_of_the_actions_is_enough(desk: ServiceDesk) -> None:
 
 
 def test_owners_are_admitted(desk: ServiceDesk) -> None:
-    """Whoever owns what the table lies in has a prospect of it."""
+    """The owner of the container is admitted."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA, Privilege.USE_SCHEMA)
     desk.namespace("mine", user="ana")
@@ -67,7 +67,7 @@ def test_owners_are_admitted(desk: ServiceDesk) -> None:
 
 
 def test_access_off_admits_everybody(file_lab: object) -> None:
-    """Where nobody is asked for rights, nobody is for a prospect."""
+    """With access control off, everybody is admitted."""
     from tests.inprocess import fill
 
     desk = ServiceDesk(file_lab, access=False)  # type: ignore[arg-type]

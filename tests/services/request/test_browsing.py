@@ -49,14 +49,14 @@ RIGHTS = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, P
 def grant(
     desk: ServiceDesk, kind: Kind, name: str, *privileges: Privilege, role: str = "yes", takes: bool = False
 ) -> None:
-    """Let a role allow something (`no`: deny it), or take that away."""
+    """Let a role allow a privilege (`no`: deny it), or remove the rule."""
     condition = GrantCondition.ALLOW if ROLES[role] else GrantCondition.DENY
     wish = PrivilegeRequest(kind, name, tuple((each, condition) for each in privileges))
     desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role=role, wish=wish, grants_them=not takes))
 
 
 def own(desk: ServiceDesk, kind: Kind, name: str, who: str, *, as_kind: Kind = Kind.USER) -> None:
-    """Give an object to somebody."""
+    """Transfer an object to a user."""
     desk.run(owner_set(desk.ctx(), metalake=LAKE, kind=kind, full_name=name, owner_kind=as_kind, owner=who))
 
 
@@ -83,7 +83,7 @@ def deep(lake: ServiceDesk) -> ServiceDesk:
 
 
 def listed(desk: ServiceDesk, *parent: str, user: str = "ana", node: Node | None = None) -> list[str] | None:
-    """List namespaces; None when that is refused."""
+    """List namespaces; None if that is refused."""
     ctx = (node or desk.node).ctx(user)
     scope, levels = RequestScope(LAKE, parent[0]), parent[1:]
     try:
@@ -101,7 +101,7 @@ def catalogs(desk: ServiceDesk, *, user: str = "ana", node: Node | None = None) 
 
 
 def test_a_right_deep_down_names_what_lies_above_it(deep: ServiceDesk) -> None:
-    """Who may use one nested namespace gets there from the root by lists alone, and sees nothing beside the way."""
+    """A user of one nested namespace reaches it from the root by lists alone, and sees no siblings on the way."""
     grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG)
     assert listed(deep, "main") == []
 
@@ -117,9 +117,7 @@ def test_a_right_deep_down_names_what_lies_above_it(deep: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("how", ["right", "owner", "group", "group's right"])
 def test_one_table_names_what_lies_above_it(deep: ServiceDesk, how: str) -> None:
-    """So does a right on one table, or ownership of it, also through a group and without the right to use the
-    catalog.
-    """
+    """So does a user with a right on one table, or its owner, also through a group and without USE_CATALOG."""
     if how.startswith("group"):
         deep.run(members_add(deep.ctx(), metalake=LAKE, group="crew", users=("ana",)))
     assert (catalogs(deep), listed(deep, "main")) == ([], None)
@@ -153,7 +151,7 @@ def test_one_table_names_what_lies_above_it(deep: ServiceDesk, how: str) -> None
     ],
 )
 def test_a_denial_takes_the_names_away(deep: ServiceDesk, kind: Kind, name: str, privilege: Privilege) -> None:
-    """A right that is denied at some level, or behind a denied USE, names nothing."""
+    """A right that is denied at some level, or behind a denied USE, makes no container visible."""
     grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE, role="ours")
     deep.run(members_add(deep.ctx(), metalake=LAKE, group="crew", users=("ana",)))
     assert listed(deep, "main") == ["P"]
@@ -166,7 +164,7 @@ def test_a_denial_takes_the_names_away(deep: ServiceDesk, kind: Kind, name: str,
 
 
 def test_rights_from_above_name_nothing_more(deep: ServiceDesk) -> None:
-    """A right to everything in a catalog opens no list: it lies on no object in it."""
+    """A right on the whole catalog makes no containers visible in lists, because it is on no object in the catalog."""
     grant(deep, Kind.CATALOG, "main", Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     assert (catalogs(deep), listed(deep, "main")) == ([], None)
 
@@ -176,7 +174,7 @@ def test_rights_from_above_name_nothing_more(deep: ServiceDesk) -> None:
 
 
 def test_names_follow_moves_drops_and_what_comes_back(deep: ServiceDesk) -> None:
-    """A move takes the names along, a drop takes them away until the object is back."""
+    """A move moves the visible names; a drop hides them until the undrop."""
     grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE)
     admin = deep.ctx()
     deep.run(namespace_move(admin, MAIN, source=("P", "Q"), target=("other", "Q")))
@@ -197,7 +195,7 @@ def test_names_follow_moves_drops_and_what_comes_back(deep: ServiceDesk) -> None
 
 
 def test_what_the_caller_makes_names_its_way_at_once(deep: ServiceDesk) -> None:
-    """A create moves no right: a list that was looked at before holds the new way all the same."""
+    """A create moves no access revision, but a cached list has the new containers nevertheless."""
     grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG)
     grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.CREATE_SCHEMA)
     assert listed(deep, "main") == []
@@ -208,7 +206,7 @@ def test_what_the_caller_makes_names_its_way_at_once(deep: ServiceDesk) -> None:
 
 
 def test_pages_go_on_over_what_is_hidden(lake: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each page of names is full, none comes twice, and none is left out, however much is hidden in between."""
+    """Each page of names is full, and all pages together have every name once, however many are hidden."""
     monkeypatch.setattr(listings, "BLOCK", 4)
     monkeypatch.setattr(name_pages, "READ_MAX", 8)
     grant(lake, Kind.CATALOG, "main", Privilege.USE_CATALOG)
@@ -238,12 +236,12 @@ def test_pages_go_on_over_what_is_hidden(lake: ServiceDesk, monkeypatch: pytest.
 
 
 def shown(desk: ServiceDesk, node: Node, user: str = "ana") -> Any:  # noqa: ANN401 - compared by identity
-    """The browse paths of `main`."""
+    """Return the browse paths of `main`."""
     return desk.run(node.ctx(user).read(MAIN, paths_of))
 
 
 def test_a_hot_list_is_one_statement(deep: ServiceDesk) -> None:
-    """Neither list asks the store for more than what has changed, once it knows what it shows."""
+    """Both lists, once cached, ask the store only for changes."""
     grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE)
     node = Node(deep.lab.open())
     for ask, expected in (
@@ -263,9 +261,7 @@ def test_a_hot_list_is_one_statement(deep: ServiceDesk) -> None:
 
 
 def test_unrelated_changes_leave_the_names(deep: ServiceDesk) -> None:
-    """What is shown stays the same object over commits, tables and namespaces of others, other users' rights and
-    renames.
-    """
+    """The cached paths stay identical over commits, other users' objects and rights, and renames."""
     grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.USE_SCHEMA)
     own(deep, Kind.TABLE, "main.P:S.t", "ana")
     node = Node(deep.lab.open())
@@ -287,7 +283,7 @@ def test_unrelated_changes_leave_the_names(deep: ServiceDesk) -> None:
 
 
 def test_who_sees_a_whole_list_pays_nothing(deep: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths are worked out only for who does not see all of a list of containers."""
+    """Paths are computed only for users who do not see a whole list."""
     grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for name in ("other", "third"):
         grant(deep, Kind.CATALOG, name, Privilege.USE_CATALOG)
@@ -298,7 +294,7 @@ def test_who_sees_a_whole_list_pays_nothing(deep: ServiceDesk, monkeypatch: pyte
 
 
 def test_many_rules_are_read_in_parts(lake: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has many rules and owns much makes others wait for a part at most; the parts together are the whole."""
+    """For a user with many rules and objects, paths are computed in parts of bounded duration, with the same result."""
     monkeypatch.setattr(paths, "READ_MAX", 3)
     monkeypatch.setattr(paths, "WORK_MAX", 6)
     monkeypatch.setattr(owner_rows, "OWNED_MAX", 4)
@@ -318,7 +314,7 @@ def test_many_rules_are_read_in_parts(lake: ServiceDesk, monkeypatch: pytest.Mon
 
 
 class Story:
-    """Random changes of a lake, with what two nodes list after each held against the model."""
+    """Random changes of a lake; after each one the lists of two nodes are compared with the model."""
 
     def __init__(self, desk: ServiceDesk, seed: int) -> None:
         self.desk = desk
@@ -327,7 +323,7 @@ class Story:
         self.made = 0
 
     def objects(self, *kinds: Kind) -> list[tuple[Kind, tuple[str, ...]]]:
-        """All live objects of some kinds, with their paths from the catalog down."""
+        """Return all live objects of some kinds, with their paths below the catalog."""
         model = BrowsingModel(self.desk.rows, "ana")
         found = []
         for each, (_, kind, _name) in model.nodes.items():
@@ -336,11 +332,11 @@ class Story:
         return sorted(found)
 
     def some(self, *kinds: Kind) -> tuple[Kind, tuple[str, ...]]:
-        """Choose one."""
+        """Choose a random object."""
         return self.random.choice(self.objects(*kinds))
 
     def step(self) -> None:
-        """Change something; what can't be done changes nothing."""
+        """Make a random change; impossible changes have no effect."""
         change: Callable[[], None] = self.random.choices(
             [self.rule, self.give, self.make, self.drop, self.move, self.join], weights=[8, 4, 4, 3, 4, 1]
         )[0]
@@ -350,7 +346,7 @@ class Story:
             return
 
     def rule(self) -> None:
-        """Allow or deny something, or take that away."""
+        """Allow or deny a privilege, or remove the rule."""
         kind, path = self.some(Kind.CATALOG, Kind.NAMESPACE, Kind.NAMESPACE, Kind.TABLE, Kind.TABLE)
         name = ".".join([path[0], ":".join(path[1:])][: len(path)])
         if kind is Kind.TABLE:
@@ -361,7 +357,7 @@ class Story:
         grant(self.desk, kind, name, privilege, role=role, takes=self.random.random() < 0.35)
 
     def give(self) -> None:
-        """Give an object to somebody."""
+        """Transfer an object."""
         kind, path = self.some(Kind.NAMESPACE, Kind.TABLE, Kind.TABLE)
         name = ".".join(
             [path[0], ":".join(path[1:])] if kind is Kind.NAMESPACE else [path[0], ":".join(path[1:-1]), path[-1]]
@@ -370,7 +366,7 @@ class Story:
         own(self.desk, kind, name, who, as_kind=as_kind)
 
     def make(self) -> None:
-        """Make a namespace or a table, sometimes as ana."""
+        """Create a namespace or a table, sometimes as ana."""
         _, path = self.some(Kind.CATALOG, Kind.NAMESPACE, Kind.NAMESPACE)
         self.made += 1
         if len(path) > 1 and self.random.random() < 0.6:
@@ -379,7 +375,7 @@ class Story:
             self.desk.namespace(*path[1:], f"n{self.made}", scope=RequestScope(LAKE, path[0]))
 
     def drop(self) -> None:
-        """Drop something, or bring something back."""
+        """Drop or restore an object."""
         if self.random.random() < 0.5:
             scope = RequestScope(LAKE, self.random.choice(("main", "other")))
             found = self.desk.run(trash_list(self.desk.ctx(), scope, below=(), before=(2**62, 2**62), limit=50)).entries
@@ -395,7 +391,7 @@ class Story:
             self.desk.run(namespace_drop(self.desk.ctx(), scope, levels=path[1:]))
 
     def move(self) -> None:
-        """Move or rename something within its catalog."""
+        """Move or rename an object within its catalog."""
         kind, path = self.some(Kind.NAMESPACE, Kind.TABLE)
         places = [each for _, each in self.objects(Kind.CATALOG, Kind.NAMESPACE) if each[0] == path[0]]
         self.made += 1
@@ -407,14 +403,14 @@ class Story:
             self.desk.run(namespace_move(self.desk.ctx(), scope, source=path[1:], target=target))
 
     def join(self) -> None:
-        """Let ana into the group, or out of it."""
+        """Add ana to the group, or remove her."""
         if self.random.random() < 0.6:
             self.desk.run(members_add(self.desk.ctx(), metalake=LAKE, group="crew", users=("ana",)))
         else:
             self.desk.run(member_remove(self.desk.ctx(), metalake=LAKE, group="crew", user="ana"))
 
     def check(self) -> None:
-        """Hold what each node lists against the model."""
+        """Compare each node's lists with the model."""
         model = BrowsingModel(self.desk.rows, "ana")
         expected = {path: model.namespaces(each) for path, each in model.containers().items()}
         for node in self.nodes:
@@ -430,7 +426,7 @@ class Story:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_lists_follow_the_model(lake: ServiceDesk, seed: int) -> None:
-    """After each of many random changes, two nodes list what the model lists, catalogs, namespaces and dataverses."""
+    """After each of many random changes, two nodes list the same catalogs, namespaces and dataverses as the model."""
     story = Story(lake, seed)
     for _ in range(8):
         story.make()

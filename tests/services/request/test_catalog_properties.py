@@ -28,7 +28,7 @@ SECRETS = [
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_secrets_are_known_by_name(name: str) -> None:
-    """A name that sounds like a secret, in any case and spelling, is one: shown to nobody, told to the owner as set."""
+    """A property whose name looks secret, in any case and spelling, is hidden from readers and masked for the owner."""
     assert is_secret(name)
     assert properties_for_reader({name: "T0p"}) == {}
     assert properties_for_owner({name: "T0p"}) == {name: MASK}
@@ -38,13 +38,13 @@ def test_secrets_are_known_by_name(name: str) -> None:
     "name", ["note", "owner-team", "allowed-locations", "jdbc-user", "gravitino.bypass.x", "S3.ENDPOINT"]
 )
 def test_readers_see_no_name_that_is_not_listed(name: str) -> None:
-    """What engines do not need is the owner's affair, however harmless it looks."""
+    """Properties that are not on the list for engines are hidden from readers."""
     assert properties_for_reader({name: "v"}) == {}
     assert properties_for_owner({name: "v"}) == {name: "v"}
 
 
 def test_list_for_readers_holds_no_secret() -> None:
-    """What readers get is no secret by its name, and comes as it is."""
+    """Properties on the list for readers have no secret names, and are returned unchanged."""
     assert [name for name in FOR_READERS if is_secret(name)] == []
     assert properties_for_reader(dict.fromkeys(FOR_READERS, "v")) == dict.fromkeys(FOR_READERS, "v")
 
@@ -59,12 +59,12 @@ def test_list_for_readers_holds_no_secret() -> None:
     ("plain words", "plain words"),
 ])  # fmt: skip
 def test_passwords_inside_of_values_are_masked(value: str, shown: str) -> None:
-    """A URL keeps everything but its password; an address that only looks like one keeps all."""
+    """In a URL only the password is masked; a text that only looks like a URL is unchanged."""
     assert mask_passwords(value) == shown
 
 
 def test_masked_values_are_refused() -> None:
-    """A value with the mask in it was read, not chosen."""
+    """A value that contains the mask is refused, because it was copied from an answer."""
     check_unmasked({"a": "b"})
     with pytest.raises(BadRequest, match="Property uri is"):
         check_unmasked({"uri": "https://ana:******@host"})

@@ -14,7 +14,7 @@ UUID = "01234567-89ab-7cde-8f01-23456789abcd"
 
 
 def place(warehouse: str, allowed: str = "") -> CatalogStorage:
-    """A catalog's place."""
+    """Return a catalog's storage."""
     properties = {"warehouse": warehouse, "allowed-locations": allowed}
     record = CatalogRecord("RELATIONAL", "lakehouse-iceberg", None, properties, in_use=True)
     return catalog_storage_within(record, "/fallback", allow_everything(), storages=NamedStorages())
@@ -23,7 +23,7 @@ def place(warehouse: str, allowed: str = "") -> CatalogStorage:
 @pytest.mark.parametrize("allowed", ["", "s3://other/x"])
 @pytest.mark.parametrize("warehouse", ["/x", "/x/", "/tmp//y", "file:/x", "s3://b", "s3://b/", "s3a://b/k//"])
 def test_own_location_has_one_normal_form(warehouse: str, allowed: str) -> None:
-    """Whatever way the warehouse is spelled."""
+    """The fast computation gives the normal location for every spelling of the warehouse."""
     where = place(warehouse, allowed)
     location = where.own_location(UUID)
 
@@ -31,7 +31,7 @@ def test_own_location_has_one_normal_form(warehouse: str, allowed: str) -> None:
 
 
 def test_location_of_its_own_is_checked() -> None:
-    """A table that asks for a place gets it in normal form, within the roots only."""
+    """A requested location is normalized, and refused outside of the roots."""
     where = place("/x", "s3://other/x")
 
     assert where.normal_location("s3a://other/x/t/", UUID) == "s3://other/x/t"
@@ -41,7 +41,7 @@ def test_location_of_its_own_is_checked() -> None:
 
 @pytest.mark.parametrize("made_up", ["../../etc", ".", "a/../../b", "%2e%2e"])
 def test_uuid_that_is_none_opens_no_way_out(made_up: str) -> None:
-    """What a client calls its table's UUID is never part of an unchecked location."""
+    """An invalid table UUID from a client never becomes part of a location unchecked."""
     where = place("/x")
 
     with pytest.raises((BadRequest, OutsideRoots)):
@@ -53,9 +53,7 @@ def test_uuid_that_is_none_opens_no_way_out(made_up: str) -> None:
     ["s3://b/wh", "s3a://B//wh/", "s3://b", "s3://b/wh/7", "s3://b/wh/7/x", "s3://b/w%68/8/x"],
 )
 def test_no_catalog_names_what_is_the_servers(location: str) -> None:
-    """The server's warehouse, what contains it, and the directories of other catalogs in it are refused in every
-    spelling.
-    """
+    """The server's warehouse, its parents, and other catalogs' directories in it are refused in every spelling."""
     with pytest.raises(BadRequest, match="choose another"):
         check_server_location(location, "s3://b/wh", catalog_id=9)
 
@@ -64,7 +62,7 @@ def test_no_catalog_names_what_is_the_servers(location: str) -> None:
     "location, catalog", [("s3://b/wh/9/x", 9), ("s3://b/wh/7", None), ("s3://b/wh/main", 0), ("s3://b/wh-2", 0)]
 )
 def test_what_a_catalog_may_name_beside_it(location: str, catalog: int | None) -> None:
-    """A catalog's own directory, a directory with a name, what lies beside; an import brings the directory that
-    its file has.
+    """A catalog may use its own directory, a named directory and locations beside them; an import uses the directory in
+    its file.
     """
     check_server_location(location, "s3://b/wh", catalog_id=catalog)

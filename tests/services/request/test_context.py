@@ -22,7 +22,7 @@ from tests.services.conftest import ServiceDesk
 
 
 def interfere(desk: ServiceDesk, patch: pytest.MonkeyPatch, times: int, work: Callable[[], Any]) -> list[int]:
-    """Let something happen between decision and transaction, the first few times."""
+    """Run a callback between decision and transaction, the first few times."""
     tries: list[int] = []
     real = desk.node.store.submit
 
@@ -37,7 +37,7 @@ def interfere(desk: ServiceDesk, patch: pytest.MonkeyPatch, times: int, work: Ca
 
 
 def other_change(desk: ServiceDesk) -> Callable[[], Any]:
-    """Commit a change of another node that moves access and does not concern the writer."""
+    """Commit a change by another node that moves the access revision and does not concern the writer."""
     other = ServiceDesk(desk.lab)
     other.node.store = other.node.services.store = desk.lab.open()
     other.node.gate.store = other.node.store
@@ -46,12 +46,12 @@ def other_change(desk: ServiceDesk) -> Callable[[], Any]:
 
 
 def create(desk: ServiceDesk, user: str = "admin") -> Node:
-    """Make a namespace."""
+    """Create a namespace."""
     return desk.run(namespace_create(desk.ctx(user), MAIN, levels=("a",), properties={}))[0]
 
 
 def test_stale_permit_is_decided_again(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When access moved between decision and transaction the write starts over, and is counted."""
+    """If access moved between decision and transaction, the write starts over, and is counted."""
     tries = interfere(desk, monkeypatch, 1, other_change(desk))
     before = STALE_PERMITS[()]
 
@@ -63,7 +63,7 @@ def test_stale_permit_is_decided_again(desk: ServiceDesk, monkeypatch: pytest.Mo
 
 
 def hold_off(desk: ServiceDesk, patch: pytest.MonkeyPatch) -> list[int]:
-    """Say for ever that permits are stale; counts how often it was tried."""
+    """Make every permit stale. Counts the attempts."""
     tries: list[int] = []
 
     async def submit(*_: Any, on_begin: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
@@ -77,7 +77,7 @@ def hold_off(desk: ServiceDesk, patch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_endless_staleness_is_unavailable(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the store says of permits, callers hear of Unavailable after some tries, with nothing changed."""
+    """If every permit is stale, the caller gets ServiceUnavailable after a few attempts, and nothing is changed."""
     tries = hold_off(desk, monkeypatch)
 
     with pytest.raises(ServiceUnavailable, match="nothing was changed: try again"):
@@ -88,7 +88,9 @@ def test_endless_staleness_is_unavailable(desk: ServiceDesk, monkeypatch: pytest
 
 
 def test_refusal_leaves_no_doubt(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a refusal it is certain again that nothing was changed; only while the store has it nobody knows."""
+    """After a refusal it is certain that nothing was changed; only while the store executes the mutation it is
+    unknown.
+    """
     hold_off(desk, monkeypatch)
     ctx = desk.ctx()
 
@@ -99,7 +101,7 @@ def test_refusal_leaves_no_doubt(desk: ServiceDesk, monkeypatch: pytest.MonkeyPa
 
 
 def test_doubt_lasts_while_the_store_has_it(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is cancelled when the mutation has begun can't say that nothing was changed; a held one neither."""
+    """A caller cancelled after the mutation began cannot know the outcome, also with locks first."""
     for name in ("submit", "submit_held"):
         ctx = desk.ctx()
         seen: list[bool] = []
@@ -124,7 +126,7 @@ def _watch(desk: ServiceDesk, patch: pytest.MonkeyPatch, name: str, look: Callab
 
 
 def _watch_begin(desk: ServiceDesk, patch: pytest.MonkeyPatch, name: str, look: Callable[[], None]) -> None:
-    """Look at the moment in which the store begins a mutation."""
+    """Observe the moment at which the store begins a mutation."""
     real = getattr(desk.node.store, name)
 
     async def watched(*args: Any, on_begin: Any) -> Any:  # noqa: ANN401 - as the store has it
@@ -134,7 +136,7 @@ def _watch_begin(desk: ServiceDesk, patch: pytest.MonkeyPatch, name: str, look: 
 
 
 def test_write_that_waits_leaves_no_doubt(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is cancelled before the store has begun the mutation knows that nothing was changed."""
+    """A caller cancelled before the mutation began knows that nothing was changed."""
     ctx = desk.ctx()
     seen: list[bool] = []
     _watch(desk, monkeypatch, "submit", lambda: seen.append(ctx.submitted))
@@ -153,7 +155,7 @@ def held_writes(desk: ServiceDesk, patch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_writer_that_was_outrun_decides_under_locks(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose permit went stale twice goes locks first, and gets through however fast others move access."""
+    """A writer whose permit was stale twice takes the locks first, and succeeds however often access moves."""
     held = held_writes(desk, monkeypatch)
     tries = interfere(desk, monkeypatch, 99, other_change(desk))
 
@@ -163,7 +165,7 @@ def test_writer_that_was_outrun_decides_under_locks(desk: ServiceDesk, monkeypat
 
 
 def test_refusal_under_locks_is_told(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has lost the right by then is refused, and the next writer finds the locks free."""
+    """A writer who lost the right by then is refused, and releases the locks for the next writer."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     other = ServiceDesk(desk.lab)
     other.node.services.store = desk.lab.open()
@@ -185,7 +187,7 @@ def test_refusal_under_locks_is_told(desk: ServiceDesk, monkeypatch: pytest.Monk
 
 
 def test_right_taken_away_meanwhile_is_not_used(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is disabled between decision and transaction is refused, though the decision had been yes."""
+    """A writer who is disabled between decision and transaction is refused."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     other = ServiceDesk(desk.lab)
     other.node.services.store = desk.lab.open()
@@ -198,7 +200,7 @@ def test_right_taken_away_meanwhile_is_not_used(desk: ServiceDesk, monkeypatch: 
 
 
 def test_transfer_counts_at_the_next_request(desk: ServiceDesk) -> None:
-    """The new owner may what the old one no longer may."""
+    """After a transfer the new owner may write, and the former one may not."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.CREATE_TABLE)
     desk.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     desk.namespace("a")
@@ -216,9 +218,8 @@ def test_transfer_counts_at_the_next_request(desk: ServiceDesk) -> None:
 
 
 def test_purge_commits_with_the_drop(desk: ServiceDesk) -> None:
-    """A purging drop leaves one task that names the metadata, wakes the worker, and a plain drop leaves none.
-
-    The document goes with the files; that of the plain drop stays while the table can be brought back.
+    """A drop with purge creates one task with the metadata and wakes the worker, a plain drop none. The purge deletes
+    the document; a plain drop keeps it while the table can be restored.
     """
     desk.namespace("a")
     desk.table("a", "u")

@@ -47,7 +47,9 @@ METALAKE, CATALOG, OTHER_CATALOG, OTHER_METALAKE = 1, 10, 11, 2
 def pair(
     kind: LocationKind, other: LocationKind, *, whose: str, state: LocationState = LocationState.LIVE
 ) -> tuple[LocationClaim, LocationClaim]:
-    """Two places; what a catalog owns has the catalog's id as owner, unless two owners are wanted in one catalog."""
+    """Return two locations. A catalog's own locations have the catalog's id as owner, unless two owners are
+    required.
+    """
     first = LocationClaim(kind, CATALOG if kind in OF_CATALOGS else 100, CATALOG, METALAKE)
     if whose == "own":
         return first, first._replace(kind=other, state=state)
@@ -74,7 +76,7 @@ def expected(kind: LocationKind, other: LocationKind, relation: LocationRelation
 def test_every_pair_meets_as_the_table_says(
     kind: LocationKind, other: LocationKind, relation: LocationRelation, whose: str
 ) -> None:
-    """A new place beside another one is allowed or refused as an independent table of all pairs says, from either
+    """For every pair of kinds, owners and relations the rules give the result of an independent table, from either
     side.
     """
     new, rival = pair(kind, other, whose=whose)
@@ -90,7 +92,7 @@ def test_every_pair_meets_as_the_table_says(
 @pytest.mark.parametrize("state", LocationState)
 @pytest.mark.parametrize("whose", WHOSE)
 def test_dropped_places_make_way_for_their_owner_alone(state: LocationState, whose: str) -> None:
-    """Only an object at the very same place, in the same metalake, takes the place of the caller's own dropped one."""
+    """Only an object at the same location in the same metalake may replace the caller's own dropped object."""
     for kind, other, relation, is_own in product(LocationKind, LocationKind, LocationRelation, (True, False)):
         new, rival = pair(kind, other, whose=whose, state=state)
         verdict = judge_claim(new, rival, relation=relation, is_own=is_own)
@@ -107,9 +109,7 @@ def test_dropped_places_make_way_for_their_owner_alone(state: LocationState, who
 
 
 def test_a_conflicting_place_keeps_no_object_out() -> None:
-    """What breaks a rule since before the rules were kept refuses no new object, and still refuses roots and
-    directories.
-    """
+    """A stored location that violates the rules refuses no new object, but still refuses roots and directories."""
     for kind, other, relation in product(LocationKind, LocationKind, LocationRelation):
         new, rival = pair(kind, other, whose="two catalogs")
         if may_meet(new, rival, relation=relation):
@@ -119,9 +119,7 @@ def test_a_conflicting_place_keeps_no_object_out() -> None:
 
 
 def test_exactly_who_has_the_lesser_claim_is_marked() -> None:
-    """Every stored pair that breaks a rule has a marked place, the same whichever is looked at first; no other
-    pair has.
-    """
+    """Of every stored pair that violates a rule one location is marked, in either order; no other pair has a mark."""
     for kind, other, relation, whose in product(LocationKind, LocationKind, LocationRelation, WHOSE):
         one, two = pair(kind, other, whose=whose)
         marked = find_conflicting_claims(one, two, relation=relation)
@@ -143,14 +141,16 @@ def test_exactly_who_has_the_lesser_claim_is_marked() -> None:
     ],
 )
 def test_who_is_marked(one: str, other: str, relation: LocationRelation, marked: str) -> None:
-    """A directory, what contains a root, an external fileset, and else the younger place yields."""
+    """A directory, a location that contains a root, or an external fileset is marked, otherwise the younger
+    location.
+    """
     pair_of = pair(LocationKind[one], LocationKind[other], whose="two catalogs")
 
     assert [each.kind.name for each in find_conflicting_claims(*pair_of, relation=relation)] == [marked]
 
 
 def test_roots_of_two_metalakes_are_both_marked() -> None:
-    """Two roots that overlap are both marked, and a root over another metalake's table is."""
+    """Two overlapping roots are both marked, and so is a root over another metalake's table."""
     roots = pair(LocationKind.WAREHOUSE, LocationKind.ALLOWED_LOCATION, whose="two metalakes")
     over = pair(LocationKind.WAREHOUSE, LocationKind.TABLE, whose="two metalakes")
 
@@ -173,6 +173,6 @@ def test_roots_of_two_metalakes_are_both_marked() -> None:
     ],
 )
 def test_relation_of(location: str, other: str, relation: LocationRelation | None) -> None:
-    """One location contains another by whole segments, never by the beginning of a name."""
+    """One location contains another by whole path segments, not by a prefix of a name."""
     assert relation_of(location, other) is relation
     assert relation_of(other, location) is (None if relation is None else relation.inverse)

@@ -31,7 +31,7 @@ def tables_there(request_views: tuple[RequestView, ...]) -> tuple[bool, ...]:
 
 
 def catalogs_loaded(request_views: tuple[RequestView, ...]) -> list[str]:
-    """The names of the scenes' catalogs, for who may use them."""
+    """Return the names of the catalogs in the request views of their users."""
     return [catalog_load(request_view).name for request_view in request_views]
 
 
@@ -41,9 +41,8 @@ async def drop(stage: Stage, scope: RequestScope) -> None:
 
 
 async def told_while_both_go(stage: Stage) -> tuple[bool, ...]:
-    """What a reader of `main` and `side` is told whose gate has read before `a.t` went in `side` and then in `main`.
-
-    Before that answer lands, somebody else's load brings the view of `main` alone past it.
+    """Return what a reader of `main` and `side` sees whose gate was read before `a.t` was dropped in `side` and then in
+    `main`. Before that answer arrives, another load moves only the view of `main` past it.
     """
     ctx = stage.node.ctx()
     _, zones = await ctx.read(MAIN, lambda request_view: (tables_there((request_view,)), request_view.settled.zones))
@@ -60,7 +59,7 @@ async def told_while_both_go(stage: Stage) -> tuple[bool, ...]:
 
 
 def play(template: Path, folder: Path, story: Callable[[Stage], Awaitable[T]]) -> T:
-    """Play a story on two nodes over one file."""
+    """Run a scenario on two nodes over one file."""
 
     async def run() -> T:
         stage = Stage(sqlite_copy(template, folder))
@@ -74,21 +73,21 @@ def play(template: Path, folder: Path, story: Callable[[Stage], Awaitable[T]]) -
 
 
 def test_two_catalogs_are_seen_at_one_moment(sqlite_template: Path, tmp_path: Path) -> None:
-    """`main` lost its table after `side` did: nobody sees it gone in `main` and still there in `side`."""
+    """Although `main` lost its table after `side` did, no reader sees it missing in `main` and present in `side`."""
     assert play(sqlite_template, tmp_path, told_while_both_go) == (False, False)
 
 
 def test_without_the_question_for_one_moment_it_would_mix(
     sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same story with that care taken out shows a state that never was: so the care is what keeps it away."""
+    """Without the check for one moment, the same scenario shows such a mixed state."""
     monkeypatch.setattr(multi_catalog_reads, "_stands_at", lambda *_: True)
 
     assert play(sqlite_template, tmp_path, told_while_both_go) == (False, True)
 
 
 def test_each_catalog_is_refused_as_alone(sqlite_template: Path, tmp_path: Path) -> None:
-    """A catalog that is not there, or closed to the caller, fails the whole read in the words of a read of it alone."""
+    """A missing or hidden catalog fails the whole read with the error of a read of that catalog alone."""
 
     async def told(stage: Stage) -> list[str]:
         found = []
@@ -106,7 +105,7 @@ def test_each_catalog_is_refused_as_alone(sqlite_template: Path, tmp_path: Path)
 
 
 def test_nothing_is_asked_for_no_catalog(sqlite_template: Path, tmp_path: Path) -> None:
-    """Of no catalogs there is nothing to know, so nobody waits for an answer about them."""
+    """A read of no catalogs sends no query."""
 
     async def told(stage: Stage) -> int:
         return await asyncio.wait_for(read_many_scopes(stage.node.ctx(), (), len), 300)

@@ -38,12 +38,12 @@ def full(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> ServiceDesk:
 
 
 def page(desk: ServiceDesk, asked: PageRequest = name_pages.ALL_NAMES, *, ctx: Context | None = None) -> NamePage:
-    """Ask for a page of the tables."""
+    """Return a page of the tables."""
     return desk.run((ctx or desk.ctx()).read(MAIN, lambda request_view: tables_list(request_view, ("a",), asked)))
 
 
 def walk(desk: ServiceDesk, size: int, *, ctx: Context | None = None) -> list[str]:
-    """Go through all pages."""
+    """Read all pages."""
     found: list[str] = []
     after = ""
     while True:
@@ -58,7 +58,7 @@ def walk(desk: ServiceDesk, size: int, *, ctx: Context | None = None) -> list[st
 
 @pytest.mark.parametrize("size", [1, 3, 4, 5, 17, 59, 60, 61])
 def test_pages_make_the_whole(full: ServiceDesk, size: int) -> None:
-    """Page after page, in any size, cold or warm, gives every name once and in order."""
+    """Pages of any size, with cached and uncached blocks, have every name once and in order."""
     fresh = Node(full.lab.open())
 
     assert walk(full, size, ctx=fresh.ctx()) == NAMES
@@ -68,7 +68,7 @@ def test_pages_make_the_whole(full: ServiceDesk, size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 4, 7, None])
 def test_pages_hold_what_the_caller_sees(full: ServiceDesk, size: int | None) -> None:
-    """What the caller may not see takes no place in a page, and the last page says that it is the last."""
+    """Hidden names take no place in a page, and the last page is marked."""
     full.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     seen = NAMES[2::9]
     for name in seen:
@@ -81,9 +81,7 @@ def test_pages_hold_what_the_caller_sees(full: ServiceDesk, size: int | None) ->
 
 
 def test_whole_list_is_the_same_objects_again(full: ServiceDesk) -> None:
-    """Of a list without pages the very parts of last time come again, until one changes; of a cut page nothing
-    says so.
-    """
+    """A list without pages returns identical parts until one changes; a page that was cut is never identical."""
     full.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for name in NAMES[:30:2]:
         full.allow("ana", Kind.TABLE, f"main.a.{name}", Privilege.SELECT_TABLE)
@@ -104,7 +102,7 @@ def test_whole_list_is_the_same_objects_again(full: ServiceDesk) -> None:
 
 
 def test_sights_keep_so_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What callers see of blocks is remembered up to a number of names; what was asked for lately stays."""
+    """Visible names of blocks are cached up to a number of names, by recent use."""
     monkeypatch.setattr(name_pages, "VISIBLE_NAMES_MAX", 20 * (name_pages.VISIBLE_NAMES_OVERHEAD + 1))
     visible_objects = name_pages.VisibleNamesCache()
     blocks = [Listing((str(number),), (number,), (None,), (b'"%d"' % number,)) for number in range(100)]
@@ -117,7 +115,7 @@ def test_sights_keep_so_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pages_survive_changes_elsewhere(full: ServiceDesk) -> None:
-    """Changes elsewhere in the catalog, and names that come and go, leave what is held of a listing in use."""
+    """Changes elsewhere, and added or removed names, keep the other cached blocks."""
     ctx = full.ctx()
     walk(full, 10, ctx=ctx)
     full.namespace("b")
@@ -133,7 +131,7 @@ def test_pages_survive_changes_elsewhere(full: ServiceDesk) -> None:
 
 
 def test_walk_while_names_change(full: ServiceDesk) -> None:
-    """Who walks on while names come and go sees every name that was there all the time, once."""
+    """A reader who pages while names change sees every name that existed throughout, once."""
     found, after, number = list[str](), "", 0
     fresh = Node(full.lab.open())
     while True:
@@ -152,7 +150,7 @@ def test_walk_while_names_change(full: ServiceDesk) -> None:
 
 
 def test_page_reads_no_more_than_it_needs(full: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page in the middle reads about as many rows as it shows, not the listing."""
+    """A page in the middle reads about as many rows as it shows."""
     rows: list[int] = []
     real = full.lab.store._drive  # type: ignore[union-attr]
 
@@ -168,7 +166,7 @@ def test_page_reads_no_more_than_it_needs(full: ServiceDesk, monkeypatch: pytest
 
 
 def test_others_have_their_turn_during_a_long_list(full: ServiceDesk) -> None:
-    """A list that takes many reads lets the loop go on between them."""
+    """During a list with many reads, other tasks on the event loop run."""
     fresh = Node(full.lab.open())
     turns: list[int] = []
 
@@ -188,7 +186,7 @@ def test_others_have_their_turn_during_a_long_list(full: ServiceDesk) -> None:
 
 
 def test_list_that_does_not_fit_the_budget(full: ServiceDesk) -> None:
-    """A view too small for a listing answers it all the same: what a request gathers stays until it is answered."""
+    """A listing that is larger than the view's budget is answered, because a request keeps its facts until the end."""
     fresh = Node(full.lab.open(), bytes_max=2_000)
 
     assert page(full, ctx=fresh.ctx()).texts() == NAMES
@@ -198,7 +196,7 @@ def test_list_that_does_not_fit_the_budget(full: ServiceDesk) -> None:
 
 
 def test_empty_and_missing_listings(desk: ServiceDesk) -> None:
-    """Nothing is a listing too, and is remembered."""
+    """An empty listing is cached, too."""
     desk.namespace("a")
 
     assert page(desk).texts() == []
@@ -208,7 +206,7 @@ def test_empty_and_missing_listings(desk: ServiceDesk) -> None:
 
 
 def test_lease_ends_and_the_budget_holds_again() -> None:
-    """Only while a request gathers is more kept than the budget; afterwards the old generation goes."""
+    """Only during a request may the view exceed its budget; afterwards the old generation is dropped."""
     view = StoreView(bytes_max=1_000)
     lease = view.lease()
     for number in range(50):

@@ -19,7 +19,7 @@ STORED = {"a": "1", "b": "2"}
     ],
 )
 def test_properties(edits: PropertyEdits, found: dict[str, str]) -> None:
-    """What is set wins over what is removed, what is not named stays, and what was stored is not touched."""
+    """Setting takes precedence over removing, other properties stay, and the stored mapping is not modified."""
     assert edits.over(STORED) == found
     assert STORED == {"a": "1", "b": "2"}
 
@@ -35,5 +35,5 @@ def test_properties(edits: PropertyEdits, found: dict[str, str]) -> None:
     ],
 )
 def test_comment(edits: PropertyEdits, found: str | None) -> None:
-    """A comment stays unless one is given, an empty one is one, and clearing leaves none."""
+    """A comment stays unless a new one is set, an empty comment counts as one, and clearing removes it."""
     assert edits.edited_comment("old") == found

@@ -10,12 +10,12 @@ from limnos.services.request.recent_metadata import RecentMetadata
 
 
 def document(node_id: int, version: int = 1, *, size: int = 100) -> MetadataDocument:
-    """A version of a table."""
+    """Return a version of a table."""
     return MetadataDocument(node_id, version, "uuid", "file:///t", f"file:///t/metadata/{version}.json", b"x" * size)
 
 
 def test_only_the_very_version_is_found() -> None:
-    """Another version of the table, or another table, has to be decoded."""
+    """Another version or another table is a cache miss."""
     kept = RecentMetadata()
 
     kept.put(document(1), {"version": 1})
@@ -27,7 +27,7 @@ def test_only_the_very_version_is_found() -> None:
 
 
 def test_the_oldest_go_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes count, not entries; a table committed to again is young again."""
+    """The cache is limited in bytes and evicts the least recent entries; a new commit renews a table."""
     monkeypatch.setattr(recent_metadata, "BYTES_MAX", 350)
     kept = RecentMetadata()
     for node_id in (1, 2, 3):
@@ -41,7 +41,7 @@ def test_the_oldest_go_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_long_documents_are_not_kept() -> None:
-    """Decoding them is worth a thread, keeping them is not."""
+    """Long documents are not cached."""
     kept = RecentMetadata()
 
     kept.put(document(1, size=recent_metadata.BODY_BYTES_MAX + 1), {})

@@ -22,12 +22,12 @@ from tests.services.conftest import ServiceDesk
 
 
 def read(desk: ServiceDesk, scope: RequestScope, what: Any, *, user: str = "admin", node: Node | None = None) -> Any:  # noqa: ANN401
-    """Read something of a scene."""
+    """Read through a request view."""
     return desk.run((node or desk.node).ctx(user).read(scope, what))
 
 
 def test_zones_of_a_scope(desk: ServiceDesk) -> None:
-    """A scope needs the clocks of all it names, the server's first; objects of a kind are on the clock of its home."""
+    """A scope needs the clocks of all parts that it names, the server's first; objects use the clock of their home."""
     lake, main = read(desk, MAIN, lambda request_view: (request_view.metalake.id, request_view.catalog.id))
 
     assert [read(desk, scope, lambda s: s.settled.zones) for scope in (RequestScope(), RequestScope(LAKE), MAIN)] == [
@@ -39,9 +39,7 @@ def test_zones_of_a_scope(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_missing_catalog_is_told_to_who_may_know(desk: ServiceDesk, fresh: bool) -> None:
-    """Who could load it learns that a catalog is missing; who could not is refused in the words for one that is
-    there.
-    """
+    """A missing catalog is NotFound to a user who could load it, and else refused like an existing one."""
     there, gone = MAIN, RequestScope(LAKE, "mair")
     told = []
 
@@ -58,7 +56,9 @@ def test_missing_catalog_is_told_to_who_may_know(desk: ServiceDesk, fresh: bool)
 
 @pytest.mark.parametrize("kind, name", [(Kind.NAMESPACE, ("b",)), (Kind.TABLE, ("a", "u")), (Kind.TABLE, ("b", "u"))])
 def test_what_is_missing_looks_like_what_is_closed(desk: ServiceDesk, kind: Kind, name: tuple[str, ...]) -> None:
-    """`look_up` says NotFound to whoever may do the action there, and else the very words it has for what is there."""
+    """`look_up` raises NotFound for a caller who may do the action there, and else the refusal for an existing
+    object.
+    """
     desk.namespace("a")
     desk.table("a", "t")
     action = Action.TABLE_DROP if kind is Kind.TABLE else Action.NAMESPACE_DROP
@@ -72,9 +72,7 @@ def test_what_is_missing_looks_like_what_is_closed(desk: ServiceDesk, kind: Kind
 
 
 def test_a_view_of_it_is_no_right(desk: ServiceDesk) -> None:
-    """A decision is made anew when what it rests on moves: who was owner, and whose name another user has now, is
-    not.
-    """
+    """A cached decision ends when its facts change: not for a former owner, nor for a later user of the same name."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     give = {"metalake": LAKE, "kind": Kind.NAMESPACE, "full_name": "main.a", "owner_kind": Kind.USER}
@@ -99,7 +97,7 @@ def test_a_view_of_it_is_no_right(desk: ServiceDesk) -> None:
 
 
 def test_permit_takes_a_decision_that_was_a_yes(desk: ServiceDesk) -> None:
-    """Nobody gets a permit from a refusal, nor from no decision at all."""
+    """A permit is made from allowed decisions only, at least one."""
 
     def permit(request_view: RequestView) -> object:
         return request_view.permit("command", request_view.decide(Action.CATALOG_DROP, request_view.settled.outer))
@@ -112,8 +110,8 @@ def test_permit_takes_a_decision_that_was_a_yes(desk: ServiceDesk) -> None:
 
 
 def test_traits_follow_their_catalog(desk: ServiceDesk) -> None:
-    """What follows from a catalog is computed once for each of its states; a change holds from the next request
-    on, on every node.
+    """Values derived from a catalog are computed once per state, and a change applies at the next request on every
+    node.
     """
     other = Node(desk.lab.open())
     before = [read(desk, MAIN, lambda s: s.traits, node=node) for node in (desk.node, desk.node, other)]
@@ -128,8 +126,8 @@ def test_traits_follow_their_catalog(desk: ServiceDesk) -> None:
 
 
 def test_a_successor_has_traits_of_its_own(desk: ServiceDesk) -> None:
-    """A catalog of another provider under the same name has its own name spaces and format; who saw the first sees
-    the second.
+    """A new catalog with another provider under the same name has its own traits, also on nodes that cached the first
+    one.
     """
     first = read(desk, MAIN, lambda s: (s.space(Kind.VIEW), format_of(s), s.zone))
 
@@ -143,9 +141,7 @@ def test_a_successor_has_traits_of_its_own(desk: ServiceDesk) -> None:
 
 
 def test_without_a_catalog_there_are_no_traits(desk: ServiceDesk) -> None:
-    """A scope that names no catalog, and one whose catalog is missing, say so where something of a catalog is
-    asked for.
-    """
+    """A scope without a catalog, or with a missing one, raises an error where catalog traits are needed."""
     for scope in (RequestScope(LAKE), RequestScope(LAKE, "mair")):
         with pytest.raises(NotFound):
             read(desk, scope, lambda s: s.traits)

@@ -27,14 +27,16 @@ PLAIN = {"warehouse": "s3://lake/main", "s3.region": "us-east-1", "s3.role-arn":
 
 
 def keys_held(*keys: bytes) -> SealingKeys:
-    """Keys that were given."""
+    """Return keys for tests."""
     found = SealingKeys(keys)
     found.begin()
     return found
 
 
 def test_no_secret_is_left_and_all_come_back() -> None:
-    """What is sealed holds no secret, says its key, leaves the rest as it is, and opens to what it was."""
+    """A sealed value contains no secret and names its key; other properties are unchanged, and unsealing restores
+    all.
+    """
     keys = keys_held(ONE)
     sealed = keys.sealed(SECRETS | PLAIN)
 
@@ -56,7 +58,7 @@ def test_no_secret_is_left_and_all_come_back() -> None:
     )
 )
 def test_whatever_is_sealed_opens(properties: dict[str, str]) -> None:
-    """Any text comes back, and a secret's text is nowhere in what is sealed."""
+    """Any text can be sealed and unsealed, and never occurs in the sealed value."""
     keys = keys_held(ONE)
     sealed = keys.sealed(properties)
 
@@ -66,7 +68,7 @@ def test_whatever_is_sealed_opens(properties: dict[str, str]) -> None:
 
 
 def test_a_url_keeps_its_shape() -> None:
-    """A password inside of an address is masked for readers as if it were not sealed."""
+    """A sealed password in a URL is masked for readers like an unsealed one."""
     sealed = keys_held(ONE).sealed(SECRETS)
 
     assert properties_for_owner(sealed) == properties_for_owner(SECRETS)
@@ -74,7 +76,7 @@ def test_a_url_keeps_its_shape() -> None:
 
 
 def test_the_newest_key_seals_and_older_ones_open() -> None:
-    """After a rotation what was sealed before opens still, and is put under the newest when it is written."""
+    """After a rotation old values can still be unsealed, and are sealed with the newest key when they are written."""
     before = keys_held(ONE).sealed(SECRETS)
     both = keys_held(ONE, TWO)
     after = both.sealed(before)
@@ -86,7 +88,7 @@ def test_the_newest_key_seals_and_older_ones_open() -> None:
 
 
 def test_a_key_that_is_gone_is_named() -> None:
-    """What no key opens stays sealed, is never sealed again, and is refused by the key's id where it would be used."""
+    """A value whose key is missing stays sealed, is not sealed again, and its use is refused with the key's id."""
     sealed = keys_held(ONE).sealed(SECRETS)
     other = keys_held(TWO)
 
@@ -97,9 +99,7 @@ def test_a_key_that_is_gone_is_named() -> None:
 
 
 def test_a_secret_opens_under_its_own_name_alone() -> None:
-    """Who can write rows, and has no key, can't have one property's secret used as another's; what was altered
-    does not open.
-    """
+    """A sealed value is bound to its property and cannot be moved to another; an altered value is refused."""
     keys = keys_held(ONE)
     sealed = keys.sealed(SECRETS)["s3.secret-access-key"]
 
@@ -109,7 +109,7 @@ def test_a_secret_opens_under_its_own_name_alone() -> None:
 
 
 def test_nobody_else_seals() -> None:
-    """A value that says it is sealed is refused: it would be opened for whoever sends it."""
+    """A value from a client that looks sealed is refused, because it would be unsealed for the client."""
     sealed = keys_held(ONE).sealed(SECRETS)
 
     for name, value in sealed.items():
@@ -118,7 +118,7 @@ def test_nobody_else_seals() -> None:
 
 
 def test_without_keys_nothing_is_sealed() -> None:
-    """Nor lost: properties stay as they are."""
+    """Without keys, properties are stored unchanged."""
     keys = keys_held()
 
     assert keys.sealed(SECRETS) == SECRETS
@@ -126,8 +126,8 @@ def test_without_keys_nothing_is_sealed() -> None:
 
 
 def test_a_server_makes_its_key_once(tmp_path: Path) -> None:
-    """The file is for its owner alone; a second process takes the same key; a renewal keeps the older one and is
-    seen by the other.
+    """The key file is private, a second process uses the same key, and a rotation keeps the old key and is seen by
+    other processes.
     """
     file = tmp_path / "secrets.key"
     first, second = SealingKeys(file=file, makes=True), SealingKeys(file=file, makes=True)
@@ -144,7 +144,9 @@ def test_a_server_makes_its_key_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_others_read_is_refused(tmp_path: Path) -> None:
-    """So is one with a line that is no key; neither's text is in the words. Later trouble leaves what is held."""
+    """A key file that others can read, or with an invalid line, is refused without its content. Later errors keep the
+    loaded keys.
+    """
     file = tmp_path / "keys"
     file.write_text(f"# mine\n{base64.b64encode(ONE).decode()}\n")
     file.chmod(0o640)
@@ -162,7 +164,7 @@ def test_a_file_that_others_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_operator_is_never_written(tmp_path: Path) -> None:
-    """Where others make the keys a rotation takes what they made."""
+    """If an operator manages the keys, a rotation uses the operator's newest key."""
     file = tmp_path / "keys"
     file.touch(0o600)
     keys = keys_in(file)
@@ -175,14 +177,14 @@ def test_a_file_of_the_operator_is_never_written(tmp_path: Path) -> None:
 
 
 def keys_in(file: Path) -> SealingKeys:
-    """Keys of an operator's file."""
+    """Write an operator's key file."""
     found = SealingKeys(file=file)
     found.begin()
     return found
 
 
 def test_no_two_seals_are_alike() -> None:
-    """The same secret twice is not seen to be the same."""
+    """Sealing the same secret twice gives different values."""
     keys = keys_held(os.urandom(32))
 
     assert keys.sealed(SECRETS) != keys.sealed(SECRETS)

@@ -31,13 +31,13 @@ def generic(desk: ServiceDesk) -> ServiceDesk:
 
 
 def test_an_iceberg_table_needs_its_own_catalog(generic: ServiceDesk) -> None:
-    """In a catalog of Lance tables an Iceberg table is refused in words that say what the catalog holds."""
+    """An Iceberg table is refused in a catalog of Lance tables, and the message names the catalog's format."""
     with pytest.raises(BadRequest, match="Catalog vectors contains Lance tables"):
         generic.run(table_create(generic.ctx(), VECTORS, namespace=("a",), request=new_table("t")))
 
 
 def test_lists_and_loads_agree(generic: ServiceDesk) -> None:
-    """Such a catalog's lists of Iceberg tables are empty, and a load finds none."""
+    """Lists of Iceberg tables in such a catalog are empty, and a load is NotFound."""
     listed = generic.run(generic.ctx().read(VECTORS, lambda request_view: tables_list(request_view, ("a",)).texts()))
 
     assert listed == []
@@ -46,7 +46,7 @@ def test_lists_and_loads_agree(generic: ServiceDesk) -> None:
 
 
 def test_namespaces_nest_there(generic: ServiceDesk) -> None:
-    """Namespaces nest in a Lance catalog as they do in an Iceberg one, and a name is taken once."""
+    """Namespaces nest in a Lance catalog, and each name is unique across kinds."""
     generic.run(namespace_create(generic.ctx(), VECTORS, levels=("a", "b", "c"), properties={}))
 
     with pytest.raises(AlreadyExists):

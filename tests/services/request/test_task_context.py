@@ -26,7 +26,7 @@ KEPT = "SELECT progress, leased_until FROM task WHERE progress IS NOT NULL"
 
 
 def work_of(desk: ServiceDesk, lease_ms: int) -> TaskContext:
-    """Leave a task, and take it up."""
+    """Create a task, and lease it."""
     desk.run(desk.lab.store.submit(upkeep_permit("test"), lambda tx: tx.tasks.create("purge", "{}")))
     ((task_id,),) = desk.rows("SELECT id FROM task")
     return TaskContext(
@@ -36,7 +36,7 @@ def work_of(desk: ServiceDesk, lease_ms: int) -> TaskContext:
 
 
 def test_what_comes_of_it(desk: ServiceDesk) -> None:
-    """The answer of the call is the answer, and its error the error."""
+    """The result of the call, or its error, is the result of the work."""
     work = work_of(desk, LONG_MS)
 
     def fail(_beat: Heartbeat) -> None:
@@ -48,7 +48,7 @@ def test_what_comes_of_it(desk: ServiceDesk) -> None:
 
 
 def test_who_gets_on_keeps_the_task(desk: ServiceDesk) -> None:
-    """While the count goes up, the task's lease is put off and how far it is can be seen."""
+    """While the heartbeat counter increases, the lease is renewed and the progress is visible."""
     work = work_of(desk, 3 * SHORT_MS)
     seen = threading.Event()
 
@@ -76,7 +76,9 @@ def test_who_gets_on_keeps_the_task(desk: ServiceDesk) -> None:
 
 
 def test_who_gets_on_no_more_is_left_to_itself(desk: ServiceDesk) -> None:
-    """A call that is silent for the time of a lease is given up as something that passes, and ends at its next beat."""
+    """A call without a heartbeat for the time of a lease fails with a temporary error, and ends at its next
+    heartbeat.
+    """
     work = work_of(desk, SHORT_MS)
     given_up, ended = threading.Event(), threading.Event()
 
@@ -96,7 +98,7 @@ def test_who_gets_on_no_more_is_left_to_itself(desk: ServiceDesk) -> None:
 
 
 def test_who_is_not_waited_for_is_stopped(desk: ServiceDesk) -> None:
-    """A node that stops cancels its tasks: their threads end at the next beat."""
+    """When the node stops, tasks are cancelled, and their threads end at the next heartbeat."""
     work = work_of(desk, LONG_MS)
     began, ended = threading.Event(), threading.Event()
 

@@ -19,7 +19,7 @@ DAY_MS = 86_400_000
 
 
 def runs(desk: ServiceDesk, count: int) -> None:
-    """Make runs that failed, each of a version of its own."""
+    """Create failed runs, each of its own version."""
     for number in range(count):
         declaration = b'{"n": %d}' % number
         desk.run(pipeline_put(desk.ctx(), metalake=LAKE, name="nyc", declaration=declaration, comment=None))
@@ -30,9 +30,7 @@ def runs(desk: ServiceDesk, count: int) -> None:
 
 @pytest.mark.parametrize("keep_ms,left", [(90 * DAY_MS, (1, 2)), (0, (RUNS_AT_ONCE + 3, RUNS_AT_ONCE + 3))])
 def test_old_runs_and_their_declarations_go(desk: ServiceDesk, keep_ms: int, left: tuple[int, int]) -> None:
-    """However many they are, those that ended before the time go, and the versions that only they were made of;
-    without a time none does.
-    """
+    """The task deletes all runs that ended before the limit, and versions without other runs; without a limit none."""
     runs(desk, RUNS_AT_ONCE + 3)
     desk.lab.database.sql(
         f"UPDATE pipeline_run SET ended_at = ended_at - {100 * DAY_MS} WHERE id <> (SELECT min(id) FROM pipeline_run)"

@@ -10,7 +10,7 @@ from limnos.services.search.questions import SEARCHED, TEXT_MAX, question_of
 
 
 def test_words_and_filters() -> None:
-    """Quotes keep words together, keys are taken out, and other colons stay in words."""
+    """Quotes group words, known keys become filters, and other colons stay in words."""
     found = question_of('Flights "New York" kind:table tag:level=high owner:etl in:main.raw a:b format:Lance')
 
     assert found.words == ("flights", "new york", "a:b")
@@ -19,7 +19,7 @@ def test_words_and_filters() -> None:
 
 
 def test_a_path_a_number_and_filters_beside_the_text() -> None:
-    """A text alone may be a path or an id; filters may be given apart."""
+    """A text without filters may be a path or an id, and filters may be passed separately."""
     assert question_of("main.`a b`.T").path == ("main", "a b", "T")
     assert question_of("1042").number == 1042
     assert question_of("t", {"kind": "view", "tag": "pii", "in": None}).tags == (("pii", None),)
@@ -32,6 +32,6 @@ def test_a_path_a_number_and_filters_beside_the_text() -> None:
     ["", "  ", '""', "in:main", "format:lance", "kind:thing x", "in:a..b x", "x" * (TEXT_MAX + 1), "a " * 11],
 )
 def test_no_question(text: str) -> None:
-    """Nothing to look for, an unknown kind, a bad path, and too much of anything are the caller's mistake."""
+    """An empty query, an unknown kind, a bad path, and exceeded limits are BadRequest."""
     with pytest.raises(BadRequest):
         question_of(text)

@@ -37,7 +37,7 @@ def nodes(fresh: Callable[[str], Path]) -> Iterator[tuple[DriverNode, DriverNode
 
 
 def words_in(text: str) -> list[str]:
-    """The parts of a name or text, and the whole without separators."""
+    """Return the words of a name or text, and the whole without separators."""
     parts = [part for part in re.split("[_ ]+", text) if part]
     return [*parts, "".join(parts)]
 
@@ -57,12 +57,12 @@ def expected(lake: Lake, asked: list[str], may: Callable[[str, str], bool]) -> s
 
 
 def name_of(dice: random.Random) -> str:
-    """A name of one or two words."""
+    """Return a name of one or two words."""
     return "_".join(dice.sample(WORDS, dice.choice((1, 1, 2))))
 
 
 def change(dice: random.Random, node: DriverNode, lake: Lake) -> None:
-    """Make, alter, move or drop a table, in the store and in the model."""
+    """Create, alter, move or drop a table, in the store and in the model."""
     tables = sorted(key for key in lake if key[1] != "first")
     kind = dice.choice(("make", "make", "alter", "move", "drop")) if tables else "make"
     space, name = name_of(dice), name_of(dice)
@@ -100,7 +100,7 @@ def catch_up(node: DriverNode) -> None:
 
 
 def search(node: DriverNode, asked: list[str], user: str) -> set[str]:
-    """The tables that a search finds."""
+    """Return the tables that a search finds."""
     target = f"{OWN}/metalakes/lake/search?limit=200&q={quote(' '.join(asked))}+kind:table"
     answer = node.done("GET", target, user=user)
     assert (answer["more"], answer["bounded"], answer["behind"]) == (False, False, 0)
@@ -109,7 +109,9 @@ def search(node: DriverNode, asked: list[str], user: str) -> set[str]:
 
 @pytest.mark.parametrize("seed", range(LAKES))
 def test_both_nodes_find_what_the_model_has(nodes: tuple[DriverNode, DriverNode], seed: int) -> None:
-    """After each random change on one node the other finds exactly the model's tables, for an owner and a reader."""
+    """After each random change on one node, the other one finds exactly the model's tables, for an owner and a
+    reader.
+    """
     dice, lake = random.Random(seed), Lake()
     one, other = nodes
     catch_up(one)
@@ -135,9 +137,7 @@ def test_both_nodes_find_what_the_model_has(nodes: tuple[DriverNode, DriverNode]
 
 
 def test_words_of_dropped_tables_are_forgotten(nodes: tuple[DriverNode, DriverNode]) -> None:
-    """When the last table with a word is gone or renamed, the word is no longer kept for corrections; one that another
-    table has stays.
-    """
+    """When the last table with a word is dropped or renamed, the word is deleted from the vocabulary; others stay."""
     one, _ = nodes
     make_table(one, "day", "harbour")
     make_table(one, "day", "harbour_delta")
@@ -151,6 +151,6 @@ def test_words_of_dropped_tables_are_forgotten(nodes: tuple[DriverNode, DriverNo
 
 
 def known(node: DriverNode, *words: str) -> list[str]:
-    """Those of some words that are kept for corrections."""
+    """Return which of some words are in the vocabulary."""
     gate = node.built.services.gate
     return node.runner.run(gate.look_up(partial(known_words_read, words)))

@@ -26,7 +26,9 @@ def test_large_documents_are_parsed_beside_the_event_loop(
     node: DriverNode,  # noqa: F811 - a fixture
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Neither the index nor a search parses one where requests wait; a small one is not worth a thread."""
+    """Neither indexing nor a search parses a large document on the event loop; small ones are parsed without a
+    thread.
+    """
     seen: list[tuple[str, int, bool]] = []
     for module, name in ((indexing, "object_words"), (searches, "match_words")):
 

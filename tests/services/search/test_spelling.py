@@ -19,7 +19,7 @@ from limnos.services.search.words import words_of
 
 @pytest.mark.parametrize("word", ["flights", "orders2024", "übergrösse", "рейсы"])
 def test_every_error_of_one_letter_leads_back(word: str) -> None:
-    """A word with two letters swapped, one missing, one doubled or one replaced is near the right word."""
+    """A word with two letters swapped, or one missing, doubled or replaced, is near the right word."""
     dice = random.Random(word)
     for _ in range(200):
         place, letter = dice.randrange(len(word) - 1), dice.choice(word)
@@ -31,7 +31,7 @@ def test_every_error_of_one_letter_leads_back(word: str) -> None:
 
 
 def test_near_words_are_each_once_and_other_words() -> None:
-    """No word is twice among them, nor is the word itself; short and very long words have none."""
+    """Near words are unique and do not contain the word; short and very long words have none."""
     near = near_words("aaab")
 
     assert len(near) == len(set(near))
@@ -41,7 +41,7 @@ def test_near_words_are_each_once_and_other_words() -> None:
 
 
 def test_words_that_may_be_suggested() -> None:
-    """Short words, long words and numbers are not suggested; a start of a word is no word."""
+    """Short words, long words, numbers and prefixes of words are not suggested."""
     assert spelled_words(["id flights 2024 x1y2", "", "y" * 40]) == {"flights", "x1y2"}
     assert has_word("flights", texts=["daily flights"], names=[])
     assert has_word("harbour", texts=[""], names=["main", "oldHarbour"])
@@ -58,5 +58,5 @@ def test_words_that_may_be_suggested() -> None:
     ],
 )
 def test_corrected_queries(text: str, expected: str) -> None:
-    """The word is replaced where it stands as a whole word, and filters stay."""
+    """A correction replaces whole words only, and filters stay."""
     assert corrected(text, Suggestion("fligths", "flights")) == expected

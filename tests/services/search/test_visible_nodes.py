@@ -33,18 +33,18 @@ Paths = dict[str, str]
 
 
 def mark(dice: random.Random) -> str:
-    """A word that only one object has."""
+    """Return a word that only one object has."""
     return "q" + "".join(dice.choices(MARKS, k=8))
 
 
 def index(node: DriverNode) -> None:
-    """Index all that is committed."""
+    """Index all committed changes."""
     while node.runner.run(index_step(node.built.services)):
         pass
 
 
 def made(node: DriverNode, dice: random.Random, catalog: str) -> tuple[Paths, dict[str, str]]:
-    """Make a lake. Returns its objects, and the word that only each has in its name, column or comment."""
+    """Create a lake. Returns its objects, and the word that only each one has in its name, column or comment."""
     catalogs = f"{API}/lake/catalogs"
     body = {"name": catalog, "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {}, "comment": None}
     node.done("POST", catalogs, body)
@@ -83,7 +83,7 @@ def let(node: DriverNode, dice: random.Random, user: str, paths: Paths) -> None:
 
 
 def questions(dice: random.Random, paths: Paths, marks: dict[str, str]) -> Iterator[str]:
-    """Questions of every kind; half of them about objects that the user may not know."""
+    """Return queries of every kind; half of them are about objects that may be hidden from the user."""
     yield dice.choice(WORDS)[: dice.randint(2, 6)]
     yield f"{dice.choice(WORDS)} {dice.choice(WORDS)}"
     yield dice.choice(sorted(paths))
@@ -103,7 +103,9 @@ def search(node: DriverNode, question: str, user: str) -> dict:
 
 
 def check(node: DriverNode, seed: int) -> int:
-    """Make a lake and a user, and compare what the user and the admin find. Returns the number of hidden objects."""
+    """Create a lake and a user, and compare the results of the user and the admin. Returns the number of hidden
+    objects.
+    """
     dice = random.Random(seed)
     catalog, user = f"c{seed}", f"u{seed}"
     paths, marks = made(node, dice, catalog)
@@ -130,7 +132,7 @@ def check(node: DriverNode, seed: int) -> int:
 
 @pytest.mark.parametrize("first", range(0, LAKES, EACH))
 def test_no_name_is_told_that_one_may_not_see(tmp_path: Path, empty_database: Path, first: int) -> None:  # noqa: F811
-    """Hits, counts and suggestions of a user are those of the admin, less everything that the user may not load."""
+    """Hits, counts and suggestions of a user are those of the admin without the objects that the user may not load."""
     (tmp_path / empty_database.name).write_bytes(empty_database.read_bytes())
     with node_at(tmp_path) as node:
         hidden = sum(check(node, seed) for seed in range(first, first + EACH))

@@ -37,7 +37,7 @@ def world(lab: StoreLab) -> StoreWorld:
 
 
 def table_create(namespace: Node, name: str, location: str, *paths: str) -> TableCreate:
-    """The creation of a table at a location that is not named after its uuid."""
+    """Return a create of a table at a location that does not contain its UUID."""
     document = MetadataDocument(0, 1, f"uuid-{namespace.id}-{name}", location, f"{location}/metadata/1", b"{}")
     return TableCreate(namespace, name, "table", document, None, data_paths=paths)
 
@@ -45,9 +45,8 @@ def table_create(namespace: Node, name: str, location: str, *paths: str) -> Tabl
 def meet(
     lab: StoreLab, world: StoreWorld, first: Callable[[Node], list[TableCreate]], second: Callable[[Node], list[TableCreate]]
 ) -> tuple[int, list[object]]:  # fmt: skip
-    """Hold a transaction of one catalog open after its first table, and run one of the other catalog beside it.
-
-    Returns how many tables the second had inserted when it waited for the first, and the results of both.
+    """Hold a transaction of one catalog open after its first table, and run one of the other catalog concurrently.
+    Returns how many tables the second one had inserted when it waited for the first, and the results of both.
     """
     spaces = [
         lab.write(lambda tx, catalog=catalog: add_namespace(tx, catalog, "a"), zone=catalog.id)
@@ -116,7 +115,7 @@ def test_location_above_another_is_locked_in_the_same_order(lab: StoreLab, world
 
 
 def test_locks_name_a_location_in_one_spelling(lab: StoreLab, world: StoreWorld) -> None:
-    """Tables of two catalogs at one location in two spellings wait for each other, and only the first gets it."""
+    """Tables of two catalogs at one location in two spellings wait for each other, and only the first one gets it."""
     before, results = meet(
         lab, world,
         lambda space: [table_create(space, "t", "s3://b/a%41/t")],

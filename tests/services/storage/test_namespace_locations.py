@@ -23,7 +23,7 @@ WAREHOUSE = "file:///warehouse"
 
 
 def make(desk: ServiceDesk, *levels: str, location: str | None = None) -> None:
-    """Make a namespace, with a location of its own."""
+    """Create a namespace, with its own location."""
     properties = {} if location is None else {"location": location}
     desk.run(namespace_create(desk.ctx(), MAIN, levels=levels, properties=properties))
 
@@ -44,7 +44,7 @@ def homes(desk: ServiceDesk, *levels: str) -> tuple[str | None, str, str]:
 
 
 def test_nearest_location_counts(desk: ServiceDesk) -> None:
-    """A location holds for all that lies below, until a nearer one; without any it is the warehouse."""
+    """A location applies to all descendants, unless a nearer one is set; the default is the warehouse."""
     make(desk, "plain")
     none, warehouse, computed = homes(desk, "plain")
     of_a, of_d = f"{warehouse}/of_a", f"{warehouse}/of_d"
@@ -59,14 +59,12 @@ def test_nearest_location_counts(desk: ServiceDesk) -> None:
 
 
 def record(location: str | None) -> NamespaceRecord:
-    """A namespace's record with such a location."""
+    """Return a namespace's record with such a location."""
     return NamespaceRecord(comment=None, properties={} if location is None else {"location": location})
 
 
 def test_only_what_changes_is_checked(desk: ServiceDesk) -> None:
-    """A location that is new must be allowed and is spelled with its scheme; one that was there already stays as
-    it is.
-    """
+    """A new location must be allowed and gets its scheme; an unchanged one is not checked again."""
 
     def read(request_view: RequestView) -> list[str | None]:
         place = catalog_storage_of(request_view)._replace(roots=("file:///warehouse",))

@@ -22,14 +22,12 @@ READ_NAMES = {"name_key", "node_key", "owner_key"}
 
 
 def looked(desk: ServiceDesk, story: Callable[[TransactionView], None], user: str = "admin") -> None:
-    """Tell a story on a pending scene."""
+    """Record the effects of operations in a transaction view."""
     desk.run(desk.ctx(user).read(MAIN, lambda request_view: story(TransactionView(request_view))))
 
 
 def test_every_method_that_reads_names_is_its_own() -> None:
-    """Whatever reads a name, a node or an owner from the view is answered by what was noted first: none is left to
-    the scene.
-    """
+    """Every method that reads names, nodes or owners is overridden, so that recorded effects come first."""
     body = ast.parse(inspect.getsource(request_view_module))
     (made,) = [node for node in body.body if isinstance(node, ast.ClassDef) and node.name == "RequestView"]
     reading = {
@@ -45,8 +43,8 @@ def test_every_method_that_reads_names_is_its_own() -> None:
 
 
 def test_moved_away_and_made_anew(desk: ServiceDesk) -> None:
-    """What is moved is under its new name with its new chain, its old name is free, and what is made there is
-    another.
+    """A moved object has its new name and ancestors, its old name is free, and an object created there is a different
+    one.
     """
     desk.namespace("a")
     desk.namespace("b")
@@ -76,7 +74,7 @@ def test_moved_away_and_made_anew(desk: ServiceDesk) -> None:
 
 
 def test_subtree_goes_along(desk: ServiceDesk) -> None:
-    """What lies in a namespace that is moved is found below its new name, and nowhere else."""
+    """Objects in a moved namespace are found below its new name only."""
     for levels in (("a",), ("a", "b"), ("c",)):
         desk.namespace(*levels)
     desk.table("a", "b", "t")
@@ -94,8 +92,8 @@ def test_subtree_goes_along(desk: ServiceDesk) -> None:
 
 
 def test_rights_are_those_of_the_new_place(desk: ServiceDesk) -> None:
-    """A right on a namespace reaches what is moved into it, and no longer what is moved out; what one makes is
-    one's own.
+    """Rights on a namespace apply to objects moved into it, and end for those moved out; created objects belong to the
+    caller.
     """
     for name in ("mine", "theirs"):
         desk.namespace(name)
@@ -124,7 +122,7 @@ def test_rights_are_those_of_the_new_place(desk: ServiceDesk) -> None:
 
 
 def test_the_moment_itself_stays_as_it_is(desk: ServiceDesk) -> None:
-    """What is noted in one transaction's scene is nobody else's: the view knows nothing of it."""
+    """Effects recorded in one transaction view do not change the node's view or other request views."""
     desk.namespace("a")
     desk.table("a", "t")
 

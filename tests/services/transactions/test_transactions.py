@@ -27,7 +27,7 @@ Files = dict[str, bytes]
 
 
 def setting(name: str) -> list[object]:
-    """The update that sets one property."""
+    """Return the update that sets one property."""
     return [{"action": "set-properties", "updates": {name: "x"}}]
 
 
@@ -76,7 +76,7 @@ def files(three: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> Files:
 
 
 def before_the_store(desk: ServiceDesk, patch: pytest.MonkeyPatch, *works: Callable[[], Any]) -> None:
-    """Let something happen between a decision and its transaction, each once."""
+    """Run callbacks between a decision and its transaction, each once."""
     left = iter(works)
     real = desk.node.store.submit
 
@@ -98,8 +98,8 @@ def neighbour(desk: ServiceDesk) -> Node:
 def test_right_that_goes_meanwhile(
     three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, taken: str
 ) -> None:
-    """A right that is taken away from any one of the tables after the decision stops the whole set, and its files
-    go.
+    """If the right on any table is revoked after the decision, the whole transaction is refused and its files are
+    deleted.
     """
     three.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for name in TABLES:
@@ -123,7 +123,7 @@ def test_right_that_goes_meanwhile(
 def test_access_that_moves_costs_no_second_file(
     three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When only rights of others moved meanwhile, all is decided again and nothing is built again."""
+    """If only rights of other users changed, the transaction is decided again and no metadata is rebuilt."""
     three.users("carl")
     wish = PrivilegeRequest(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
     three.allow("carl", Kind.TABLE, "main.a.u", Privilege.SELECT_TABLE)
@@ -140,7 +140,9 @@ def test_access_that_moves_costs_no_second_file(
 
 
 def test_rival_of_one_table(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When another node was faster with one table, that one alone is built again, and its first file goes."""
+    """If another node has committed to one table, only that table's metadata is rebuilt, and its first file is
+    deleted.
+    """
     other = neighbour(three)
     before_the_store(
         three, monkeypatch,
@@ -163,7 +165,7 @@ def test_rival_of_one_table(three: ServiceDesk, files: Files, monkeypatch: pytes
 
 
 def test_table_that_is_only_asserted_is_held(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table that a set does not change must not change under it: its requirement is looked at again."""
+    """A table that the transaction only checks must be unchanged at the commit."""
     ((uuid,),) = three.rows("SELECT uuid FROM document WHERE node_id = (SELECT id FROM node WHERE name = 'u')")
     asserted: list[object] = [
         {"type": "assert-table-uuid", "uuid": uuid}, {"type": "assert-current-schema-id", "current-schema-id": 0}
@@ -189,7 +191,7 @@ def test_table_that_is_only_asserted_is_held(three: ServiceDesk, files: Files, m
 
 
 def test_outcome_that_nobody_knows(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the store does not say whether the set was committed, every file stays."""
+    """If it is unknown whether the transaction committed, all files stay."""
 
     async def submit(*_: Any, on_begin: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
         on_begin()
@@ -205,9 +207,7 @@ def test_outcome_that_nobody_knows(three: ServiceDesk, files: Files, monkeypatch
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_who_gives_up(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
-    """A request that is cancelled before the store has begun leaves no file; afterwards it leaves them all. No
-    line is held.
-    """
+    """A request cancelled before the store begins deletes its files; later it keeps them. No queue stays blocked."""
     waiting = asyncio.Event()
 
     async def submit(*_: Any, on_begin: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
@@ -235,7 +235,7 @@ def test_who_gives_up(three: ServiceDesk, files: Files, monkeypatch: pytest.Monk
 
 
 def test_sets_in_opposite_orders_on_one_node(three: ServiceDesk) -> None:
-    """Sets that name their tables in opposite orders wait for each other in one order only, and none builds in vain."""
+    """Transactions that name tables in opposite orders do not deadlock, and none is built in vain."""
     lost = LOST_RACES[()]
 
     async def crowd() -> None:
@@ -250,7 +250,7 @@ def test_sets_in_opposite_orders_on_one_node(three: ServiceDesk) -> None:
 
 
 def test_many_cold_tables_take_few_rounds(three: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a node does not know of two hundred tables is read a few times for all of them, not for each."""
+    """Missing facts of two hundred tables are loaded in a few reads."""
     names = [f"n{number}" for number in range(200)]
     three.run(
         transaction_execute(

@@ -42,7 +42,7 @@ def drop(desk: ServiceDesk, *levels: str, user: str = "admin", scope: RequestSco
 
 
 def alive(desk: ServiceDesk) -> list[str]:
-    """The names of filesets and namespaces that are there."""
+    """Return the names of existing filesets and namespaces."""
     found = desk.rows(
         "SELECT name FROM node WHERE deleted = 0 AND kind IN (?, ?)", int(Kind.FILESET), int(Kind.NAMESPACE)
     )
@@ -50,7 +50,7 @@ def alive(desk: ServiceDesk) -> list[str]:
 
 
 def test_each_object_goes_to_the_trash_with_its_change(filled: ServiceDesk) -> None:
-    """Files go when the trash is emptied, the feed has a drop for each, and another schema stays."""
+    """Files are deleted when the trash is emptied, the feed has a drop of each object, and other schemas stay."""
     drop(filled, "raw")
 
     assert alive(filled) == ["f", "other"]
@@ -61,7 +61,7 @@ def test_each_object_goes_to_the_trash_with_its_change(filled: ServiceDesk) -> N
 
 
 def test_a_protected_object_keeps_the_whole(filled: ServiceDesk) -> None:
-    """Nothing is gone where one fileset is protected."""
+    """If one fileset is protected, nothing is dropped."""
     filled.run(protection_set(filled.ctx(), metalake=LAKE, kind=Kind.FILESET, full_name="files.raw.g", below=False))
 
     with pytest.raises(ProtectedObject):
@@ -70,7 +70,7 @@ def test_a_protected_object_keeps_the_whole(filled: ServiceDesk) -> None:
 
 
 def test_only_owners_of_the_schema_drop_all(filled: ServiceDesk) -> None:
-    """Who owns a fileset in it is refused; who owns the schema drops what others made in it, too."""
+    """The owner of one fileset is refused; the schema's owner may also drop other users' objects."""
     filled.allow("ana", Kind.CATALOG, "files", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for kind, full_name in ((Kind.FILESET, "files.raw.f"), (Kind.NAMESPACE, "files.other")):
         filled.run(
@@ -86,7 +86,7 @@ def test_only_owners_of_the_schema_drop_all(filled: ServiceDesk) -> None:
 
 
 def test_too_many_objects_are_refused(filled: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is of objects in the schema; at the limit all go."""
+    """The limit counts the objects in the schema; at the limit all are dropped."""
     monkeypatch.setattr(cascades, "OBJECTS_MAX", 1)
     with pytest.raises(BadRequest, match="More than 1 objects are in schema raw"):
         drop(filled, "raw")
@@ -96,7 +96,7 @@ def test_too_many_objects_are_refused(filled: ServiceDesk, monkeypatch: pytest.M
 
 
 def test_an_iceberg_catalog_does_not_cascade(desk: ServiceDesk) -> None:
-    """It is refused by the parameter's name, as Gravitino does, and the table stays."""
+    """A schema with tables is refused as in Gravitino, with the parameter's name, and the table stays."""
     desk.namespace("a")
     desk.table("a", "t")
 

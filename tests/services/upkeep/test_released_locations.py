@@ -29,41 +29,39 @@ from tests.store.places_story import serving
 
 
 class World(NamedTuple):
-    """A node with a catalog `c` over a directory, and how files are reached there."""
+    """A node with a catalog `c` over a directory, and access to its files."""
 
     node: DriverNode
     root: str
     properties: dict[str, str]
 
     def write(self, location: str) -> None:
-        """Put a file somewhere."""
+        """Write a file."""
         store_for(location, self.properties).write_new(location, b"rows")
 
     def create(self, name: str, *, user: str = "admin", location: str = "", **properties: str) -> int:
-        """Ask for a table; returns the status."""
+        """Create a table. Returns the status."""
         body = {"name": name, "schema": SCHEMA, "properties": properties} | ({"location": location} if location else {})
         return self.node.ask("POST", "/iceberg/v1/lake.c/namespaces/s/tables", body, user=user).status
 
     def run(self, statement: str) -> None:
-        """Change the store behind the server's back."""
+        """Execute SQL on the store."""
         store = self.node.built.services.store
         self.node.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql(statement), {})))
 
     def let_go(self, name: str) -> None:
-        """Drop a table, and let it leave the trash; its files stay."""
+        """Drop a table and remove it from the trash; its files stay."""
         assert self.node.delete(f"/iceberg/v1/lake.c/namespaces/s/tables/{name}").status == 204
         self.run("UPDATE trash SET expires_at = 0")
         self.node.runner.run(self.node.built.services.store.submit(upkeep_permit("t"), trash_sweep))
 
     def work(self) -> None:
-        """Do the tasks that are due."""
+        """Run the due tasks."""
         while self.node.runner.run(self.node.built.upkeep.run_one()):
             pass
 
     def round(self, *, days: bool = True) -> ReleasedLocations:
-        """Do a round of the task, a day after everything that was dropped, unless told otherwise; returns what the
-        next one is told.
-        """
+        """Run a round of the task, by default a day after all drops. Returns the position of the next round."""
         if days:
             self.run("UPDATE place SET since = 0")
         self.run(f"DELETE FROM task WHERE kind = '{FREE_PLACES}'")
@@ -102,7 +100,7 @@ DISK = pytest.mark.parametrize("world", ["disk"], indirect=True)
 
 
 class made:  # noqa: N801 - a context manager, used as a function
-    """Serve a node with catalog `c`, and eve who may make tables in it."""
+    """Serve a node with catalog `c`, and eve who may create tables in it."""
 
     def __init__(
         self, data: Path, storage: StorageSection, root: str, *, database: str | None, **properties: str
@@ -127,8 +125,8 @@ class made:  # noqa: N801 - a context manager, used as a function
 
 
 def test_a_place_is_free_when_its_files_are_gone(world: World) -> None:
-    """While a file is there a round frees nothing and tells the place; when the last one has gone whoever likes
-    may put a table there.
+    """A round frees no location with files, and reports it; once the files are deleted, any table may use the
+    location.
     """
     at, file = f"{world.root}/t%20x", f"{world.root}/t%20x/data/f"
     assert world.create("t", location=at) == 200
@@ -146,8 +144,8 @@ def test_a_place_is_free_when_its_files_are_gone(world: World) -> None:
 
 
 def test_a_purge_deletes_at_data_paths_what_the_metadata_names(world: World) -> None:
-    """Files of the table at its data path go and the place is free; a file of somebody else's there stays, and so
-    does the place.
+    """The table's files at its data path are deleted and the location is freed; foreign files and their location
+    stay.
     """
     paths = [f"{world.root}/shared/{each}" for each in ("one", "two")]
     for number, path in enumerate(paths):
@@ -175,8 +173,8 @@ def test_a_purge_deletes_at_data_paths_what_the_metadata_names(world: World) -> 
 
 @DISK
 def test_a_place_that_nobody_purges_any_more_is_freed(world: World) -> None:
-    """A node of an earlier release purges without a word to the register: the place becomes a released one, and
-    then free.
+    """A purge by a node of an earlier release, which does not know the register, leaves a released location that is
+    freed later.
     """
     at = f"{world.root}/t"
     assert world.create("t", location=at) == 200
@@ -196,7 +194,7 @@ def test_a_place_that_nobody_purges_any_more_is_freed(world: World) -> None:
 
 @DISK
 def test_a_disk_that_is_away_frees_nothing(world: World) -> None:
-    """A root without anything in it may be a mount point: its places stay taken."""
+    """An empty root may be an unmounted file system, so its locations stay taken."""
     at, root = f"{world.root}/t", Path(path_of(world.root))
     assert world.create("t", location=at) == 200
     world.let_go("t")
@@ -211,9 +209,7 @@ def test_a_disk_that_is_away_frees_nothing(world: World) -> None:
 
 @DISK
 def test_check_tells_of_places_with_files(world: World) -> None:
-    """`server check` says after a round how many places of dropped objects hold files, names them, and says what
-    to do.
-    """
+    """`server check` lists the number and names of released locations with files, with advice."""
     at = f"{world.root}/t"
     assert world.create("t", location=at) == 200
     world.let_go("t")
@@ -228,9 +224,7 @@ def test_check_tells_of_places_with_files(world: World) -> None:
 
 @DISK
 def test_a_round_ends_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round looks at so many places at most, and is told where the last one ended; the last one begins at the
-    start again.
-    """
+    """A round checks a limited number of locations and continues where the last one ended, in a circle."""
     for name in ("a", "b"):
         assert world.create(name, location=f"{world.root}/{name}") == 200
         world.let_go(name)
@@ -243,7 +237,9 @@ def test_a_round_ends_and_the_next_goes_on(world: World, monkeypatch: pytest.Mon
 
 @DISK
 def test_places_of_external_filesets_and_dropped_catalogs(world: World) -> None:
-    """With their catalog gone, an external fileset's place is freed without a look, and a table's once it is empty."""
+    """After the catalog is dropped, an external fileset's location is freed unchecked, and a table's when it is
+    empty.
+    """
     body = {
         "name": "files",
         "type": "fileset",

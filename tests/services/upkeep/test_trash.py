@@ -50,7 +50,7 @@ def paths(desk: ServiceDesk, user: str = ADMIN, below: tuple[str, ...] = ()) -> 
 def back(
     desk: ServiceDesk, path: str, user: str = ADMIN, *, to: tuple[str, ...] | None = None, contents: bool = False
 ) -> TrashRestored:
-    """Bring something back that has this path in the trash as the administrator sees it."""
+    """Restore the object that has this path in the trash, as the administrator."""
     number = next(each.row.id for each in trash(desk) if ".".join(each.path) == path)
     return desk.run(trash_restore(desk.ctx(user), MAIN, dropped_id=number, to=to, contents=contents))
 
@@ -61,7 +61,7 @@ def load(desk: ServiceDesk, *levels: str, user: str = ADMIN) -> MetadataDocument
 
 
 def objects_of(desk: ServiceDesk, role: str) -> list[tuple[str, ...]]:
-    """The paths that a role's rules are about, as its listing tells them."""
+    """Return the paths of a role's rules, as its list has them."""
     ruled = desk.run(desk.ctx().read(RequestScope(LAKE), lambda request_view: role_load(request_view, role)))
 
     async def paths() -> list[tuple[str, ...]]:
@@ -71,7 +71,7 @@ def objects_of(desk: ServiceDesk, role: str) -> list[tuple[str, ...]]:
 
 
 def sweep(desk: ServiceDesk, *, after_ms: int) -> None:
-    """Sweep as if it were later, after the feed, whose readers the grants on what was dropped are kept for."""
+    """Run the sweep at a later time, after the changes in the feed, for whose readers grants are kept, were deleted."""
     permit = upkeep_permit("limnos")
     desk.lab.database.sql("UPDATE trash SET expires_at = expires_at - ?", after_ms)
     desk.run(desk.node.services.store.submit(permit, trash_sweep))
@@ -80,7 +80,7 @@ def sweep(desk: ServiceDesk, *, after_ms: int) -> None:
 
 
 def test_table_comes_back_as_it_was(desk: ServiceDesk) -> None:
-    """The same document under the same name, with its owner and the grants on it; in between it is nowhere."""
+    """A restored table has its document, name, owner and grants; in the meantime no list has it."""
     desk.namespace("a")
     desk.table("a", "t")
     desk.allow("ana", Kind.CATALOG, "main", *USES)
@@ -108,7 +108,7 @@ def test_table_comes_back_as_it_was(desk: ServiceDesk) -> None:
 
 
 def test_kept_long_enough_it_is_gone(desk: ServiceDesk) -> None:
-    """After the retention the sweep takes row, document, owner and grants, and the place is free."""
+    """After the retention the sweep deletes row, document, owner and grants, and frees the location."""
     desk.namespace("a")
     desk.table("a", "t")
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
@@ -125,7 +125,7 @@ def test_kept_long_enough_it_is_gone(desk: ServiceDesk) -> None:
 
 
 def test_purged_is_not_in_the_trash(desk: ServiceDesk) -> None:
-    """A drop that deletes the files leaves nothing to bring back, nor does a retention of nothing."""
+    """A drop with purge, or with a retention of zero, leaves nothing to restore."""
     desk.namespace("a")
     desk.table("a", "t")
     desk.table("a", "u")
@@ -139,8 +139,8 @@ def test_purged_is_not_in_the_trash(desk: ServiceDesk) -> None:
 
 
 def test_name_is_free_meanwhile(desk: ServiceDesk) -> None:
-    """Another table may take the name; then the dropped one goes elsewhere, also below another namespace, and back
-    is the newest.
+    """If another table has the name, the dropped one is restored under another path; by path the newest drop is
+    restored.
     """
     desk.namespace("a")
     desk.namespace("b")
@@ -158,9 +158,7 @@ def test_name_is_free_meanwhile(desk: ServiceDesk) -> None:
 
 
 def test_parent_comes_first(desk: ServiceDesk) -> None:
-    """What lay in a dropped namespace says so; the namespace brings its contents when asked, of two of a name the
-    newest.
-    """
+    """Objects of a dropped namespace say so. Restoring it with contents restores them, of equal names the newest."""
     desk.namespace("a", "b")
     desk.table("a", "b", "t")
     drop(desk, "a", "b", "t")
@@ -184,7 +182,7 @@ def test_parent_comes_first(desk: ServiceDesk) -> None:
 
 
 def test_it_goes_where_its_parent_is_now(desk: ServiceDesk) -> None:
-    """A namespace that was moved since takes the table where it is."""
+    """A table is restored into its namespace, even if that was moved since."""
     desk.namespace("a")
     desk.table("a", "t")
     drop(desk, "a", "t")
@@ -195,7 +193,7 @@ def test_it_goes_where_its_parent_is_now(desk: ServiceDesk) -> None:
 
 
 def test_who_may(desk: ServiceDesk) -> None:
-    """It takes the right to drop it, and the right to make one where it goes; to anybody else it is not there."""
+    """A restore needs the rights to drop the object and to create one at the target; for others it does not exist."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
     desk.allow("bob", Kind.CATALOG, "main", *USES, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
@@ -214,9 +212,7 @@ def test_who_may(desk: ServiceDesk) -> None:
 
 
 def test_place_stays_taken_but_for_who_dropped_it(desk: ServiceDesk) -> None:
-    """Nobody else's table may lie where a dropped one's files are, nor below; its owner gives up the way back by
-    lying there.
-    """
+    """Only its owner may create a table at or below a dropped table's location, which ends the chance of a restore."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
     desk.allow("bob", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
@@ -241,7 +237,7 @@ def test_place_stays_taken_but_for_who_dropped_it(desk: ServiceDesk) -> None:
 
 
 def test_moves_and_lists_do_not_see_it(desk: ServiceDesk) -> None:
-    """A dropped table is in no list and cannot be moved; its namespace is empty."""
+    """A dropped table is in no list and cannot be moved, and its namespace counts as empty."""
     desk.namespace("a")
     desk.table("a", "t")
     drop(desk, "a", "t")
@@ -254,9 +250,7 @@ def test_moves_and_lists_do_not_see_it(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_below_a_dropped_namespace(desk: ServiceDesk, depth: int) -> None:
-    """What lay in a dropped namespace, a top one among them, waits for it by name and id, or goes elsewhere;
-    nothing breaks inside.
-    """
+    """Objects of a dropped namespace are restored with it by name or id, or elsewhere, without inconsistency."""
     levels = ("a", "b")[:depth]
     desk.namespace(*levels)
     desk.namespace("other")
@@ -274,9 +268,7 @@ def test_below_a_dropped_namespace(desk: ServiceDesk, depth: int) -> None:
 
 
 def test_contents_too_deep_stay(desk: ServiceDesk) -> None:
-    """A namespace that would come back with contents below the last level is refused, and all of it stays in the
-    trash.
-    """
+    """A namespace whose contents would be too deep is not restored, and everything stays in the trash."""
     deep = tuple(f"n{number}" for number in range(PARTS_MAX - 2))
     for levels in (("a",), ("a", "b"), ("a", "b", "c"), *(deep[:end] for end in range(1, len(deep) + 1))):
         desk.namespace(*levels)

@@ -28,17 +28,17 @@ ONE, TWO = CredentialRequest(ROLE, "one"), CredentialRequest(ROLE, "two")
 
 
 class Hours:
-    """A clock that is set."""
+    """A clock that tests set."""
 
     at_ms = 0
 
     def now_ms(self) -> int:
-        """Tell the time."""
+        """Return the time."""
         return self.at_ms
 
 
 class Sts:
-    """A token service that says when it is asked, and may fail or wait."""
+    """A fake token service that records requests, and may fail or wait."""
 
     def __init__(self, time: Hours) -> None:
         self.time = time
@@ -49,7 +49,7 @@ class Sts:
         self.began = threading.Event()
 
     def ask(self, role: AwsRole, policy: str) -> AwsCredentials:
-        """Give out credentials for an hour."""
+        """Issue credentials for an hour."""
         self.asked.append(policy)
         self.began.set()
         self.open.wait(60)
@@ -71,12 +71,12 @@ def sts(time: Hours) -> Sts:
 
 
 def vendor_of(sts: Sts, *, timeout_s: float = 60.0) -> CredentialVendor:
-    """Return a vendor of credentials over a fake STS."""
+    """Return a vendor of credentials over the fake STS."""
     return CredentialVendor(timeout_s=timeout_s, time=sts.time, ask=sts.ask)  # type: ignore[arg-type]  # the part of a clock that is used
 
 
 def test_a_crowd_asks_once(sts: Sts) -> None:
-    """Sixty-four callers who come together get one answer, each place its own."""
+    """Sixty-four concurrent callers share one request per location."""
 
     async def story() -> set[str]:
         vendor = vendor_of(sts)
@@ -88,7 +88,7 @@ def test_a_crowd_asks_once(sts: Sts) -> None:
 
 
 def test_they_are_renewed_at_half_of_their_life(sts: Sts, time: Hours) -> None:
-    """Until then the same are given, from then on others."""
+    """Until half of the lifetime the cached credentials are returned, then new ones."""
 
     async def story() -> list[str]:
         vendor, found = vendor_of(sts), []
@@ -100,7 +100,7 @@ def test_they_are_renewed_at_half_of_their_life(sts: Sts, time: Hours) -> None:
 
 
 def test_older_ones_do_while_sts_is_away_until_their_last_minute(sts: Sts, time: Hours) -> None:
-    """What ends within a minute is given to nobody; a refusal is told at once."""
+    """Credentials that expire within a minute are not returned, and refusals are reported immediately."""
 
     async def story() -> None:
         vendor = vendor_of(sts)
@@ -120,7 +120,7 @@ def test_older_ones_do_while_sts_is_away_until_their_last_minute(sts: Sts, time:
 
 
 def test_who_goes_leaves_the_others_their_answer(sts: Sts) -> None:
-    """Whoever asked first and is cancelled does not take the question along."""
+    """If the first caller is cancelled, the shared request continues."""
 
     async def story() -> str:
         vendor = vendor_of(sts)
@@ -135,7 +135,7 @@ def test_who_goes_leaves_the_others_their_answer(sts: Sts) -> None:
 
 
 def test_a_service_that_never_answers_is_given_up(sts: Sts) -> None:
-    """After the time for files 503 is told, in words that name the token service; nobody is blocked meanwhile."""
+    """After the storage timeout the answer is 503 and names the token service; other requests are not blocked."""
 
     async def story() -> None:
         vendor = vendor_of(sts, timeout_s=0.01)
@@ -148,7 +148,7 @@ def test_a_service_that_never_answers_is_given_up(sts: Sts) -> None:
 
 
 def test_credentials_that_end_at_once_are_refused(sts: Sts, time: Hours) -> None:
-    """A token service whose clock is wrong is named, instead of asked again and again."""
+    """A token service with a wrong clock is reported, and not asked again and again."""
 
     async def story() -> None:
         vendor = vendor_of(sts)
@@ -160,7 +160,7 @@ def test_credentials_that_end_at_once_are_refused(sts: Sts, time: Hours) -> None
 
 
 def test_what_is_kept_is_bounded(sts: Sts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was given first goes first."""
+    """The oldest entries are evicted first."""
     monkeypatch.setattr(credentials, "KEPT_MAX", 2)
 
     async def story() -> list[bool]:
@@ -173,7 +173,7 @@ def test_what_is_kept_is_bounded(sts: Sts, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_filesets_files_are_opened_as_far_as_rights_go(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader's credentials read, a writer's write, an owner's do both."""
+    """Credentials of readers allow reading, those of writers writing, and those of owners both."""
     monkeypatch.setattr(credentials, "is_vending", lambda _: True)
     files = RequestScope(LAKE, "files")
     desk.run(add_catalog(desk.ctx(), "files", provider=FILESET_PROVIDER))

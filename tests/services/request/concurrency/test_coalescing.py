@@ -22,7 +22,7 @@ class Source:
         self.may_answer = asyncio.Event()
 
     async def ask(self) -> bytes:
-        """Answer with what was the state when it was asked."""
+        """Answer with the state at the time of the request."""
         self.asked += 1
         seen = self.state
         try:
@@ -34,14 +34,14 @@ class Source:
 
 
 async def paused() -> None:
-    """Let everybody go as far as he can."""
+    """Let all tasks run until they wait."""
     for _ in range(10):
         await asyncio.sleep(0)
 
 
 def test_a_crowd_is_one_question_and_the_next_one() -> None:
-    """Sixty-four who come while one is on its way share one question, which begins when that is answered and knows
-    what changed before they came.
+    """Sixty-four callers who arrive during a request share the next one, which begins afterwards and has the later
+    changes.
     """
 
     async def story() -> None:
@@ -63,7 +63,7 @@ def test_a_crowd_is_one_question_and_the_next_one() -> None:
 
 
 def test_different_questions_do_not_wait_for_each_other() -> None:
-    """What is asked about another table is asked at once."""
+    """A request with another key is sent immediately."""
 
     async def story() -> None:
         joint, slow, quick = RequestCoalescer(), Source(), Source()
@@ -79,8 +79,8 @@ def test_different_questions_do_not_wait_for_each_other() -> None:
 
 
 def test_who_gives_up_takes_the_answer_from_nobody() -> None:
-    """The one who asked first goes away: the others hear the answer. When all have gone, the question ends, and
-    the next one is a new one.
+    """If the first caller is cancelled, the others get the answer. If all are, the request is cancelled, and the next
+    caller sends a new one.
     """
 
     async def story() -> None:
@@ -102,8 +102,8 @@ def test_who_gives_up_takes_the_answer_from_nobody() -> None:
 
 
 def test_who_waits_behind_one_that_is_given_up_is_answered() -> None:
-    """A question ends as nobody wants it, and the one behind it begins; one that nobody wants before it has begun
-    is never asked.
+    """A request without callers is cancelled and the next one begins; one that has no callers before it begins is never
+    sent.
     """
 
     async def story() -> None:
@@ -127,7 +127,7 @@ def test_who_waits_behind_one_that_is_given_up_is_answered() -> None:
 
 
 def test_a_failure_is_told_to_everybody_once() -> None:
-    """All who share a question hear why it failed, and whoever comes then asks again."""
+    """All callers of a failed request get its error, and the next caller sends a new request."""
 
     async def story() -> None:
         joint = RequestCoalescer()

@@ -17,13 +17,13 @@ CROWD = 300
 
 
 def zone_of(lab: StoreLab) -> int:
-    """The zone of catalog `main`."""
+    """Return the zone of catalog `main`."""
     found: int = lab.database.sql("SELECT id FROM node WHERE name = 'main'")[0][0]
     return found
 
 
 def test_a_crowd_costs_what_one_costs(lab: StoreLab) -> None:
-    """Hundreds who wait are woken by one commit, after a few looks that were made for all of them."""
+    """Hundreds of waiting callers are woken by one commit, after a few queries for all of them."""
     node = Node(lab.store)
     lab.run(fill(node.ctx()))
     zone, watch = zone_of(lab), node.services.watch
@@ -42,7 +42,7 @@ def test_a_crowd_costs_what_one_costs(lab: StoreLab) -> None:
 
 
 def test_nothing_is_asked_while_nothing_is_committed(file_lab: StoreLab) -> None:
-    """On an SQLite file whose index can be read, who waits makes one look, however long it lasts."""
+    """On an SQLite file with a readable index, a waiting caller needs one query, however long the wait is."""
     node = Node(file_lab.store)
     file_lab.run(fill(node.ctx()))
     watch = node.services.watch
@@ -53,7 +53,7 @@ def test_nothing_is_asked_while_nothing_is_committed(file_lab: StoreLab) -> None
 
 
 def test_a_request_outside_a_task_waits_too(lab: StoreLab) -> None:
-    """A read that the fast path started without a task waits, and ends with its time."""
+    """A read that the fast path started without a task waits, and ends at its timeout."""
     node = Node(lab.store)
     lab.run(fill(node.ctx()))
     watch, zone = node.services.watch, zone_of(lab)
@@ -81,7 +81,7 @@ def test_a_request_outside_a_task_waits_too(lab: StoreLab) -> None:
 
 
 def test_other_zones_wake_nobody(lab: StoreLab) -> None:
-    """Who waits for one zone is left alone when another one moves."""
+    """A change of another zone does not wake a waiting caller."""
     node = Node(lab.store)
     lab.run(fill(node.ctx()))
     watch, zone = node.services.watch, zone_of(lab)
@@ -104,7 +104,7 @@ def test_other_zones_wake_nobody(lab: StoreLab) -> None:
 
 
 def test_what_is_behind_already_is_told_at_once(lab: StoreLab) -> None:
-    """A commit between the reading and the waiting is not slept over."""
+    """A commit between the read and the wait ends the wait immediately."""
     node = Node(lab.store)
     lab.run(fill(node.ctx()))
     lab.run(namespace_create(node.ctx(), MAIN, levels=("a",), properties={}))
@@ -113,7 +113,7 @@ def test_what_is_behind_already_is_told_at_once(lab: StoreLab) -> None:
 
 
 def test_too_many(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More than a node takes are told to come again, but for whom there is always room."""
+    """Callers beyond the limit are refused with Retry-After, except those that are always admitted."""
     monkeypatch.setattr(watching, "WAITERS_MAX", 1)
     node = Node(lab.store)
     watch = CommitWatcher(node.gate, lab.store)
@@ -133,7 +133,7 @@ def test_too_many(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_trouble_of_the_store_is_met_by_who_waits(file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When nobody can look, everybody is woken, and meets the trouble in a question of their own."""
+    """If the store fails, all waiting callers are woken and get the error from their own reads."""
     node = Node(file_lab.store)
 
     async def gone(_: object) -> None:

@@ -10,7 +10,7 @@ from limnos.services.request.concurrency.parallel import map_concurrently
 
 
 def test_results_come_in_order_and_few_are_under_way() -> None:
-    """Whoever ends first, results stand in the order of the items, and no more than asked for are under way."""
+    """Results are in the order of the items, and the number of concurrent calls is limited."""
     under_way, most = 0, 0
 
     async def do(number: int) -> int:
@@ -29,8 +29,8 @@ def test_results_come_in_order_and_few_are_under_way() -> None:
 
 
 def test_first_error_is_told_when_nothing_is_under_way() -> None:
-    """Of several errors the earliest item's is raised, the others' work has ended by then, and what had not begun
-    is left.
+    """Of several errors that of the earliest item is raised, after all running calls have ended; others are not
+    started.
     """
     done: list[int] = []
 
@@ -51,7 +51,7 @@ def test_first_error_is_told_when_nothing_is_under_way() -> None:
 
 
 def test_nobody_goes_on_alone() -> None:
-    """Who is cancelled takes everything under way along."""
+    """A cancellation cancels all running calls."""
     ended: list[int] = []
 
     async def do(number: int) -> None:

@@ -12,7 +12,7 @@ from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
 
 
 async def queue(line: PerKeyQueue, order: list[str], names: str, number: int = 7) -> list[asyncio.Task[None]]:
-    """Let callers come one after the other; each notes its turn and waits for others in it."""
+    """Let callers enter one after the other; each records its turn and waits in it."""
 
     async def come(name: str) -> None:
         async with line.turn(number):
@@ -29,7 +29,7 @@ async def queue(line: PerKeyQueue, order: list[str], names: str, number: int = 7
 
 
 def test_turns_go_by_arrival() -> None:
-    """Who came first goes first, one at a time; afterwards nothing is remembered."""
+    """Callers get turns in order of arrival, one at a time; afterwards the queue is deleted."""
 
     async def story() -> None:
         line, order = PerKeyQueue(), list[str]()
@@ -41,7 +41,7 @@ def test_turns_go_by_arrival() -> None:
 
 
 def test_lines_do_not_wait_for_each_other() -> None:
-    """A turn in one line holds up nobody in another."""
+    """A turn in one queue delays no caller in another."""
 
     async def story() -> None:
         line = PerKeyQueue()
@@ -56,7 +56,7 @@ def test_lines_do_not_wait_for_each_other() -> None:
 
 @pytest.mark.parametrize("moment", [0, 1, 2, 3, 4, 5])
 def test_who_gives_up_is_passed_over(moment: int) -> None:
-    """One who is cancelled while waiting, in the moment of the turn, or in it, leaves the line to the others."""
+    """A caller cancelled while waiting, at its turn, or during it, does not block the others."""
 
     async def story() -> None:
         line, order = PerKeyQueue(), list[str]()
@@ -73,7 +73,7 @@ def test_who_gives_up_is_passed_over(moment: int) -> None:
 
 
 def test_failure_in_a_turn_ends_it() -> None:
-    """Who fails leaves the line like anybody else."""
+    """A caller that fails in its turn leaves the queue."""
 
     async def story() -> None:
         line = PerKeyQueue()
@@ -86,7 +86,7 @@ def test_failure_in_a_turn_ends_it() -> None:
 
 
 def test_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond so many waiters the next is told to come again."""
+    """Beyond the limit of waiting callers, the next one is refused with ServiceUnavailable."""
     monkeypatch.setattr(per_key_queue, "WAITING_MAX", 2)
 
     async def story() -> None:
@@ -101,7 +101,7 @@ def test_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_several_lines_are_taken_in_one_order() -> None:
-    """Callers that name the same lines in opposite orders do not wait in a circle, and leave nothing behind."""
+    """Callers that name the same queues in opposite orders do not deadlock, and no queue remains."""
 
     async def story() -> None:
         line, inside = PerKeyQueue(), list[int]()
@@ -121,7 +121,7 @@ def test_several_lines_are_taken_in_one_order() -> None:
 
 
 def test_who_gives_up_between_lines_leaves_all() -> None:
-    """One who is cancelled while it waits for its second line gives the first one back."""
+    """A caller cancelled while it waits for its second queue leaves the first one."""
 
     async def story() -> None:
         line = PerKeyQueue()

@@ -25,7 +25,7 @@ def _check(fields: str) -> None:
     ],
 )  # fmt: skip
 def test_fields_that_fit(fields: str) -> None:
-    """A declared field has its type; another one may have a type in the index."""
+    """A declared field has its type; an undeclared field may have a type in the index."""
     _check(fields)
 
 
@@ -39,6 +39,6 @@ def test_fields_that_fit(fields: str) -> None:
     ],
 )
 def test_fields_that_do_not(fields: str, told: str) -> None:
-    """Another type than the declared one, and a key without a type beside one that has a type."""
+    """A type that differs from the declared one, and a mix of typed and untyped keys, are refused."""
     with pytest.raises(SqlppError, match=told):
         _check(fields)

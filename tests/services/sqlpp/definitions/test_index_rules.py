@@ -11,7 +11,7 @@ from limnos.sqlpp.tree import CreateIndex
 
 
 def index(text: str) -> CreateIndex:
-    """The statement that creates an index of these fields."""
+    """Return the statement that creates an index on these fields."""
     (parsed,) = parse(f"create index i on d{text}")
     assert isinstance(parsed.statement, CreateIndex)
     return parsed.statement
@@ -33,7 +33,7 @@ def index(text: str) -> CreateIndex:
     ],
 )
 def test_refused_combinations(text: str, message: str) -> None:
-    """As AsterixDB refuses them."""
+    """Invalid combinations are refused with AsterixDB's errors."""
     with pytest.raises(SqlppError, match=message):
         check_index(index(text))
 
@@ -43,12 +43,12 @@ def test_refused_combinations(text: str, message: str) -> None:
     ["(a, b)", "(a: int?, b: string?) enforced", "(a: int) cast (default null)", "(a, unnest b select c, d) exclude unknown key"],
 )  # fmt: skip
 def test_other_combinations(text: str) -> None:
-    """They are accepted."""
+    """Valid combinations are accepted."""
     check_index(index(text))
 
 
 def test_enforced_types_of_one_field_agree() -> None:
-    """A second index of the same fields has their types, whatever names these are written with."""
+    """A second index on the same fields must have the same types, in any spelling."""
     first = index("(a.b: int32?) enforced")
 
     for text in ("(a.b: integer?) enforced", "(a.b)", "(c: string?) enforced"):

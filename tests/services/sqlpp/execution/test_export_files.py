@@ -25,7 +25,7 @@ def store() -> Iterator[ObjectStoreServer]:
 
 
 async def _background(files: FileOperations) -> None:
-    """Wait for the calls that a discard leaves."""
+    """Wait for background calls of a discard."""
     while files._beside:
         await asyncio.gather(*files._beside)
 
@@ -35,7 +35,7 @@ def _names(store: ObjectStoreServer, prefix: str) -> list[str]:
 
 
 def test_two_exports_into_one_directory_share_no_file(store: ObjectStoreServer) -> None:
-    """Both find it empty: the one that is discarded deletes its own files, the slower one is refused."""
+    """Of two exports into an empty directory the discarded one deletes its own files, and the slower one is refused."""
 
     async def play() -> None:
         files = FileOperations(AllowedStorage(("s3://",), endpoints=(store.uri,)))
@@ -66,7 +66,7 @@ def test_two_exports_into_one_directory_share_no_file(store: ObjectStoreServer) 
 
 
 def test_a_local_export_is_discarded_after_its_last_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cancelled statement does not wait for the disk; the directory goes when the disk answers."""
+    """A cancelled statement does not wait for the disk; the directory is deleted when the disk answers."""
 
     async def play() -> None:
         files = FileOperations(allow_everything())
@@ -98,7 +98,7 @@ def test_a_local_export_is_discarded_after_its_last_call(tmp_path: Path, monkeyp
 
 
 def test_a_local_export_appears_as_a_whole(tmp_path: Path) -> None:
-    """Nothing has the name before; an export into it afterwards is refused."""
+    """Before the export completes nothing has the target's name; a later export into the target is refused."""
 
     async def play() -> None:
         files = FileOperations(allow_everything())
@@ -127,7 +127,7 @@ def test_a_local_export_appears_as_a_whole(tmp_path: Path) -> None:
 def test_of_two_exports_that_end_at_once_one_is_refused(
     store: ObjectStoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither sees the other's `_SUCCESS` before it writes; the slower one deletes its own files, not that one."""
+    """If neither export sees the other's `_SUCCESS` before it writes, the slower one deletes only its own files."""
 
     async def play() -> None:
         files = FileOperations(AllowedStorage(("s3://",), endpoints=(store.uri,)))
@@ -156,7 +156,7 @@ def test_of_two_exports_that_end_at_once_one_is_refused(
 
 
 def test_a_disk_that_hangs_takes_no_threads_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many exports wait for it, a call of another part of the server has its thread."""
+    """Many waiting exports do not take the threads of other parts of the server."""
     answers = threading.Event()
     monkeypatch.setattr(ExportedDirectory, "begin", lambda _: answers.wait(60))
 

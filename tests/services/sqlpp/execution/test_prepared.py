@@ -28,14 +28,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 @pytest.fixture
 def kept(shared: DriverNode) -> PreparedStatements:
-    """The node's cache of prepared statements, empty at first."""
+    """The node's cache of prepared statements, initially empty."""
     found = PreparedStatements()
     PREPARED.put(shared.built.services, found)
     return found
 
 
 def test_the_same_statement_is_bound_once_and_read_each_time(shared: DriverNode, kept: PreparedStatements) -> None:
-    """What was made since is in the second result."""
+    """A prepared query sees objects inserted since."""
     before = rows(shared, DATASETS)
     (query,) = kept.queries.values()
     make_table(shared, "a", "v")
@@ -47,7 +47,7 @@ def test_the_same_statement_is_bound_once_and_read_each_time(shared: DriverNode,
 
 
 def test_each_caller_sees_what_is_theirs(shared: DriverNode, kept: PreparedStatements) -> None:
-    """The query that one caller bound decides anew for the next, and again when a right is gone."""
+    """A query that one caller prepared is decided again for other callers, and after a revoke."""
     rows(shared, DATASETS)
     role = grant(shared, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(shared, "ana", "use_schema select_table", kind="SCHEMA", on="main.a")
@@ -74,7 +74,7 @@ def test_each_caller_sees_what_is_theirs(shared: DriverNode, kept: PreparedState
 def test_what_rests_on_more_than_its_text_is_not_kept(
     shared: DriverNode, kept: PreparedStatements, statement: str, more: dict[str, object]
 ) -> None:
-    """The request's moment, parameters, functions of the request, and names of the tree."""
+    """Queries that use the request's time, parameters, functions or names of the tree are not cached."""
     if "none" in statement:
         refusal(shared, statement)
     else:
@@ -84,14 +84,14 @@ def test_what_rests_on_more_than_its_text_is_not_kept(
 
 
 def test_definitions_are_not_kept(shared: DriverNode, kept: PreparedStatements) -> None:
-    """A statement that makes something comes once, and may hold a secret."""
+    """Writing statements are not cached, because they are rarely repeated and may contain secrets."""
     rows(shared, "create type a.T as { x: string }")
 
     assert (len(kept.parsed), len(kept.queries)) == (0, 0)
 
 
 def test_names_of_the_tree_are_asked_each_time(shared: DriverNode, kept: PreparedStatements) -> None:
-    """A view with another text gives another result for the same statement."""
+    """After a view is replaced, the same statement gives the new result."""
     rows(shared, "create view a.w as select value 41")
     first = rows(shared, "select value x from a.w as x")
     rows(shared, "create or replace view a.w as select value 42")
@@ -101,7 +101,7 @@ def test_names_of_the_tree_are_asked_each_time(shared: DriverNode, kept: Prepare
 
 
 def test_the_dataverse_in_use_is_part_of_a_query(shared: DriverNode, kept: PreparedStatements) -> None:
-    """The same text means another dataset where another dataverse is in use."""
+    """In another dataverse the same text refers to another dataset."""
     statement = "select value count(*) from `Dataset` d"
 
     first = rows(shared, f"use Metadata; {statement}")
@@ -112,7 +112,7 @@ def test_the_dataverse_in_use_is_part_of_a_query(shared: DriverNode, kept: Prepa
 
 
 def test_the_one_not_used_for_longest_goes() -> None:
-    """A number of values stays, those that were used last."""
+    """The cache has a limited number of entries and evicts the least recently used."""
     found = LastUsed[str, int](2)
     found.put("a", 1)
     found.put("b", 2)

@@ -14,13 +14,13 @@ OBJECTS = "[{'id':1,'n':1,'t':'x','b':{'c':1}},{'id':2,'n':2}]"
 
 
 def changed(sets: str, objects: str = OBJECTS) -> list[Any]:
-    """The objects that an UPDATE writes."""
+    """Return the objects that an UPDATE writes."""
     text = render(update_query(statement(sets), ("x", "d"), keys=(("id",),))).replace("x.d", objects)
     return list(results(bind(parse_body(text), EmptyNameResolver()), lambda *_: ()))
 
 
 def statement(sets: str) -> tree.Update:
-    """An UPDATE of a dataset with the variable `u`."""
+    """Return an UPDATE of a dataset with the variable `u`."""
     (parsed,) = parse(f"update d as u {sets}")
     assert isinstance(parsed.statement, tree.Update)
     return parsed.statement
@@ -40,7 +40,7 @@ def statement(sets: str) -> tree.Update:
     ],
 )
 def test_each_set_sees_the_one_before_it(sets: str, found: list[object]) -> None:
-    """MISSING removes a field; objects on the way to a nested field are made."""
+    """MISSING removes a field, and missing parents of a nested field are created."""
     assert changed(sets) == found
 
 
@@ -74,7 +74,7 @@ ARRAYS = "[{'id':1,'a':['x','y'],'b':[{'n':1},{'n':2},{'n':3}]}]"
     ],
 )
 def test_steps_change_arrays(step: str, name: str, found: object) -> None:
-    """Positions begin at 0 and may count from the end; one outside of the array changes nothing."""
+    """Positions begin at 0, negative ones count from the end, and one outside of the array changes nothing."""
     (one,) = changed(step, ARRAYS)
 
     assert one[name] == (() if found is None else _frozen(found))
@@ -87,7 +87,7 @@ def _frozen(value: object) -> object:
 
 
 def test_whole_object_is_replaced_if_its_key_stays() -> None:
-    """With another key it becomes NULL, which no dataset takes."""
+    """A changed key becomes NULL, which every dataset refuses."""
     assert changed("set u = {'id': u.id, 'n': u.n + 1} where u.id = 1") == [{"id": 1, "n": 2}]
     assert changed("set u = {'id': 7} where u.id = 1") == [None]
 
@@ -96,13 +96,13 @@ def test_whole_object_is_replaced_if_its_key_stays() -> None:
     "keys,path", [((("id",),), "id"), ((("a", "b"),), "a"), ((("a",),), "a.b"), ((("c",), ("id",)), "id")]
 )
 def test_a_key_is_not_changed(keys: tuple[tuple[str, ...], ...], path: str) -> None:
-    """Nor an object that holds it, nor a part of it."""
+    """A field that contains the key, or a part of the key, cannot be changed either."""
     with pytest.raises(SqlppError, match="UPDATE can't change"):
         update_query(statement(f"set u.{path} = 1"), ("x", "d"), keys=keys)
 
 
 def test_deep_path_costs_no_more_than_its_length() -> None:
-    """Twenty steps make a query of a few thousand characters, not of a million copies."""
+    """Twenty steps give a query of a few thousand characters: its size does not grow exponentially."""
     path = ".".join(f"f{number}" for number in range(20))
 
     assert len(render(update_query(statement(f"set u.{path} = 1"), ("x", "d"), keys=()))) < 20_000
@@ -112,14 +112,14 @@ def test_deep_path_costs_no_more_than_its_length() -> None:
 
 @pytest.mark.parametrize("paths", [["f"] * (STEPS_MAX + 1), [".".join(["f"] * (STEPS_MAX + 1))], ["a.b"] * STEPS_MAX])
 def test_too_many_fields_are_refused(paths: list[str]) -> None:
-    """Whether they are many changes or few deep ones."""
+    """The number and the depth of changes are limited."""
     with pytest.raises(SqlppError, match="The paths of UPDATE have more than"):
         update_query(statement("set " + ", ".join(f"u.{path} = 1" for path in paths)), ("x", "d"), keys=())
 
 
 @pytest.mark.parametrize("paths", [["f"] * STEPS_MAX, ["a.b"] * (STEPS_MAX // 2), [".".join(["f"] * 20)] * 5])
 def test_as_many_fields_as_allowed_can_be_bound(paths: list[str]) -> None:
-    """The binder comes as far as the dataset, which there is not."""
+    """The rewritten query can be bound, except for the missing dataset."""
     update = statement("set " + ", ".join(f"u.{path} = 1" for path in paths))
 
     with pytest.raises(SqlppError, match="Cannot find dataverse"):

@@ -73,7 +73,7 @@ class Table:
 
 
 def after(rows: Rows, mutation: Callable[..., object], *args: Any, **named: Any) -> Rows:  # noqa: ANN401 - a mutation's own
-    """The rows after a mutation, with the tokens counted from 1 again: only their order means anything."""
+    """Return the rows after a mutation, with tokens renumbered from 1, because only their order matters."""
     table: Any = Table(rows)
     mutation(table, *args, **named)
     places = {token: place for place, token in enumerate(sorted({row.token for row in table.held}), 1)}
@@ -81,7 +81,7 @@ def after(rows: Rows, mutation: Callable[..., object], *args: Any, **named: Any)
 
 
 def next_states(rows: Rows, requests: Sequence[Sequence[LockRequest]], *, most: int) -> Iterable[Rows]:
-    """Yield all possible next states: a statement requests, releases, gives up, upgrades or downgrades."""
+    """Yield all possible next states: a statement requests, releases, cancels, upgrades or downgrades."""
     tokens = {row.token for row in rows}
     if len(tokens) < most:
         for wishes in requests:
@@ -107,8 +107,8 @@ def together(one: LockMode, other: LockMode) -> bool:
 
 
 def complaints(rows: Rows) -> list[str]:
-    """Return violations: two locks that exclude each other, an overtaken request, a request that could run and was not
-    woken, a cycle.
+    """Return violations: conflicting locks held together, an overtaken request, a grantable request that was not woken,
+    a cycle.
     """
     found = []
     for one, other in product(rows, repeat=2):
@@ -142,7 +142,7 @@ def blocked_by(rows: Rows, token: int) -> set[int]:
 
 
 def stuck(rows: Rows, waiting: set[int]) -> set[int]:
-    """Those that wait for ever, when everybody who waits for nothing comes to an end."""
+    """Return the statements that would wait for ever after all others have ended."""
     left = set(waiting)
     while free := {token for token in left if not blocked_by(rows, token) & left}:
         left -= free
@@ -150,13 +150,13 @@ def stuck(rows: Rows, waiting: set[int]) -> set[int]:
 
 
 def stuck_if_upgraded(rows: Rows, row: LockRow) -> set[int]:
-    """Those that would wait for ever if a lock were upgraded."""
+    """Return the statements that would wait for ever if a lock were upgraded."""
     would = frozenset(rows - {row} | {row._replace(wanted=UPGRADED)})
     return stuck(would, {each.token for each in would if each.waits})
 
 
 def explore(requests: Sequence[Sequence[LockRequest]], *, most: int) -> int:
-    """Walk through every state; returns how many there are."""
+    """Visit every reachable state. Returns their number."""
     seen: set[Rows] = {frozenset()}
     ahead: list[Rows] = [frozenset()]
     while ahead:
@@ -170,16 +170,14 @@ def explore(requests: Sequence[Sequence[LockRequest]], *, most: int) -> int:
 
 
 def test_every_state_of_one_key() -> None:
-    """Three statements in all six modes on one key, in every order: nothing that must not be."""
+    """Three statements in all six modes on one key, in every order, cause no violation."""
     modes = [mode for mode in LockMode if mode is not UPGRADED]
 
     assert explore([[LockRequest(A, mode)] for mode in modes], most=3) > 200
 
 
 def test_every_state_of_two_keys() -> None:
-    """Three statements that read or modify one of two keys or both: requests wait in no circle, upgrades that
-    would are refused.
-    """
+    """Three statements on one or both of two keys never deadlock; upgrades that would deadlock are refused."""
     modes = [None, READ, LockMode.MODIFY, EXCLUSIVE]
     requests = [
         [LockRequest(key, mode) for key, mode in zip((A, B), chosen, strict=True) if mode]
@@ -191,7 +189,7 @@ def test_every_state_of_two_keys() -> None:
 
 
 def test_the_model_sees_a_circle() -> None:
-    """What the walk looks for is found where it is put."""
+    """The search finds planted violations."""
     circle = frozenset(
         [
             LockRow(1, A, EXCLUSIVE, UPGRADED), LockRow(2, A, READ, READ),

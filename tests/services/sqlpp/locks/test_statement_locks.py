@@ -31,7 +31,7 @@ LONG_S = 60.0
 
 
 def key(name: str) -> LockKey:
-    """A dataset's key."""
+    """Return a dataset's key."""
     return LockKey(7, LockKind.DATASET, DataverseName.create(("sales", "east")), name)
 
 
@@ -55,19 +55,19 @@ def rows(lab: StoreLab) -> int:
 
 
 async def is_asked(lab: StoreLab, count: int) -> None:
-    """Wait until so many locks are held or asked for."""
+    """Wait until this number of locks is held or requested."""
     async with asyncio.timeout(LONG_S):
         while rows(lab) < count:  # noqa: ASYNC110 - the rows have no event for it
             await asyncio.sleep(0.005)
 
 
 async def end_lease(lab: StoreLab, locks: StatementLocks) -> None:
-    """Let a node's lease be out, as if it had said nothing for long."""
+    """Let a node's lease expire."""
     await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.live(locks.holder, lease_ms=-1))
 
 
 def test_a_free_lock_is_held_and_given_back(lab: StoreLab) -> None:
-    """It has a token that a mutation can rest on as long as it is held, and leaves no row."""
+    """A held lock has a token that mutations can check, and leaves no row after its release."""
     locks, _ = nodes(lab)
 
     async def story() -> HeldLocks:
@@ -87,7 +87,7 @@ def test_a_free_lock_is_held_and_given_back(lab: StoreLab) -> None:
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_who_waits_is_woken(lab: StoreLab, *, apart: bool) -> None:
-    """A statement of the same node or of another one goes on when the lock is given back, under a greater token."""
+    """A waiting statement of either node continues when the lock is released, with a greater token."""
     one, other = nodes(lab)
     second = other if apart else one
 
@@ -108,9 +108,7 @@ def test_who_waits_is_woken(lab: StoreLab, *, apart: bool) -> None:
 
 
 def test_who_waits_too_long_is_told_for_what(lab: StoreLab) -> None:
-    """The message names the lock and how it is held; nothing is left of the request, and the lock that was free is
-    free.
-    """
+    """A lock timeout names the lock and its mode, and leaves no request; unrelated locks stay free."""
     one, other = nodes(lab)
 
     async def story() -> str:
@@ -128,7 +126,7 @@ def test_who_waits_too_long_is_told_for_what(lab: StoreLab) -> None:
 
 
 def test_a_cancelled_wait_leaves_nothing(lab: StoreLab) -> None:
-    """Whoever is cancelled while it waits keeps nobody from anything."""
+    """A statement cancelled while it waits blocks no other one."""
     one, other = nodes(lab)
 
     async def story() -> None:
@@ -148,9 +146,7 @@ def test_a_cancelled_wait_leaves_nothing(lab: StoreLab) -> None:
 
 @pytest.mark.parametrize("turns", range(6))
 def test_a_request_cancelled_on_its_way_leaves_nothing(lab: StoreLab, turns: int) -> None:
-    """Whoever is cancelled before it knows whether its request was written keeps nobody from anything, from that
-    moment on.
-    """
+    """A statement cancelled before its request is known to be stored blocks no other one either."""
     one, other = nodes(lab)
 
     async def story() -> None:
@@ -170,7 +166,7 @@ def test_a_request_cancelled_on_its_way_leaves_nothing(lab: StoreLab, turns: int
 
 
 def test_a_failing_statement_gives_its_locks_back(lab: StoreLab) -> None:
-    """What the body raises goes through, and the lock is free."""
+    """An exception in the body is raised, and the lock is released."""
     one, _ = nodes(lab)
 
     async def story() -> None:
@@ -183,8 +179,8 @@ def test_a_failing_statement_gives_its_locks_back(lab: StoreLab) -> None:
 
 
 def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
-    """EXCLUSIVE_MODIFY becomes UPGRADED_WRITE when the reader has gone, and lets readers in again when it comes
-    down.
+    """EXCLUSIVE_MODIFY is upgraded to UPGRADED_WRITE when readers have gone, and readers are admitted after the
+    downgrade.
     """
     one, other = nodes(lab)
 
@@ -210,8 +206,8 @@ def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
 
 
 def test_what_is_asked_of_locks_out_of_turn(lab: StoreLab) -> None:
-    """Each refusal has its code: 1039 after they were given back, 1045 and 1046 for what is no way up or down,
-    1049 for more than is held.
+    """Each refusal has its code: 1039 after a release, 1045 and 1046 for invalid upgrades and downgrades, 1049 for
+    locks not held.
     """
     one, _ = nodes(lab)
 
@@ -237,7 +233,7 @@ def test_what_is_asked_of_locks_out_of_turn(lab: StoreLab) -> None:
 
 
 def test_a_dead_nodes_locks_are_taken_and_its_token_is_void(lab: StoreLab) -> None:
-    """When a lease is out, whoever waits gets the lock; what the other one still writes under its token is refused."""
+    """After a lease expires, waiting statements get the lock, and writes under the old token are refused."""
     one, other = nodes(lab)
 
     async def story() -> tuple[HeldLocks, HeldLocks]:
@@ -260,7 +256,7 @@ def test_a_dead_nodes_locks_are_taken_and_its_token_is_void(lab: StoreLab) -> No
 
 
 def test_a_node_that_waits_and_is_taken_for_dead_is_told(lab: StoreLab) -> None:
-    """Its statement does not wait for ever."""
+    """A statement of a node that lost its lease does not wait for ever."""
     one, other = nodes(lab)
 
     async def story() -> None:
@@ -276,7 +272,7 @@ def test_a_node_that_waits_and_is_taken_for_dead_is_told(lab: StoreLab) -> None:
 
 
 def test_a_node_that_lives_keeps_its_locks(lab: StoreLab) -> None:
-    """A sign of life in time, and nobody takes them; even a late one where nobody has."""
+    """A heartbeat in time keeps the locks; a late one does so if no other statement has taken them."""
     one, other = nodes(lab)
 
     async def story() -> None:
@@ -291,7 +287,7 @@ def test_a_node_that_lives_keeps_its_locks(lab: StoreLab) -> None:
 
 @pytest.mark.parametrize("done", [False, True])
 def test_an_answer_that_was_lost_leaves_nothing(lab: StoreLab, *, done: bool) -> None:
-    """Where nobody knows whether a request or a release was committed, the next sign of life puts it right."""
+    """If the outcome of a request or release is unknown, the next heartbeat repairs the state."""
     one, other = nodes(lab)
     submit = lab.store.submit
 
@@ -317,7 +313,7 @@ def test_an_answer_that_was_lost_leaves_nothing(lab: StoreLab, *, done: bool) ->
 
 
 def test_whether_locks_are_free(lab: StoreLab) -> None:
-    """Nobody is in the way where nobody has the key, and of a reader where only readers do; a look takes nothing."""
+    """A check for free locks reports unused keys, and shared ones for readers, and takes no lock."""
     one, other = nodes(lab)
 
     async def story() -> list[bool]:
@@ -330,7 +326,7 @@ def test_whether_locks_are_free(lab: StoreLab) -> None:
 
 
 def test_who_waits_asks_little(file_lab: StoreLab) -> None:
-    """On an SQLite file a crowd that waits makes a few looks together, and none while nothing is committed."""
+    """On SQLite many waiting statements share a few queries, and none runs while nothing is committed."""
     one, other = nodes(file_lab)
 
     async def story() -> int:
@@ -349,7 +345,7 @@ def test_who_waits_asks_little(file_lab: StoreLab) -> None:
 
 
 def test_limits(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too many statements, or too many locks in one, are told to come again or to do it in parts."""
+    """Too many waiting statements, or too many locks of one statement, are refused with advice."""
     one, _ = nodes(lab)
     monkeypatch.setattr(sqlpp_locking, "REQUESTS_MAX", 1)
     monkeypatch.setattr(sqlpp_locking, "WISHES_MAX", 1)
@@ -375,8 +371,8 @@ class Oracle:
     waited: int = 0
 
     def enter(self, token: int, wishes: dict[LockKey, LockMode]) -> None:
-        """Record that a statement has locks: no other one may hold locks that exclude them, and no token occurs
-        twice.
+        """Record that a statement has locks. Fails if another one holds conflicting locks, or if a token is
+        repeated.
         """
         assert token not in self.held
         for other in self.held.values():
@@ -390,7 +386,7 @@ class Oracle:
 
 
 class Workload:
-    """Random statements on two nodes: they wait, upgrade, fail, give up, and one node may die."""
+    """Random statements on two nodes: they wait, upgrade, fail, are cancelled, and one node may die."""
 
     def __init__(self, lab: StoreLab, pair: tuple[StatementLocks, StatementLocks], seed: int) -> None:
         self.lab = lab
@@ -400,7 +396,7 @@ class Workload:
         self.keys = [key(f"{seed}-{number}") for number in range(self.chance.randint(1, 3))]
 
     async def run(self) -> None:
-        """Run all statements to their end; whoever waits for ever fails it."""
+        """Run all statements to their end. Fails if one waits for ever."""
         dying = LOCKS.of(Node(self.lab.store).services) if self.chance.random() < 0.3 else None
         async with asyncio.timeout(LONG_S), asyncio.TaskGroup() as group:
             if dying is not None:
@@ -415,7 +411,7 @@ class Workload:
         return {of: self.chance.choice([READ, READ, MODIFY, BUILD, EXCLUSIVE, EXCLUSIVE, WRITE]) for of in keys}
 
     async def statement(self, locks: StatementLocks) -> None:
-        """Hold what is wanted for some turns, and perhaps upgrade it, or give up before it is there."""
+        """Hold the locks for some turns, with a possible upgrade or cancellation."""
         wishes, patience = self.wishes(), self.chance.choice([LONG_S] * 9 + [0.0])
         for _ in range(self.chance.randint(0, 3)):
             await asyncio.sleep(0)
@@ -432,7 +428,7 @@ class Workload:
             await held.release()
 
     async def work(self, held: HeldLocks, wishes: dict[LockKey, LockMode]) -> None:
-        """Spend some time, also in an upgrade."""
+        """Wait some time, possibly with an upgrade."""
         for of in [of for of, mode in wishes.items() if mode is EXCLUSIVE and self.chance.random() < 0.5]:
             try:
                 await held.upgrade(of, LONG_S)
@@ -450,7 +446,7 @@ class Workload:
         await asyncio.sleep(self.chance.choice([0, 0, 0.001]))
 
     async def die(self, locks: StatementLocks) -> None:
-        """Take locks, and say nothing any more."""
+        """Take locks, and send no further heartbeats."""
         wishes = self.wishes()
         held = await locks.acquire([LockRequest(*each) for each in wishes.items()], LONG_S)
         self.oracle.enter(held.token, wishes)
@@ -461,8 +457,8 @@ class Workload:
 
 
 def test_workloads_of_two_nodes(lab: StoreLab) -> None:
-    """By chance and in crowds: what excludes each other is never held together, nobody waits for ever, nothing is
-    left.
+    """In random and concurrent workloads conflicting locks are never held together, nothing waits for ever, and no row
+    remains.
     """
     pair = nodes(lab)
 

@@ -25,7 +25,7 @@ PATH = ("sales", "e.ast", "orders")
     ],
 )
 def test_what_there_is_not(kind: str, told: str) -> None:
-    """The object and its dataverse apart: nowhere a canonical form with a name behind it."""
+    """Messages name the object and its dataverse separately, never by canonical form."""
     assert str(sqlpp_errors.unknown_object(kind, PATH, at=AT)) == f"{told} (in line 3, at column 7)"
 
 
@@ -41,12 +41,12 @@ def test_what_there_is_not(kind: str, told: str) -> None:
     ],
 )
 def test_what_there_is_already(kind: str, told: str) -> None:
-    """Without a place where nobody wrote one."""
+    """Without a position in the statement, the error has none."""
     assert str(sqlpp_errors.object_exists(kind, PATH, at=None)) == told
 
 
 def test_what_is_in_use() -> None:
-    """With what needs it."""
+    """An object in use is refused with the object that needs it."""
     assert str(sqlpp_errors.in_use("dataset", "sales.orders", by="view v", at=None)) == (
         "ASX1148: Cannot drop dataset sales.orders being used by view v"
     )
@@ -68,7 +68,7 @@ def test_what_is_in_use() -> None:
     ],
 )
 def test_names_that_nothing_may_have(name: str, told: str | None) -> None:
-    """The part that is wrong is told, at the place of the name."""
+    """An invalid part of a name is reported at the position of the name."""
     (parsed,) = parse(f"DROP DATASET {name}")
     dropped = parsed.statement
     assert isinstance(dropped, tree.Drop)

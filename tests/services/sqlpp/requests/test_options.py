@@ -34,7 +34,7 @@ def _check(name: str, value: str) -> None:
     ],
 )  # fmt: skip
 def test_refused(name: str, value: str, told: str) -> None:
-    """By name, and with AsterixDB's words for sizes."""
+    """Unknown options are refused by name, and invalid sizes with AsterixDB's messages."""
     with pytest.raises(SqlppError) as refused:
         _check(name, value)
 
@@ -47,12 +47,12 @@ def test_refused(name: str, value: str, told: str) -> None:
      ("simfunction", "edit-distance"), ("import-private-functions", "true")],
 )  # fmt: skip
 def test_accepted(name: str, value: str) -> None:
-    """Sizes that AsterixDB's operators could work with."""
+    """Memory sizes that AsterixDB accepts are accepted."""
     _check(name, value)
 
 
 def test_memory_is_checked_before_a_query() -> None:
-    """Not by SET, and the sort's first, whichever was set first."""
+    """Some options cannot be set by SET; of several invalid ones the sort's is reported first."""
     (parsed,) = parse('SET `compiler.groupmemory` "-1"')
     assert isinstance(parsed.statement, tree.SetOption)
     check_option(parsed.statement)
@@ -62,7 +62,7 @@ def test_memory_is_checked_before_a_query() -> None:
 
 
 def test_the_meaning_of_similar() -> None:
-    """The Jaccard similarity by default; the greatest edit distance if the options name it."""
+    """`~=` means Jaccard similarity by default, and edit distance if the options say so."""
     assert similarity_of({}) == ("similarity_jaccard", ">=", 0.5)
     assert similarity_of({"simthreshold": "0.8f"}) == ("similarity_jaccard", ">=", 0.8)
     assert similarity_of({"simfunction": "edit-distance", "simthreshold": "3"}) == ("edit_distance", "<=", 3.0)

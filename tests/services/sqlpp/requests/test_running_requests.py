@@ -23,20 +23,20 @@ LONG_S = 60.0
 
 
 async def never() -> AsyncIterator[bytes]:
-    """Lines that don't come."""
+    """Lines that never arrive."""
     await asyncio.Event().wait()
     yield b""
 
 
 def here(lab: StoreLab) -> RunningRequests:
-    """Those of a node of its own over the store, which looks only when it is told to."""
+    """Return the requests of a separate node over the store, which polls only when told to."""
     found = REQUESTS.of(Node(lab.open()).services)
     found.every_s, found.reach_s = 3600.0, 0.0
     return found
 
 
 def begun(requests: RunningRequests, *, asker: Requester = ANA, ago_ms: int = 0, **more: object) -> RunningRequest:
-    """A request of ana's that began a while ago."""
+    """A request of ana that began some time ago."""
     at = requests.store.time.now_ms() - ago_ms
     request = RunningRequest(request_id="r", asker=asker, client_context_id="c", text="select 1", now_ms=at, **more)  # type: ignore[arg-type]
     requests.add(request)
@@ -52,7 +52,7 @@ async def ends(request: RunningRequest) -> RequestEnded:
 
 
 def test_short_requests_write_nothing(lab: StoreLab) -> None:
-    """Only what takes over a second is a row; it goes with its request."""
+    """Only requests that take more than a second have a row, which is deleted at their end."""
 
     async def story() -> list[int]:
         requests = here(lab)
@@ -79,7 +79,7 @@ def rows(lab: StoreLab) -> int:
 
 
 def test_a_request_is_ended_from_another_node(lab: StoreLab) -> None:
-    """By whose it is, once it is known; nobody else ends it but who ends everybody's."""
+    """A request is cancelled by its own user, or by a caller who may cancel all requests."""
 
     async def story() -> tuple[list[list[str]], bool]:
         one, other = here(lab), here(lab)
@@ -100,7 +100,7 @@ def test_a_request_is_ended_from_another_node(lab: StoreLab) -> None:
 
 
 def test_a_request_on_this_node_is_ended_at_once(lab: StoreLab) -> None:
-    """Also when no store knows it."""
+    """A request is cancelled even if the store does not know it."""
 
     async def story() -> tuple[list[str], str]:
         requests = here(lab)
@@ -115,8 +115,8 @@ def test_a_request_on_this_node_is_ended_at_once(lab: StoreLab) -> None:
 
 @pytest.mark.parametrize("by,wanted", [("request_id", "r"), ("client_context_id", "c"), ("handle", "")])
 def test_a_request_on_this_node_is_nobody_elses(lab: StoreLab, by: str, wanted: str) -> None:
-    """Neither its id, nor its client's, nor its handle is enough for another user; who ends everybody's needs no
-    more.
+    """Another user cannot cancel a request by its id, its client's id or its handle; a service admin can by any of
+    them.
     """
 
     async def story() -> tuple[list[list[str]], list[str]]:
@@ -135,7 +135,7 @@ def test_a_request_on_this_node_is_nobody_elses(lab: StoreLab, by: str, wanted: 
 
 @pytest.mark.parametrize("size,lines", [(1, 65_536), (30_000, 3), (65_535, 2), (200_000, 1)])
 def test_results_are_taken_in_batches_by_their_bytes(lab: StoreLab, size: int, lines: int) -> None:
-    """A batch ends with the line that makes it large enough, be that one of many or the first."""
+    """A batch ends with the line that reaches the size limit, which may be the first one."""
 
     async def given() -> AsyncIterator[bytes]:
         for _ in range(2 * lines + 1):
@@ -152,7 +152,7 @@ def test_results_are_taken_in_batches_by_their_bytes(lab: StoreLab, size: int, l
 
 
 def test_a_request_whose_client_has_gone_is_ended(lab: StoreLab) -> None:
-    """At the next look; others go on."""
+    """Cancelled requests end at the next poll; others continue."""
     left: set[str] = set()
 
     async def story() -> tuple[str, bool]:
@@ -174,7 +174,7 @@ def test_a_request_whose_client_has_gone_is_ended(lab: StoreLab) -> None:
 
 
 def test_a_node_that_is_stopped_ends_what_it_runs(lab: StoreLab) -> None:
-    """With words that say why."""
+    """A cancelled request's error says why."""
 
     async def story() -> str:
         requests = here(lab)
