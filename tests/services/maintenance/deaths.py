@@ -74,7 +74,7 @@ class NodeDeath:
 
 @contextmanager
 def mortal(node: DriverNode, death: NodeDeath) -> Iterator[None]:
-    """Let a node die in the body of a `with`, if it does so many steps there. Then start it again."""
+    """Let a node die in the body of a `with` if it does this many steps there. Then start it again."""
     services = node.built.services
     store, files, point = services.store, services.files, rounds.fault_point
     submit, delete, staged = store.submit, files.delete, files.delete_staged

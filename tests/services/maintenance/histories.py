@@ -18,7 +18,7 @@ MAINTENANCE = f"{OWN}/metalakes/lake/catalogs/main/maintenance"
 
 
 class MovedClock:
-    """A clock that stands until a test moves it."""
+    """A clock that only tests move."""
 
     offset_ms = 0
 
@@ -31,7 +31,7 @@ class MovedClock:
 
 
 def set_clock(node: DriverNode, now_ms: int) -> MovedClock:
-    """Let the store's time stand at a moment. Tokens and leases follow it."""
+    """Set the store's time. Tokens and leases use it."""
     clock = MovedClock(now_ms)
     node.built.services.store.time = clock  # type: ignore[misc, assignment]
     return clock
@@ -58,7 +58,7 @@ class HistoryTable(WrittenTable):
             self._commit(number, size=size * number, summary=summary)
 
     def append_at(self, at_ms: int, **summary: str) -> bool:
-        """Commit a snapshot of a moment, with one more data file. Returns whether the server took it."""
+        """Commit a snapshot with a given time and one more data file. Returns whether the server accepted it."""
         number = self.snapshots + 1
         location = f"{self.location}/data/{number}.parquet"
         wire.local(location).parent.mkdir(parents=True, exist_ok=True)
@@ -88,26 +88,26 @@ class HistoryTable(WrittenTable):
         self.snapshots = number
 
     def ids(self) -> list[int]:
-        """The numbers of the snapshots that there are."""
+        """Return the ids of the table's snapshots."""
         return [each["snapshot-id"] // 100 for each in wire.metadata_of(self.node, "a", self.name)["snapshots"]]  # type: ignore[attr-defined]
 
 
 def assess(node: DriverNode, at: AssessmentPosition | None = None, *, tables_max: int = 50_000) -> AssessmentPosition:
-    """Do a round of the assessment. Returns the next position."""
+    """Run a round of the assessment. Returns the next position."""
     return assess_counted(node, at, tables_max=tables_max)[0]
 
 
 def assess_counted(
     node: DriverNode, at: AssessmentPosition | None = None, *, tables_max: int = 50_000
 ) -> tuple[AssessmentPosition, int]:
-    """Do a round, and tell how many tables it assessed."""
+    """Run a round. Returns the number of assessed tables."""
     round_ = AssessmentRound(node.built.services, tables_max=tables_max)
     found = node.runner.run(round_.run(at or AssessmentPosition()))
     return found, round_.tables
 
 
 def findings(node: DriverNode, *, user: str = "admin") -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the findings of the route, by table and kind."""
+    """Return the findings that the route lists, by table and kind."""
     answer = node.get(f"{MAINTENANCE}/findings", user=user)
     assert answer.status == 200, answer.body
     return {(each["table"], each["kind"]): each for each in answer.json()["findings"]}
@@ -123,7 +123,7 @@ def explained(node: DriverNode, table: str = "a.t", *, user: str = "admin") -> d
 def add_policy(
     node: DriverNode, name: str, policy_type: str, content: dict[str, object], *, on: str, kind: str
 ) -> None:
-    """Make a policy and attach it."""
+    """Create a policy and attach it."""
     body = {"name": name, "policyType": policy_type, "enabled": True, "content": content}
     answer = node.post("/api/metalakes/lake/policies", body)
     assert answer.status == 200, answer.body
@@ -138,8 +138,8 @@ def attach(node: DriverNode, *names: str, on: str, kind: str) -> None:
 
 
 def robot_token(node: DriverNode, **secret: object) -> tuple[str, int]:
-    """Make a service account that may maintain tables of `main`. Returns a token that its secret opens, and the
-    secret's id.
+    """Create a service account that may maintain tables of `main`. Returns a token of its secret, and the secret's
+    id.
     """
     grant(node, "robot", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
     made = node.done("POST", f"{OWN}/users/robot/secrets", secret)

@@ -20,7 +20,7 @@ DELETED: Final = 2
 
 
 def local(location: str) -> Path:
-    """The path of a `file:` location."""
+    """Return the path of a `file:` location."""
     return Path(location.removeprefix("file://"))
 
 
@@ -31,7 +31,7 @@ def read_metadata(location: str) -> dict[str, Any]:
 
 
 def files_of_snapshot(snapshot: dict[str, Any]) -> dict[str, int | None]:
-    """The files that a reader of a snapshot opens, with the sizes that its manifests state."""
+    """Return the files that a reader of a snapshot opens, with the sizes that its manifests state."""
     found: dict[str, int | None] = {snapshot["manifest-list"]: None}
     for path, length in _rows(snapshot["manifest-list"], ("manifest_path", "manifest_length")):
         found[path] = length
@@ -41,7 +41,9 @@ def files_of_snapshot(snapshot: dict[str, Any]) -> dict[str, int | None]:
 
 @lru_cache(maxsize=4_096)
 def _rows(location: str, fields: tuple[str, str]) -> tuple[tuple[str, int], ...]:
-    """Two fields of each row of a manifest list, or of each live entry of a manifest. Such a file never changes."""
+    """Return two fields of each row of a manifest list, or of each live entry of a manifest. Such a file never
+    changes.
+    """
     with local(location).open("rb") as opened:
         rows: list[Any] = list(fastavro.reader(opened))
     live = [each.get("data_file", each) for each in rows if each.get("status") != DELETED]
@@ -49,7 +51,9 @@ def _rows(location: str, fields: tuple[str, str]) -> tuple[tuple[str, int], ...]
 
 
 def files_of_table(location: str) -> dict[str, int | None]:
-    """The files that a table needs: its metadata file, those in its log, statistics, and those of all its snapshots."""
+    """Return the files that a table needs: its metadata file, those in its log, statistics, and those of all its
+    snapshots.
+    """
     metadata = read_metadata(location)
     found: dict[str, int | None] = {location: None}
     found |= {each["metadata-file"]: None for each in metadata.get("metadata-log", [])}
@@ -61,7 +65,7 @@ def files_of_table(location: str) -> dict[str, int | None]:
 
 
 def lost_files(needed: dict[str, int | None]) -> list[str]:
-    """Those of the needed files that are not there, or have another size than stated."""
+    """Return the needed files that are missing or have another size than stated."""
     return [location for location, size in needed.items() if not _is_there(location, size)]
 
 

@@ -79,7 +79,7 @@ class Story:
     # ------------------------------------------------------------------------------------------ steps
 
     def make(self, name: str) -> None:
-        """Make a table whose log is short."""
+        """Create a table with a short log."""
         writer = HistoryTable(self.node, name)
         update = wire.set_properties(**{"write.metadata.previous-versions-max": "3"})
         assert wire.commit(self.node, "a", name, updates=[update]).status == 200
@@ -87,14 +87,14 @@ class Story:
         self._acknowledged(name)
 
     def step(self) -> str:
-        """Do one thing, and say which."""
+        """Execute a random step. Returns its name."""
         weights = {act: weight * (8 if act.__name__ in self.often else 1) for act, weight in self.weights().items()}
         (act,) = self.random.choices(list(weights), list(weights.values()))
         act()
         return act.__name__
 
     def weights(self) -> dict[Callable[[], None], int]:
-        """The steps of a story with their frequencies."""
+        """Return the steps of a story with their frequencies."""
         return {
             self.append: 10, self.wait: 8, self.tag: 3, self.branch: 3, self.retention: 1, self.start_run: 2,
             self.end_run: 2, self.plan: 2, self.read_incrementally: 2, self.policy: 1, self.share: 1,
@@ -102,7 +102,7 @@ class Story:
         }  # fmt: skip
 
     def append(self) -> None:
-        """A writer commits a snapshot, now and then with a checkpoint."""
+        """A writer commits a snapshot, sometimes with a checkpoint."""
         name = self._live()
         if name is None:
             return
@@ -126,7 +126,7 @@ class Story:
         return True
 
     def wait(self) -> None:
-        """Time passes; rarely the clock jumps by months, or goes back."""
+        """Time passes; rarely the clock jumps by months, or is set back."""
         kind = self.random.random()
         if kind < 0.03:
             self.clock.at_ms -= self.random.randrange(20) * HOUR_MS
@@ -160,7 +160,7 @@ class Story:
             self._acknowledged(name)
 
     def retention(self) -> None:
-        """The owner of a table says how many snapshots of `main` stay."""
+        """The owner of a table sets the number of snapshots of `main` to keep."""
         name = self._live()
         if name is None or "main" not in self.tables[name].refs:
             return
@@ -190,7 +190,7 @@ class Story:
             del self.runs[run]
 
     def plan(self) -> None:
-        """A client has a scan planned, and reads its files later."""
+        """A client plans a scan and reads its files later."""
         name = self._live()
         numbers = [] if name is None else self._present(name)
         if name is None or not numbers:
@@ -204,7 +204,7 @@ class Story:
         self.plans.append((name, number, self.clock.at_ms + keep_ms))
 
     def read_incrementally(self) -> None:
-        """An incremental step reads a table, and says so in its output."""
+        """An incremental step reads a table and records that in its output."""
         live = [name for name, table in self.tables.items() if not table.dropped and table.writer.snapshots]
         if len(live) < 2:
             return
@@ -229,7 +229,7 @@ class Story:
             add_policy(self.node, "p", "system_iceberg_snapshot_expiration", content, on="main", kind="catalog")
 
     def share(self) -> None:
-        """The owner of a table says that its files are shared, or no longer are."""
+        """The owner of a table sets or removes the mark that its files are shared."""
         name = self._live()
         if name is not None:
             table = self.tables[name]
@@ -253,7 +253,7 @@ class Story:
             table.dropped = answer.status != 200
 
     def maintain(self) -> None:
-        """Each live table is expired on request, or the recurring task does its round."""
+        """Each live table is expired on request, or the recurring task runs its round."""
         if self.random.random() < 0.5:
             assess(self.node)
             self._round()
@@ -264,7 +264,7 @@ class Story:
             self._tasks()
 
     def maintain_and_plan(self) -> None:
-        """A client has a scan planned between the decision of an expiry and its commit."""
+        """A client plans a scan between the decision of an expiry and its commit."""
         real = expiry._commit
 
         async def commit(*args: Any, path: Any, plan: Any, **named: Any) -> None:  # noqa: ANN401 - passed on
@@ -282,7 +282,7 @@ class Story:
             expiry._commit = real
 
     def maintain_and_die(self) -> None:
-        """The node dies before or after the commit of an expiry; another one takes the task when the lease is over."""
+        """The node dies before or after the commit of an expiry; another one takes over the task after the lease."""
         name = self._live()
         if name is None:
             return
@@ -333,7 +333,7 @@ class Story:
         return [each["snapshot-id"] // 100 for each in metadata["snapshots"]]
 
     def metadata_location(self, name: str) -> str:
-        """The table's present metadata file, as the server tells; of a dropped one the last that it told."""
+        """Return the table's present metadata file, as the server states; for a dropped table the last one stated."""
         if not self.tables[name].dropped:
             self._acknowledged(name)
         return self.tables[name].location
@@ -344,7 +344,7 @@ class Story:
             self.tables[name].location = str(answer["metadata-location"])
 
     def check(self) -> list[str]:
-        """Return what is lost: snapshots that must be there, and files that are needed."""
+        """Return what is lost: required snapshots and files."""
         found: list[str] = []
         for name, table in self.tables.items():
             location = self.metadata_location(name)
@@ -375,9 +375,8 @@ class Story:
         return ref != "main" and not table.shared and age_ms > row.get("max-ref-age-ms", 1 << 60)
 
     def needed(self, name: str, *, there: set[int]) -> list[tuple[int, str]]:
-        """The snapshots of a table that must be there by the model's own rules, each with the reason.
-
-        `there` are those that the table had before the step: nobody can keep what was gone before.
+        """Return the snapshots of a table that must exist by the model's own rules, each with the reason. `there` has
+        those that the table had before the step, because older ones cannot be kept.
         """
         table, now_ms = self.tables[name], self.clock.at_ms
         found: list[tuple[int, str]] = [(number, "a run") for owner, number in self.runs.values() if owner == name]

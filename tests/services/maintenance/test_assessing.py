@@ -39,7 +39,7 @@ def test_what_tables_need(lake: DriverNode) -> None:
 
 
 def test_only_what_changed_is_assessed_again(lake: DriverNode) -> None:
-    """After all tables were assessed, a round reads those of the change feed alone, and none on a quiet store."""
+    """After all tables were assessed, a round reads only the tables in the change feed, and none if nothing changed."""
     one, two = HistoryTable(lake), HistoryTable(lake, "u")
     one.append()
     at = assess(lake)
@@ -55,7 +55,7 @@ def test_only_what_changed_is_assessed_again(lake: DriverNode) -> None:
 
 
 def test_all_tables_in_slices(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An assessment of all tables goes on where the last round ended, and changes meanwhile are not lost."""
+    """An assessment of all tables continues where the last round ended, and changes in the meantime are included."""
     monkeypatch.setattr(assessing, "AT_ONCE", 2)
     tables = [HistoryTable(lake, f"t{number}") for number in range(5)]
     at, count = assess_counted(lake, tables_max=2)
@@ -67,7 +67,7 @@ def test_all_tables_in_slices(lake: DriverNode, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_restored_store_is_assessed_anew(lake: DriverNode) -> None:
-    """Another epoch, a gap in the feed, a day that passed or a clock that went back: all tables are assessed."""
+    """After a new epoch, a gap in the feed, a day, or a clock set back, all tables are assessed."""
     HistoryTable(lake).append()
     HistoryTable(lake, "u").append()
     at = assess(lake)
@@ -78,7 +78,7 @@ def test_a_restored_store_is_assessed_anew(lake: DriverNode) -> None:
 
 
 def test_findings_go(lake: DriverNode) -> None:
-    """What a table no longer needs is told no more, nor anything of a dropped one; a rename changes nothing else."""
+    """Repaired findings and those of dropped tables are deleted; a rename changes only the name."""
     table = HistoryTable(lake)
     table.append(11)
     set_clock(lake, FIRST_MS + 30 * DAY_MS)
@@ -97,7 +97,7 @@ def test_findings_go(lake: DriverNode) -> None:
 
 
 def test_nothing_is_written_for_nothing(node: DriverNode) -> None:
-    """A second assessment of the same tables leaves every row as it is."""
+    """A second assessment of unchanged tables writes no row."""
     HistoryTable(node).append(12)
     set_clock(node, FIRST_MS + 30 * DAY_MS)
     assess(node)
@@ -107,7 +107,7 @@ def test_nothing_is_written_for_nothing(node: DriverNode) -> None:
 
 
 def test_manifests_are_read_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Manifests of an unchanged table are not read again, and beyond the limit of a round those of none."""
+    """Manifests of an unchanged table are not read again, and a round reads a limited number of them."""
     HistoryTable(node).append(12)
     HistoryTable(node, "u").append(12)
     monkeypatch.setattr(assessing, "MANIFEST_TABLES_PER_ROUND", 1)
@@ -119,7 +119,7 @@ def test_manifests_are_read_once(node: DriverNode, monkeypatch: pytest.MonkeyPat
 
 
 def test_storage_that_is_away(node: DriverNode) -> None:
-    """A manifest that cannot be read stops nothing: what was found before stays, and other tables are assessed."""
+    """If a manifest cannot be read, the earlier finding stays, and other tables are assessed."""
     table = HistoryTable(node)
     table.append(12)
     set_clock(node, FIRST_MS + 30 * DAY_MS)
@@ -133,7 +133,7 @@ def test_storage_that_is_away(node: DriverNode) -> None:
 
 
 def test_manifests_elsewhere_are_not_read(node: DriverNode) -> None:
-    """A snapshot that names a manifest list outside of the table has it not opened."""
+    """A manifest list outside of the table's location is not opened."""
     table, other = HistoryTable(node), HistoryTable(node, "other")
     other.append(12)
     for number in range(1, 13):
@@ -147,7 +147,7 @@ def test_manifests_elsewhere_are_not_read(node: DriverNode) -> None:
 
 
 def test_policies_set_thresholds(lake: DriverNode) -> None:
-    """The policy nearest to a table decides; attaching one has all tables assessed."""
+    """The nearest policy decides; attaching one has all tables assessed again."""
     HistoryTable(lake).append(6)
     HistoryTable(lake, "u").append(6)
     set_clock(lake, FIRST_MS + 30 * DAY_MS)
@@ -162,7 +162,7 @@ def test_policies_set_thresholds(lake: DriverNode) -> None:
 
 
 def test_what_incremental_readers_have_read(lake: DriverNode) -> None:
-    """It is stored by the source's path below the metalake, and replaced by the reader's next checkpoint."""
+    """A checkpoint is stored by the source's path below the metalake, and replaced by the reader's next one."""
     table = HistoryTable(lake)
     table.append(**{"limnos.inputs": json.dumps({"main.a.source": 7, "`main`.a.`so.urce`": 9, "..": 1})})
     at = assess(lake)
@@ -189,7 +189,7 @@ async def _metalake_id(node: DriverNode) -> int:
 
 
 def test_the_task(node: DriverNode) -> None:
-    """The recurring task assesses, and says how many tables; switched off it does nothing."""
+    """The recurring task assesses tables and reports their number; switched off it does nothing."""
     HistoryTable(node).append(12)
     upkeep, services = node.built.upkeep, node.built.services
     store, permit = services.store, upkeep._permit
@@ -209,8 +209,8 @@ def test_the_task(node: DriverNode) -> None:
 
 
 def test_changes_before_an_expiry(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Changes since the task's position are assessed; it is told when there are too many, or all tables never were.
-    Neither a day that passed nor a policy has all tables assessed.
+    """Changes since the task's position are assessed. The result says if there are too many, or if all tables were
+    never assessed. Neither a day nor a policy has all tables assessed here.
     """
     services = node.built.services
     one, two = HistoryTable(node), HistoryTable(node, "u")
@@ -231,7 +231,7 @@ def test_changes_before_an_expiry(node: DriverNode, monkeypatch: pytest.MonkeyPa
 
 
 def put_position(node: DriverNode, at: AssessmentPosition) -> None:
-    """Put the recurring task as it is after a round."""
+    """Restore the state of the recurring task after a round."""
     text = msgspec.json.encode(at).decode()
     permit = node.built.upkeep._permit
     node.runner.run(node.built.services.store.submit(permit, lambda tx: tx.tasks.create(assessing.ASSESS_TABLES, text)))

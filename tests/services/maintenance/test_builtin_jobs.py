@@ -32,19 +32,19 @@ def table(node: DriverNode) -> HistoryTable:
 
 
 def run_job(node: DriverNode, name: str = COMPACT, *, user: str = "admin", **conf: str) -> DriverAnswer:
-    """Run a job on `a.t` unless told otherwise."""
+    """Run a job, by default on `a.t`."""
     conf = {"catalog_name": "main", "table_identifier": "a.t", **conf}
     return node.post(RUNS, {"jobTemplateName": name, "jobConf": conf}, user=user)
 
 
 def job(answer: DriverAnswer) -> dict[str, Any]:
-    """The job of an answer."""
+    """Return the job of an answer."""
     assert answer.status == 200, answer.body
     return answer.json()["job"]  # type: ignore[no-any-return]
 
 
 def test_the_templates(node: DriverNode) -> None:
-    """They are listed beside the metalake's own, loaded by name, and cannot be changed or made."""
+    """Built-in templates are listed with the metalake's own, loaded by name, and cannot be created or changed."""
     assert [each for each in node.get(TEMPLATES).json()["names"] if each.startswith("builtin-")] == NAMES
     details = node.get(f"{TEMPLATES}?details=true").json()["jobTemplates"]
     assert {each["name"]: each["jobType"] for each in details} == dict.fromkeys(NAMES, "spark")
@@ -57,7 +57,7 @@ def test_the_templates(node: DriverNode) -> None:
 
 
 def test_a_job_from_queue_to_end(node: DriverNode, table: HistoryTable) -> None:
-    """It waits for an executor, gets the options of the job, runs, and succeeds."""
+    """A job waits for an executor, gets its options, runs, and succeeds."""
     made = job(run_job(node, options='{"min-input-files": "2"}', strategy="binpack", where_clause=""))
     address = f"{RUNS}/{made['jobId']}"
     (leased,) = FakeExecutor(node).lease()
@@ -74,7 +74,7 @@ def test_a_job_from_queue_to_end(node: DriverNode, table: HistoryTable) -> None:
 
 @pytest.mark.parametrize("name, kind", [(NAMES[0], "expire"), (NAMES[1], "orphans"), (NAMES[3], "manifests"), (NAMES[4], "statistics")])  # fmt: skip
 def test_each_template(node: DriverNode, table: HistoryTable, name: str, kind: str) -> None:
-    """Each asks for its own operation; those of the server end by themselves."""
+    """Each template requests its own operation; those that the server executes end by themselves."""
     turn_on(node)
     made = job(run_job(node, name))
     assert told(node)[0]["kind"] == kind
@@ -85,7 +85,9 @@ def test_each_template(node: DriverNode, table: HistoryTable, name: str, kind: s
 
 
 def test_a_cancelled_job(node: DriverNode, table: HistoryTable) -> None:
-    """Its executor loses the lease, its token opens nothing more, and it is not leased again."""
+    """After a cancellation the executor loses its lease, its token is invalid, and the operation is not leased
+    again.
+    """
     made = job(run_job(node))
     (leased,) = FakeExecutor(node).lease()
     cancelled = job(node.post(f"{RUNS}/{made['jobId']}", {}))
@@ -98,14 +100,14 @@ def test_a_cancelled_job(node: DriverNode, table: HistoryTable) -> None:
 
 
 def test_a_job_of_the_server_is_not_cancelled(node: DriverNode, table: HistoryTable) -> None:
-    """An expiry that waits for the server's task is carried out: 405 says so."""
+    """An expiry that waits for the server's task cannot be cancelled: 405."""
     made = job(run_job(node, NAMES[0]))
 
     assert node.post(f"{RUNS}/{made['jobId']}", {}).status == 405
 
 
 def test_the_list(node: DriverNode, table: HistoryTable) -> None:
-    """Operations of policies are jobs, too; one template's jobs are listed alone."""
+    """Operations of policies are jobs, too; the list can be filtered by template."""
     assess(node)
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     assert plan(node) == 1
@@ -119,7 +121,7 @@ def test_the_list(node: DriverNode, table: HistoryTable) -> None:
 
 
 def test_rights(node: DriverNode, table: HistoryTable) -> None:
-    """Who may read the table alone can neither run nor see nor cancel a job on it; who may modify it can."""
+    """A reader of the table can neither run, see nor cancel a job on it; a user who may modify it can."""
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
     made = job(run_job(node))
@@ -135,7 +137,7 @@ def test_rights(node: DriverNode, table: HistoryTable) -> None:
 
 
 def test_another_metalake(node: DriverNode, table: HistoryTable) -> None:
-    """A job is one of its own metalake alone."""
+    """A job belongs to its own metalake only."""
     made = job(run_job(node))
     assert node.post(API, {"name": "other"}).status == 200
 
@@ -157,14 +159,14 @@ def test_another_metalake(node: DriverNode, table: HistoryTable) -> None:
     ],
 )
 def test_bad_jobs(node: DriverNode, table: HistoryTable, conf: dict[str, str], words: str) -> None:
-    """A job without a table, or with what an operation does not take, is 400 and names the field."""
+    """A job without a table, or with an unknown field, is 400 and the message names the field."""
     answer = run_job(node, **conf)
 
     assert (answer.status, words in answer.body.decode()) == (400, True), answer.body
 
 
 def test_missing_objects(node: DriverNode, table: HistoryTable) -> None:
-    """A table, template and job that do not exist are 404."""
+    """A missing table, template or job is 404."""
     assert run_job(node, table_identifier="a.none").status == 404
     assert run_job(node, "builtin-none").status == 404
     assert node.get(f"{RUNS}/maintenance-999").status == 404
@@ -172,7 +174,7 @@ def test_missing_objects(node: DriverNode, table: HistoryTable) -> None:
 
 
 def test_who_asks_is_not_held_back(node: DriverNode, table: HistoryTable) -> None:
-    """A request for what waits for a policy makes it the caller's own, which waits for nothing."""
+    """A request for an operation that waits for a policy makes it the caller's own, which does not wait."""
     assess(node)
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     plan(node)

@@ -40,7 +40,9 @@ def table(lake: DriverNode) -> HistoryTable:
 
 
 def test_old_snapshots_go(table: HistoryTable) -> None:
-    """All but the head go, by an ordinary commit; no data file, manifest or manifest list is deleted."""
+    """All snapshots but the head are removed by an ordinary commit; no data file, manifest or manifest list is
+    deleted.
+    """
     before = [path for path in wire.files_of(table.node) if not path.endswith(".metadata.json")]
     found = expire(table.node)
 
@@ -51,7 +53,7 @@ def test_old_snapshots_go(table: HistoryTable) -> None:
 
 
 def test_no_commit_for_nothing(table: HistoryTable) -> None:
-    """An expiry that finds nothing commits nothing."""
+    """An expiry without expired snapshots commits nothing."""
     expire(table.node)
     location = table.node.get(table.path)["metadata-location"]
     expire(table.node)
@@ -59,7 +61,7 @@ def test_no_commit_for_nothing(table: HistoryTable) -> None:
 
 
 def test_policies_and_properties(table: HistoryTable) -> None:
-    """The policy's numbers hold, and a property that keeps more."""
+    """The policy's numbers apply, and a table property that keeps more."""
     add_policy(table.node, "p", "system_iceberg_snapshot_expiration", {"retainLast": 4}, on="main", kind="catalog")
     expire(table.node)
     assert table.ids() == [9, 10, 11, 12]
@@ -71,7 +73,7 @@ def test_policies_and_properties(table: HistoryTable) -> None:
 
 
 def test_what_a_run_needs(table: HistoryTable) -> None:
-    """Snapshots of a running run stay, also when the run begins between decision and commit."""
+    """Snapshots that a run needs are kept, even if the run begins between decision and commit."""
     pins = {"pins": [{"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}]}
     started(table.node, options=pins)
     assert 300 not in expire(table.node).removed
@@ -79,7 +81,7 @@ def test_what_a_run_needs(table: HistoryTable) -> None:
 
 
 def test_a_pin_between_decision_and_commit(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pin that was written after the decision is seen by the commit, and the expiry is decided anew."""
+    """A pin written after the decision is seen by the commit, and the expiry is decided again."""
     pins = {"pins": [{"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}]}
     found = expire_around(table, monkeypatch, lambda: started(table.node, options=pins))
     assert 300 not in found.removed
@@ -87,7 +89,7 @@ def test_a_pin_between_decision_and_commit(table: HistoryTable, monkeypatch: pyt
 
 
 def test_a_tag_between_decision_and_commit(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tag that somebody set after the decision keeps its snapshot: the commit is for the version decided on."""
+    """A tag set after the decision keeps its snapshot, because the commit requires the version of the decision."""
     expire_around(
         table,
         monkeypatch,
@@ -98,7 +100,7 @@ def test_a_tag_between_decision_and_commit(table: HistoryTable, monkeypatch: pyt
 
 
 def test_a_table_that_never_rests(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An expiry gives up after a few tries, and leaves the table as the others made it."""
+    """An expiry that loses several races gives up and leaves the table unchanged."""
     numbers = iter(range(100))
 
     def other() -> None:
@@ -114,7 +116,7 @@ def test_a_table_that_never_rests(table: HistoryTable, monkeypatch: pytest.Monke
 def expire_around(
     table: HistoryTable, monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], *, times: int = 1
 ) -> ExpiryResult:
-    """Expire while somebody acts between the decision and the commit, so many times."""
+    """Run an expiry with a callback between decision and commit, this number of times."""
     commit, reached, left = expiry.table_commit, asyncio.Event(), [times]
     go = asyncio.Event()
 
@@ -151,7 +153,7 @@ def expire_around(
 
 
 def test_incremental_readers(lake: DriverNode) -> None:
-    """The snapshot that a reader has read last stays for a week, though the reader said so a moment ago."""
+    """The last snapshot that an incremental reader has read is kept for a week, whatever the reader's last report."""
     source, reader = HistoryTable(lake), HistoryTable(lake, "out")
     source.append(12)
     clock = set_clock(lake, FIRST_MS + 30 * DAY_MS)
@@ -166,7 +168,7 @@ def test_incremental_readers(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("when", ["before the assessment", "after the assessment"])
 def test_a_reader_in_the_trash(lake: DriverNode, when: str) -> None:
-    """The snapshots that a dropped reader reads next stay, because it may be restored and go on."""
+    """Snapshots that a reader in the trash would read next are kept, because it may be restored."""
     source, reader = HistoryTable(lake), HistoryTable(lake, "out")
     source.append(12)
     clock = set_clock(lake, FIRST_MS + 6 * DAY_MS)
@@ -182,7 +184,7 @@ def test_a_reader_in_the_trash(lake: DriverNode, when: str) -> None:
 
 
 def test_rights(table: HistoryTable) -> None:
-    """Who may only read cannot expire; nor who is restricted, though allowed to modify."""
+    """Readers cannot expire snapshots, nor can restricted users who may modify the table."""
     node = table.node
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     with pytest.raises(PermissionDenied):
@@ -196,7 +198,7 @@ def test_rights(table: HistoryTable) -> None:
 
 
 def test_tables_that_share_files(table: HistoryTable) -> None:
-    """With gc.enabled=false the result says so, and nothing goes."""
+    """With gc.enabled=false nothing is removed, and the result says so."""
     update = wire.set_properties(**{"gc.enabled": "false"})
     assert wire.commit(table.node, "a", "t", updates=[update]).status == 200
     assert expire(table.node).text == "gc.enabled is false"
@@ -204,7 +206,7 @@ def test_tables_that_share_files(table: HistoryTable) -> None:
 
 
 def test_a_version_that_has_passed(table: HistoryTable) -> None:
-    """A commit for an older version is a conflict, although its requirements would hold."""
+    """A commit for an older version is a conflict, even if its requirements hold."""
     ctx = Context(table.node.built.services, Credential("admin"), "test")
     work = commits.table_commit(
         ctx, MAIN, namespace=("a",), name="t", requirements=[], updates=[wire.set_properties(x="1")], version=3

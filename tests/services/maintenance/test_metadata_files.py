@@ -21,12 +21,12 @@ WINDOW = AgeWindow(OLD_MS - 1, OLD_MS + DAY_MS)
 
 
 def name(version: int, at_ms: int = OLD_MS) -> str:
-    """The name of a metadata file of a moment."""
+    """Return the name of a metadata file of a given time."""
     return f"{version:05d}-{new_uuid(at_ms)}.metadata.json"
 
 
 def document(current: str, *logged: str) -> MetadataDocument:
-    """A document whose metadata names these files."""
+    """Return a document whose metadata names these files."""
     import json
 
     log = [{"metadata-file": f"file:///t/metadata/{each}", "timestamp-ms": 1} for each in logged]
@@ -35,7 +35,9 @@ def document(current: str, *logged: str) -> MetadataDocument:
 
 
 def test_which_files_are_old() -> None:
-    """Only versions below all that the metadata names, in the window, with a name of this server's pattern."""
+    """Only files with this server's name pattern, in the window, with versions below all that the metadata names, are
+    old.
+    """
     current, logged = name(7), name(5)
     old, gz = name(3), name(2).replace(".metadata", ".gz.metadata")
     kept = [
@@ -58,7 +60,7 @@ def table(node: DriverNode) -> HistoryTable:
 
 
 def metadata_files_of(table: HistoryTable) -> list[Path]:
-    """The metadata files of the table."""
+    """Return the metadata files of the table."""
     return sorted(wire.local(f"{table.location}/metadata").glob("*.metadata.json"))
 
 
@@ -76,7 +78,7 @@ async def _node_id(table: HistoryTable) -> int:
 
 
 def test_a_table(table: HistoryTable) -> None:
-    """What left the log goes; what the log names stays, and the table is read as before."""
+    """Files that left the log are deleted; those in the log are kept, and the table can be read."""
     assert len(metadata_files_of(table)) == 6
     metadata = wire.metadata_of(table.node, "a", "t")
     now_ms = table.node.built.services.store.time.now_ms()
@@ -90,7 +92,7 @@ def test_a_table(table: HistoryTable) -> None:
 
 
 def test_links_are_not_followed(table: HistoryTable, tmp_path: Path) -> None:
-    """Where the metadata directory is a link out of the table, nothing is listed or deleted."""
+    """If the metadata directory is a link out of the table, nothing is listed or deleted."""
     place = wire.local(f"{table.location}/metadata")
     away = tmp_path / "away"
     place.rename(away)
@@ -101,7 +103,9 @@ def test_links_are_not_followed(table: HistoryTable, tmp_path: Path) -> None:
 
 
 def test_the_setting(table: HistoryTable) -> None:
-    """By default all files stay. With an age they go when that has passed since the store's epoch was first seen."""
+    """By default all files are kept. With an age they are deleted once it has passed since the store's epoch was first
+    seen.
+    """
     node = table.node
     services = node.built.services
     now_ms = services.store.time.now_ms()
@@ -119,13 +123,13 @@ def test_the_setting(table: HistoryTable) -> None:
 
 
 def audited(table: HistoryTable) -> list[str]:
-    """The lines of audit about deleted metadata files."""
+    """Return the audit records of deleted metadata files."""
     lines = table.node.get("/api/limnos/v1/audit?metalake=lake&action=remove_metadata_file").json()
     return [each["detail"] for each in lines["lines"]]
 
 
 def test_each_deleted_file_is_audited(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line of audit names each deleted file and the reason, also after a kill between deletion and record."""
+    """Each deleted file has an audit record with the reason, also after a kill between deletion and record."""
     now_ms = table.node.built.services.store.time.now_ms()
     with monkeypatch.context() as patch:
         patch.setattr(metadata_files, "_record", killed)
@@ -141,6 +145,6 @@ def test_each_deleted_file_is_audited(table: HistoryTable, monkeypatch: pytest.M
 
 
 async def killed(*_: object, names: list[str]) -> None:
-    """Die, if there is something to record."""
+    """Die if there is something to record."""
     if names:
         raise SystemExit

@@ -26,7 +26,7 @@ SEARCHES: Final = 12
 
 
 def tell(story: Story, steps: int) -> list[str]:
-    """Do steps until something is lost. Returns what is."""
+    """Execute steps until something is lost. Returns what is lost."""
     for number in range(steps):
         act = story.step()
         lost = story.check()
@@ -36,7 +36,7 @@ def tell(story: Story, steps: int) -> list[str]:
 
 
 def test_nothing_is_lost(lake: DriverNode) -> None:
-    """Neither a snapshot that somebody needs nor a file, whatever maintenance, kills and clocks do."""
+    """Whatever maintenance, kills and clocks do, no required snapshot or file is lost."""
     story = Story(lake, seed=17)
     assert tell(story, STEPS) == []
     assert story.kills > 0
@@ -45,13 +45,13 @@ def test_nothing_is_lost(lake: DriverNode) -> None:
 
 
 def planning(change: Callable[..., Any]) -> tuple[Any, str, Any]:
-    """A patch of the pure function, which gets the real one and its arguments."""
+    """Patch the pure planning function; the patch gets the real one and its arguments."""
     real = rules.plan_expiry
     return explanation, "plan_expiry", lambda metadata, rule, **named: change(real, metadata, rule, **named)
 
 
 def pinned_by(*holders: str) -> Callable[..., Any]:
-    """Know only the pins whose reasons begin with some words."""
+    """Planted bug: know only the pins whose reasons begin with certain words."""
 
     def change(real: Any, metadata: Any, rule: Any, *, guards: Any, now_ms: int) -> Any:  # noqa: ANN401
         pinned = {key: reason for key, reason in guards.pinned.items() if reason.startswith(holders)}
@@ -61,12 +61,12 @@ def pinned_by(*holders: str) -> Callable[..., Any]:
 
 
 def without_readers(real: Any, metadata: Any, rule: Any, *, guards: Any, now_ms: int) -> Any:  # noqa: ANN401
-    """Leave out what incremental readers have read."""
+    """Planted bug: leave out what incremental readers have read."""
     return real(metadata, rule, guards=guards._replace(checkpoints={}), now_ms=now_ms)
 
 
 def only_of_kind(*kinds: str) -> Callable[..., Any]:
-    """Know only references of some kinds, and `main`."""
+    """Planted bug: know only references of some kinds, and `main`."""
 
     def change(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:  # noqa: ANN401
         import msgspec
@@ -78,7 +78,7 @@ def only_of_kind(*kinds: str) -> Callable[..., Any]:
 
 
 def without_retention(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:  # noqa: ANN401
-    """Leave out the numbers of references."""
+    """Planted bug: leave out the retention numbers of references."""
     import msgspec
 
     refs = {
@@ -88,28 +88,28 @@ def without_retention(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:
 
 
 def with_old_refs(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:  # noqa: ANN401
-    """Let every reference other than `main` go at once."""
+    """Planted bug: expire every reference other than `main` immediately."""
     found = real(metadata, rule, **named)
     refs = tuple(name for name in metadata.references if name != "main")
     return found if found.blocked else found._replace(refs=refs)
 
 
 def named_too(names: Any, document: Any, *, window: Any) -> list[str]:  # noqa: ANN401
-    """Take metadata files that the log names for old ones."""
+    """Planted bug: treat metadata files in the log as old."""
     current = document.metadata_location.rpartition("/")[2]
     del window
     return [each for each in names if each.endswith(".metadata.json") and each != current]
 
 
 def any_version(names: Any, document: Any, *, window: Any) -> list[str]:  # noqa: ANN401
-    """Take the present metadata file for an old one, by a wrong comparison of versions."""
+    """Planted bug: treat the present metadata file as old, by a wrong comparison of versions."""
     del window
     version = iceberg_metadata.version_of(document.metadata_location)
     return [each for each in names if each.endswith(".metadata.json") and iceberg_metadata.version_of(each) <= version]
 
 
 def nobody_pins(tx: Any, table_id: int, *, removed: frozenset[int]) -> None:  # noqa: ANN401
-    """Leave out the check in the commit's transaction."""
+    """Planted bug: leave out the check in the commit's transaction."""
     del tx, table_id, removed
 
 
@@ -117,7 +117,7 @@ OUTSIDE: Final = "pins read before the transaction alone"
 
 
 def often(*steps: str) -> tuple[Any, str, Any]:
-    """Let some steps happen more often than others."""
+    """Make some steps more frequent."""
     return Story, "often", steps
 
 
@@ -144,8 +144,8 @@ async def _assessed(services: object) -> bool:
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the bug the model finds that something is lost. The check in the commit's transaction is left out, too, as
-    it would make up for some.
+    """With the bug the model finds a loss. The check in the commit's transaction is left out, too, because it would
+    prevent some.
     """
     monkeypatch.setattr("limnos.services.iceberg.commits.pins_check", nobody_pins)
     if bug != OUTSIDE:

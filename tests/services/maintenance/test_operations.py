@@ -42,17 +42,17 @@ def table(lake: DriverNode) -> HistoryTable:
 
 
 def ask(node: DriverNode, table: str = "a.t", *, user: str = "admin") -> DriverAnswer:
-    """Ask for an expiry."""
+    """Request an expiry."""
     return node.post(f"{MAINTENANCE}/operations", {"table": table}, user=user)
 
 
 def told(node: DriverNode) -> list[dict[str, Any]]:
-    """The operations, newest first."""
+    """Return the operations, newest first."""
     return node.get(f"{MAINTENANCE}/operations").json()["operations"]  # type: ignore[no-any-return]
 
 
 def work(node: DriverNode) -> None:
-    """Run the tasks that are due, of which there is one at least."""
+    """Run the due tasks, at least one."""
     upkeep, count = node.built.upkeep, 0
     while node.runner.run(upkeep.run_one()) or node.runner.run(upkeep.run_one(among_long=True)):
         count += 1
@@ -60,7 +60,7 @@ def work(node: DriverNode) -> None:
 
 
 def maintain(node: DriverNode, at: MaintenancePosition | None = None) -> MaintenancePosition:
-    """Do a round of the recurring task. Returns the next position."""
+    """Run a round of the recurring task. Returns the next position."""
     store, permit = node.built.services.store, node.built.upkeep._permit
     text = msgspec.json.encode(at or MaintenancePosition()).decode()
 
@@ -76,13 +76,13 @@ def maintain(node: DriverNode, at: MaintenancePosition | None = None) -> Mainten
 
 
 def tokens(node: DriverNode) -> list[Any]:
-    """The tokens of the server that are not revoked."""
+    """Return the server's tokens that are not revoked."""
     found = node.get("/api/limnos/v1/tokens").json()["tokens"]
     return [each for each in found if each["name"].startswith("maintenance") and not each.get("revoked")]
 
 
 def test_a_request(table: HistoryTable) -> None:
-    """It is carried out in the caller's name, once; the row says what became of it, and the token is gone."""
+    """A request is executed once, in the caller's name; the row has the result, and the token is revoked."""
     node = table.node
     operation = ask(node)["operation"]
     assert ask(node)["operation"] == operation
@@ -96,7 +96,7 @@ def test_a_request(table: HistoryTable) -> None:
 
 
 def test_who_may_ask(table: HistoryTable) -> None:
-    """Who may only read may not ask; a name that is not there is 404, an operation that is none 400."""
+    """Readers may not request an operation; a missing table is 404, an unknown operation 400."""
     node = table.node
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     assert ask(node, user="reader").status == 403
@@ -107,7 +107,7 @@ def test_who_may_ask(table: HistoryTable) -> None:
 
 
 def test_who_may_only_read_sees_no_row(table: HistoryTable) -> None:
-    """Findings and operations of a table are shown to those who may maintain it."""
+    """Findings and operations of a table are visible only to users who may maintain it."""
     node = table.node
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     assert ask(node).status == 200
@@ -124,7 +124,7 @@ def test_who_may_only_read_sees_no_row(table: HistoryTable) -> None:
 
 
 def test_a_right_that_goes_meanwhile(table: HistoryTable) -> None:
-    """Who lost the right between request and task changes nothing, and the row says why."""
+    """If the user loses the right before the task runs, nothing is changed, and the row says why."""
     node = table.node
     role = grant(node, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     assert ask(node, user="writer").status == 200
@@ -137,7 +137,7 @@ def test_a_right_that_goes_meanwhile(table: HistoryTable) -> None:
 
 
 def test_a_table_that_goes_meanwhile(table: HistoryTable) -> None:
-    """A table that was dropped is left alone; one that was renamed is found by its id."""
+    """A dropped table is left alone, and a renamed one is found by its id."""
     node = table.node
     assert ask(node).status == 200
     names = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
@@ -152,7 +152,7 @@ def test_a_table_that_goes_meanwhile(table: HistoryTable) -> None:
 
 
 def test_storage_that_is_away(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The task waits for the storage, and is carried out when it is back."""
+    """If the storage is unreachable, the task waits and runs when it is back."""
     node, real, left = table.node, operations.table_expire, [1]
 
     async def away(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
@@ -172,14 +172,14 @@ def test_storage_that_is_away(table: HistoryTable, monkeypatch: pytest.MonkeyPat
 
 
 def clock(node: DriverNode) -> MovedClock:
-    """The clock that stands."""
+    """Return the fixed clock."""
     found = node.built.services.store.time
     assert isinstance(found, MovedClock)
     return found
 
 
 def test_a_policy_is_carried_out(table: HistoryTable) -> None:
-    """In its owner's name, once a day, and only on tables in its reach."""
+    """A policy's operation runs in its owner's name, once a day, on the tables below its object."""
     node = table.node
     other = HistoryTable(node, "other")
     other.append(12)
@@ -201,7 +201,7 @@ def test_a_policy_is_carried_out(table: HistoryTable) -> None:
 
 
 def test_a_policy_is_named_to_those_who_may_load_it(table: HistoryTable) -> None:
-    """Who may maintain the table sees the operation, and the policy's name only with a right to the policy."""
+    """Users who may maintain the table see the operation, and the policy's name only with a right on the policy."""
     node = table.node
     add_policy(node, "p", EXPIRATION, {"retainLast": 3}, on="main.a.t", kind="table")
     maintain(node)
@@ -217,7 +217,7 @@ def test_a_policy_is_named_to_those_who_may_load_it(table: HistoryTable) -> None
 
 
 def test_nothing_is_done_without_policy_or_setting(table: HistoryTable) -> None:
-    """By default nothing changes; with the setting tables expire in their owners' names."""
+    """By default nothing is expired; with the setting tables are expired in their owners' names."""
     node = table.node
     at = maintain(node)
     assert len(table.ids()) == 12
@@ -229,7 +229,7 @@ def test_nothing_is_done_without_policy_or_setting(table: HistoryTable) -> None:
 
 
 def test_a_disabled_policy_excludes_a_table(table: HistoryTable) -> None:
-    """The nearest policy turns the setting and a wider policy off."""
+    """The nearest policy overrides the setting and other policies."""
     node = table.node
     services = node.built.services
     services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(expire=True))
@@ -241,7 +241,7 @@ def test_a_disabled_policy_excludes_a_table(table: HistoryTable) -> None:
 
 
 def test_an_owner_without_the_right(table: HistoryTable) -> None:
-    """A policy whose owner may not modify the table does nothing, and the row says who lacks what."""
+    """A policy whose owner may not modify the table does nothing, and the row names the missing right."""
     node = table.node
     grant(node, "maker", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     add_policy(node, "p", EXPIRATION, {}, on="main", kind="catalog")
@@ -254,7 +254,7 @@ def test_an_owner_without_the_right(table: HistoryTable) -> None:
 
 
 def test_a_policy_of_a_group(table: HistoryTable) -> None:
-    """Nobody acts for a group: the row says so."""
+    """A policy owned by a group is not executed, and the row says so."""
     node = table.node
     node.done("POST", f"{API}/lake/groups", {"name": "crew"})
     add_policy(node, "p", EXPIRATION, {}, on="main", kind="catalog")
@@ -266,7 +266,7 @@ def test_a_policy_of_a_group(table: HistoryTable) -> None:
 
 
 def test_a_task_that_is_lost(table: HistoryTable) -> None:
-    """A node that died in the middle leaves a row that runs; the next round says that it is lost, and goes on."""
+    """The operation of a dead node is marked as lost in the next round, and the round continues."""
     node = table.node
     store, permit = node.built.services.store, node.built.upkeep._permit
     assert ask(node).status == 200
@@ -287,7 +287,7 @@ def test_a_task_that_is_lost(table: HistoryTable) -> None:
 
 
 def test_a_lease_of_a_node_that_died(table: HistoryTable) -> None:
-    """While the lease lasts, no round begins an operation on the table; afterwards one does."""
+    """While a lease is valid no round begins an operation on the table; afterwards one does."""
     node = table.node
     add_policy(node, "p", EXPIRATION, {"retainLast": 3, "minSnapshotCount": 2}, on="main.a.t", kind="table")
     assess(node)
@@ -303,14 +303,14 @@ def test_a_lease_of_a_node_that_died(table: HistoryTable) -> None:
 
 
 def operations_state() -> Any:  # noqa: ANN401 - a statement
-    """The states of all operations."""
+    """Return the states of all operations."""
     from limnos.store.sql import Sql
 
     return Sql("SELECT state FROM maintenance_operation")
 
 
 def test_a_secret_that_ended(lake: DriverNode, table: HistoryTable) -> None:
-    """The server does not act for a service account whose secret was ended after its request."""
+    """The server does not execute an operation of a service account whose secret was ended after the request."""
     token, secret_id = robot_token(lake)
     asked = lake.ask("POST", f"{MAINTENANCE}/operations", {"table": "a.t"}, user=None, authorization=f"Bearer {token}")
     assert asked.status == 200, asked.body

@@ -23,7 +23,7 @@ CHAIN = (40, 30, 20, 10)
 
 
 def policy_node(number: int, random_: random.Random) -> Any:  # noqa: ANN401 - a node as the index sees it
-    """A policy of some type."""
+    """Return a policy of some type."""
     policy_type = random_.choice(TYPES)
     content = random_.choice(WHOLE_CONTENTS) if policy_type == WHOLE else "{}"
     record = SimpleNamespace(policy_type=policy_type, enabled=random_.random() < 0.7, content=content)
@@ -31,13 +31,13 @@ def policy_node(number: int, random_: random.Random) -> Any:  # noqa: ANN401 - a
 
 
 def model_effective(attached: list[tuple[int, Any]], policy_type: str) -> Any:  # noqa: ANN401 - a policy or None
-    """The policy of a type: the nearest object's, the first by name."""
+    """Return the policy of a type: that of the nearest object, the first by name."""
     here = [(CHAIN.index(on), node.name, node) for on, node in attached if node.record.policy_type == policy_type]
     return min(here, key=lambda each: each[:2], default=(0, "", None))[2]
 
 
 def model_asking(attached: list[tuple[int, Any]], kind: str) -> str | None:
-    """The name of the policy that asks for a kind: the nearest one that is about it decides."""
+    """Return the name of the policy that requests a kind: the nearest one about that kind decides."""
     types = (WHOLE,) if kind == "manifests" else (COMPACTION, WHOLE)
     known = [(CHAIN.index(on), types.index(node.record.policy_type), node.name, node)
              for on, node in attached if node.record.policy_type in types]  # fmt: skip
@@ -51,7 +51,7 @@ def model_asking(attached: list[tuple[int, Any]], kind: str) -> str | None:
 
 @pytest.mark.parametrize("seed", range(200))
 def test_a_random_tree(seed: int) -> None:
-    """The effective policy of each type, and the policy that asks for each kind, are those of the model."""
+    """The effective policy of each type, and the policy for each kind, equal those of the model."""
     random_ = random.Random(seed)
     policies = [policy_node(number, random_) for number in range(1, random_.randrange(2, 9))]
     attached = [(random_.choice(CHAIN), node) for node in policies]
@@ -78,7 +78,9 @@ def test_a_random_tree(seed: int) -> None:
 def test_policies_that_contradict(
     node: DriverNode, near_type: str, near_content: dict[str, object], *, is_enabled: bool, planned: int
 ) -> None:
-    """A table's own policy overrules the catalog's of another type, whether it asks for a compaction or forbids it."""
+    """A table's own policy overrides the catalog's policy of another type, whether it requests or forbids a
+    compaction.
+    """
     far_type = WHOLE if near_type == COMPACTION else COMPACTION
     HistoryTable(node).append(12)
     set_clock(node, FIRST_MS + 30 * DAY_MS)

@@ -32,7 +32,7 @@ def document(snapshots: int) -> MetadataDocument:
 
 
 def test_metrics_are_those_of_the_newest_snapshots() -> None:
-    """A table with a long history does not make a long answer; the points stand oldest first."""
+    """The number of points is limited for a table with a long history, and they are sorted, oldest first."""
     points = _points(document(SNAPSHOTS_MAX + 2))
 
     assert (len(points), {each.name for each in points}) == (SNAPSHOTS_MAX, {METRICS[0]})

@@ -23,7 +23,7 @@ KILLS_OF_WHOLE: Final = 200
 
 
 def test_nothing_is_lost(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever writers, readers, executors, clocks and deaths of the node do beside each other."""
+    """Whatever writers, readers, executors, clocks and deaths of the node do concurrently, nothing is lost."""
     no_wait(monkeypatch)
     story = WholeStory(lake, seed=SEED)
     began = time.process_time()

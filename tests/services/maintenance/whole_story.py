@@ -49,7 +49,7 @@ class WholeStory(OrphanStory):
         super().__init__(node, seed)
 
     def weights(self) -> dict[Callable[[], None], int]:
-        """What may happen, and how often."""
+        """Return the steps with their frequencies."""
         more = {
             self.read_incrementally: 2, self.maintain_and_plan: 2, self.write_branch: 3, self.compact: 6, self.commit_without_lease: 2, self.die: 10,
         }  # fmt: skip
@@ -88,7 +88,7 @@ class WholeStory(OrphanStory):
     # ------------------------------------------------------------------------------------------ compactions
 
     def compact(self) -> None:
-        """Somebody asks for a compaction; an executor leases what is due, and commits it, or dies, or is too slow."""
+        """A user requests a compaction; an executor leases it, and commits it, dies, or is too slow."""
         name = self._live()
         if name is None or not self.tables[name].writer.snapshots:
             return
@@ -113,7 +113,7 @@ class WholeStory(OrphanStory):
         executor.report(leased["operation"], "done" if status == 200 else "yielded")
 
     def commit_without_lease(self) -> None:
-        """An executor that lost its lease commits: the server refuses."""
+        """An executor that lost its lease commits, which the server refuses."""
         if self.dead_leases:
             compaction = self.dead_leases.pop(self.random.randrange(len(self.dead_leases)))
             self.clock.at_ms += LEASE_MS
@@ -147,7 +147,7 @@ class WholeStory(OrphanStory):
         return Compaction(name, token, body, number, [manifest])
 
     def _send(self, compaction: Compaction) -> int:
-        """Commit a compaction with its token, and note what it did."""
+        """Commit a compaction with its token, and record its effect."""
         name, table = compaction.table, self.tables[compaction.table]
         before, head = self.present.get(name, set()), table.writer.snapshots
         status = with_token(self.node, compaction.token, "POST", wire.table_path("a", name), compaction.body).status
@@ -165,7 +165,7 @@ class WholeStory(OrphanStory):
         return status
 
     def _carried(self, name: str, before: set[int], *, number: int) -> None:
-        """Checkpoints of writers that can be found from the head are in the compaction's summary, too."""
+        """The summary of the compaction has the checkpoints of writers before it."""
         table = self.tables[name]
         metadata = read_metadata(self.metadata_location(name))
         (summary,) = [each["summary"] for each in metadata["snapshots"] if each["snapshot-id"] == number * 100]
@@ -193,7 +193,7 @@ class WholeStory(OrphanStory):
         assess(self.node)
 
     def _seen_again(self) -> None:
-        """Take over the commits whose answers were lost: the model learns them from the metadata, as clients do."""
+        """Learn commits whose answers were lost from the metadata, as clients do."""
         for name, table in self.tables.items():
             metadata = read_metadata(self.metadata_location(name))
             head = metadata["refs"].get("main", {}).get("snapshot-id", 0) // 100
@@ -220,6 +220,6 @@ class WholeStory(OrphanStory):
 
 
 def _live_files(manifest: str) -> list[dict[str, Any]]:
-    """The live data files of a manifest."""
+    """Return the live data files of a manifest."""
     with local(manifest).open("rb") as opened:
         return [each["data_file"] for each in fastavro.reader(opened) if each["status"] != DELETED]  # type: ignore[index, call-overload]

@@ -29,14 +29,14 @@ __all__ = ["node"]
 
 
 def next_day(clock: MovedClock) -> None:
-    """Let the leases of a dead node expire, and the table rest."""
+    """Advance the time beyond the leases of a dead node and the pause of the table."""
     clock.at_ms += DAY_MS
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_round_that_is_killed_at_each_transaction(node: DriverNode, moment: str) -> None:
-    """All rows and the tagged version can be read after each death, and in the end all that was due is done."""
+    """After each death all rows and the tagged version can be read, and at the end all due operations are done."""
     location = fill(node, "s", "t", commits=COMMITS).removeprefix("file://")
     node.done("POST", f"{table('lance', 's', 't')}/tags/create", {"tag": "keep", "version": 4})
     add_policy(node, "tend", TABLE_MAINTENANCE, {}, on="lance", kind="catalog")

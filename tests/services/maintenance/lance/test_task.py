@@ -49,14 +49,16 @@ def node(tmp_path: Path) -> Iterator[DriverNode]:
 
 
 def rows(number: int, count: int = ROWS) -> pa.Table:
-    """Rows with vectors, different for each number."""
+    """Return rows with vectors, different for each number."""
     vectors = np.random.default_rng(number).random((count, 8), dtype=np.float32)
     ids = pa.array(range(number * count, (number + 1) * count), pa.int64())
     return pa.table({"id": ids, "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 8)})
 
 
 def fill(node: DriverNode, *path: str, commits: int = 12, managed: bool = False, first: int = ROWS) -> str:
-    """Make a table by so many commits, with an index that covers the first one's rows. Returns its location."""
+    """Create a table with this number of commits, and an index that covers the first commit's rows. Returns its
+    location.
+    """
     at = table("lance", *path)
     properties = {"managed_versioning": "true"} if managed else {}
     made = declare(node, "lance", *path, properties=properties)
@@ -77,12 +79,12 @@ def task_context(node: DriverNode) -> TaskContext:
 
 
 def run_round(node: DriverNode, at: LancePosition | None = None) -> LancePosition:
-    """Do a round of the task: it assesses, and carries out policies."""
+    """Run a round of the task: it assesses tables, and executes operations of policies."""
     return node.runner.run(lance_run(task_context(node), at or LancePosition()))[0]
 
 
 def run_request(node: DriverNode, name: str, kind: str, **who: str) -> dict[str, Any]:
-    """Ask for an operation, carry it out, and return what is told about it."""
+    """Request an operation, execute it, and return its row."""
     asked = node.ask("POST", f"{MAINTENANCE}/operations", {"table": name, "operation": kind}, **who)  # type: ignore[arg-type]
     assert asked.status == 200, asked.body
     payloads = node.runner.run(
@@ -93,13 +95,13 @@ def run_request(node: DriverNode, name: str, kind: str, **who: str) -> dict[str,
 
 
 def operations(node: DriverNode) -> list[dict[str, Any]]:
-    """The operations of the catalog, newest first."""
+    """Return the operations of the catalog, newest first."""
     told: list[dict[str, Any]] = node.done("GET", f"{MAINTENANCE}/operations")["operations"]
     return told
 
 
 def findings(node: DriverNode) -> dict[str, str]:
-    """The kinds of the findings about the catalog's tables, with their reasons."""
+    """Return the kinds and reasons of the findings about the catalog's tables."""
     return {each["kind"]: each["reason"] for each in node.done("GET", f"{MAINTENANCE}/findings")["findings"]}
 
 
@@ -109,13 +111,15 @@ def explained(node: DriverNode, name: str = "s.t") -> dict[str, Any]:
 
 
 def versions(location: str) -> list[int]:
-    """The versions whose manifests are there."""
+    """Return the versions whose manifests exist."""
     return [each["version"] for each in lance.dataset(location.removeprefix("file://")).versions()]
 
 
 @pytest.mark.parametrize("managed", [False, True])
 def test_findings_and_what_policies_do(lake: DriverNode, managed: bool) -> None:
-    """A table with small fragments, a stale index and old versions is due, and a policy has all of it done once."""
+    """A table with small fragments, a stale index and old versions has findings, and a policy has each repaired
+    once.
+    """
     location = fill(lake, "s", "t", managed=managed)
     lake.done("POST", f"{table('lance', 's', 't')}/tags/create", {"tag": "keep", "version": 4})
     at = run_round(lake)
@@ -146,7 +150,7 @@ def test_findings_and_what_policies_do(lake: DriverNode, managed: bool) -> None:
 
 
 def test_no_executor_gets_them(node: DriverNode) -> None:
-    """Findings about Lance tables do not become operations for executors on Spark, nor expiries of Iceberg."""
+    """Findings about Lance tables become neither operations for Spark executors nor expiries of Iceberg tables."""
     fill(node, "s", "t")
     add_policy(node, "tend", TABLE_MAINTENANCE, {}, on="lance", kind="catalog")
     node.runner.run(LanceAssessment(node.built.services).run(LancePosition()))
@@ -158,7 +162,7 @@ def test_no_executor_gets_them(node: DriverNode) -> None:
 
 
 def test_requests(node: DriverNode) -> None:
-    """An operation is done in the name of who asked, also on a table directly in its catalog, under either name."""
+    """An operation runs in the name of its requester, also on a table directly in its catalog, under either name."""
     fill(node, "s", "t")
     fill(node, "root")
     grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="lance")
@@ -173,7 +177,7 @@ def test_requests(node: DriverNode) -> None:
 
 
 def test_refusals(node: DriverNode) -> None:
-    """Operations of Iceberg alone are refused, those of Lance alone on Iceberg tables, and who may only read."""
+    """Operations for Iceberg only are refused on Lance tables and the reverse, and readers are refused."""
     fill(node, "s", "t", commits=1)
     make_iceberg = f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations"
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
@@ -193,7 +197,7 @@ def test_refusals(node: DriverNode) -> None:
 
 
 def test_a_right_that_is_lost(node: DriverNode) -> None:
-    """An operation whose user may not change the table any more changes nothing, and says so."""
+    """An operation whose user has lost the right to modify the table changes nothing and reports that."""
     location = fill(node, "s", "t")
     role = grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="lance")
     asked = node.ask("POST", f"{MAINTENANCE}/operations", {"table": "s.t", "operation": "compact"}, user="writer")
@@ -211,7 +215,7 @@ def test_a_right_that_is_lost(node: DriverNode) -> None:
 
 
 def test_what_is_never_removed(node: DriverNode) -> None:
-    """Versions of a protected table, of one without garbage collection, of today's readers, tags and branches stay."""
+    """Versions of protected tables, of tables with gc off, of recent readers, tags and branches are kept."""
     at = table("lance", "s", "t")
     location = fill(node, "s", "t")
     node.done("POST", f"{at}/tags/create", {"tag": "keep", "version": 3})
@@ -250,7 +254,7 @@ def test_a_policy_of_row_retention(node: DriverNode) -> None:
 
 
 def test_a_disabled_policy_and_the_order_of_rounds(node: DriverNode) -> None:
-    """The nearest policy decides: a disabled one on the table turns it off, and a table rests after an operation."""
+    """The nearest policy decides: a disabled one on the table switches it off. After an operation the table pauses."""
     fill(node, "s", "t")
     add_policy(node, "tend", TABLE_MAINTENANCE, {"compact": False}, on="lance", kind="catalog")
     at = run_round(node)
@@ -266,7 +270,7 @@ def test_a_disabled_policy_and_the_order_of_rounds(node: DriverNode) -> None:
 
 
 def test_a_vector_index_is_trained_anew(node: DriverNode) -> None:
-    """An index that was trained with a fraction of the rows is refreshed while it is small, and then trained again."""
+    """An index trained with a fraction of the rows is first extended, and retrained once the table has grown."""
     location = fill(node, "s", "t", commits=1, first=400)
     path = location.removeprefix("file://")
     lance.dataset(path).create_index("vector", "IVF_FLAT", num_partitions=4, name="near")
@@ -290,7 +294,7 @@ def test_a_vector_index_is_trained_anew(node: DriverNode) -> None:
 
 
 def test_pinned_versions_stay(node: DriverNode) -> None:
-    """A version that a running pipeline has pinned stays, with its name in the explanation; it goes after the run."""
+    """A version that a running pipeline has pinned is kept, with the reason in the explanation, until the run ends."""
     location = fill(node, "s", "t")
     add_policy(node, "forget", EXPIRATION, {"olderThanDays": 0, "minSnapshotCount": 0}, on="lance", kind="catalog")
     set_clock(node, time.time_ns() // 1_000_000 + 2 * DAY_MS)

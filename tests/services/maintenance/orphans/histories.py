@@ -34,7 +34,7 @@ class LeasedTask:
 
 
 def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a removal not wait for other nodes: there are none."""
+    """Set the wait of a removal for other nodes to zero."""
     monkeypatch.setattr(rounds, "FENCE_WAIT_S", 0)
 
 
@@ -46,7 +46,7 @@ def turn_on(node: DriverNode, mode: str = "all", *, age_ms: int = 3 * DAY_MS) ->
 
 
 def run_round(node: DriverNode) -> OrphanRound:
-    """Do a round of the task."""
+    """Run a round of the task."""
     upkeep, leased = node.built.upkeep, LeasedTask()
     work = upkeep._work(leased, leased.kind)  # type: ignore[arg-type]
     round_ = OrphanRound(work, node.built.services)
@@ -55,7 +55,7 @@ def run_round(node: DriverNode) -> OrphanRound:
 
 
 def run_days(node: DriverNode, clock: MovedClock, days: int) -> int:
-    """Do a round on each of some days. Returns how many files were deleted."""
+    """Run a round on each of several days. Returns the number of deleted files."""
     deleted = 0
     for _ in range(days):
         deleted += run_round(node).files
@@ -74,7 +74,7 @@ def write_orphan(table: HistoryTable, name: str = "data/orphan.parquet", *, at_m
 
 
 def clock_of(node: DriverNode, now_ms: int = NOW_MS) -> MovedClock:
-    """Let the store's time stand after that of all files."""
+    """Set the store's time after the modification times of all files."""
     return set_clock(node, now_ms)
 
 
@@ -87,7 +87,7 @@ def checked(node: DriverNode, table: str = "a.t") -> dict[str, Any]:
 
 @contextmanager
 def planted(monkeypatch: pytest.MonkeyPatch, where: object, name: str, value: object) -> Iterator[None]:
-    """Replace something for a while."""
+    """Replace an attribute during a `with` block."""
     with monkeypatch.context() as patch:
         patch.setattr(where, name, value)
         yield

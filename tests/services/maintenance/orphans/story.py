@@ -77,7 +77,7 @@ class OrphanStory(Story):
         turn_on(node, age_ms=AGE_MS)
 
     def weights(self) -> dict[Callable[[], None], int]:
-        """The steps of a story with their frequencies."""
+        """Return the steps of a story with their frequencies."""
         few = {
             self.start_run: 1,
             self.share: 1,
@@ -96,7 +96,7 @@ class OrphanStory(Story):
         return weights
 
     def wait(self) -> None:
-        """Days pass; rarely the clock jumps by months, or goes back."""
+        """Days pass; rarely the clock jumps by months, or is set back."""
         super().wait()
         if self.random.random() < 0.5:
             self.clock.at_ms += DAY_MS
@@ -104,7 +104,7 @@ class OrphanStory(Story):
     # ------------------------------------------------------------------------------------------ writers
 
     def _new_file(self, table: ModelTable) -> tuple[str, int]:
-        """Write a data file, now and then into a partition, or named by a link to the data directory."""
+        """Write a data file, sometimes into a partition, or named by a link to the data directory."""
         self.numbers += 1
         name, size = f"data/p={self.random.randrange(2)}/w{self.numbers}.parquet", self.random.randrange(1, 50)
         location = f"{table.writer.location}/{name}"
@@ -119,26 +119,26 @@ class OrphanStory(Story):
         return location, size
 
     def leave_orphan(self) -> None:
-        """A writer is killed before its commit, and leaves a file."""
+        """A writer is killed before its commit and leaves a file."""
         name = self._live()
         if name is not None:
             self._new_file(self.tables[name])
             self.orphans += 1
 
     def write_early(self) -> None:
-        """A writer writes a file, and does not commit yet."""
+        """A writer writes a file and will commit it later."""
         name = self._live()
         if name is not None:
             self.held.append(HeldFile(name, *self._new_file(self.tables[name])))
 
     def commit_late(self, *, oldest: bool = False) -> None:
-        """A slow writer commits the file that it wrote days ago; it may be told to write it again."""
+        """A slow writer commits a file that it wrote days ago; it may have to write it again."""
         commit = self._late_commit(oldest=oldest)
         if commit is not None:
             self._committed(commit, self.node.ask("POST", wire.table_path("a", commit.table), commit.body).status)
 
     async def commit_during(self, moment: str) -> None:
-        """At a moment of a removal a slow writer may commit the oldest file of a live table."""
+        """At a moment of a removal a slow writer may commit its oldest file to a live table."""
         if moment in self.moments and self.random.random() < 0.5:
             commit = self._late_commit(oldest=True)
             if commit is not None:
@@ -146,7 +146,7 @@ class OrphanStory(Story):
                 self._committed(commit, answer.status)
 
     def _late_commit(self, *, oldest: bool) -> LateCommit | None:
-        """Prepare the commit of a held file; None if there is none, or its table was dropped."""
+        """Prepare the commit of a late file; None if there is none, or its table was dropped."""
         if not self.held:
             return None
         if oldest:  # of a live table
@@ -198,7 +198,7 @@ class OrphanStory(Story):
         return LateCommit(name, {"requirements": [], "updates": [told, wire.point(number)]}, number, now_ms, manifests)
 
     def _committed(self, commit: LateCommit, status: int) -> bool:
-        """Note what a commit did. Returns whether the server took it."""
+        """Record the effect of a commit. Returns whether the server accepted it."""
         if status != 200:
             self.refused += status == 409
             return False
@@ -212,9 +212,8 @@ class OrphanStory(Story):
         return True
 
     def name_neighbour(self) -> None:
-        """A table names a file in the directory of its neighbour, whose location begins with that of the table.
-
-        A tag keeps the snapshot, so that the file must stay, also while the table lies in the trash.
+        """A table names a file in its neighbour's directory, whose location has the table's location as a prefix. A tag
+        keeps the snapshot, so the file must be kept, also while the table is in the trash.
         """
         name = self._live()
         if name is None or self.neighbour or not self.tables[name].writer.snapshots:
@@ -254,7 +253,7 @@ class OrphanStory(Story):
                 self.young.pop(path, None)
 
     def restore_backup(self) -> None:
-        """The store gets a new epoch, as after a restore of a backup: all files wait anew."""
+        """The store gets a new epoch, as after a restore of a backup: the waiting time of all files starts again."""
         services, upkeep = self.node.built.services, self.node.built.upkeep
         change = Sql("UPDATE store SET epoch = epoch + 1")
         self.node.runner.run(services.store.submit(upkeep._permit, lambda tx: tx.count(change, {})))
@@ -294,12 +293,12 @@ class OrphanStory(Story):
             self.clones[copy] = location
 
     def drop_copy(self) -> None:
-        """Drop the copy: it may be restored from the trash with all its files."""
+        """Drop the copy, which may be restored from the trash with all its files."""
         for name in self.clones:
             self.node.delete(wire.table_path("a", name))
 
     def move_data_path(self) -> None:
-        """Set a table's data path to another table's directory: the server refuses."""
+        """Set a table's data path to another table's directory, which the server refuses."""
         name, other = self._live(), self._live()
         if name is not None and other is not None and name != other:
             update = wire.set_properties(**{"write.data.path": f"{self.tables[other].writer.location}/data"})
@@ -318,11 +317,11 @@ class OrphanStory(Story):
     # ------------------------------------------------------------------------------------------ removal
 
     def remove_orphans(self) -> None:
-        """The recurring task does its round; a slow writer may commit between marks and deletions."""
+        """The recurring task runs a round; a slow writer may commit between marks and deletions."""
         self._remove()
 
     def remove_and_die(self) -> None:
-        """The node dies at a point of the round; another one goes on."""
+        """The node dies at a point of the round, and another one continues."""
         self.kills += 1
         point, left = self.random.choice(POINTS), self.random.randrange(1, 4)
 
@@ -382,7 +381,7 @@ class OrphanStory(Story):
             search._compare, ForeignReferences.find = compare, find  # type: ignore[method-assign]
 
     def check(self) -> list[str]:
-        """Return what is lost, and what the server misses though nothing is lost."""
+        """Return lost files, and files that the server reports as missing although they exist."""
         self.forward_ms += max(0, self.clock.at_ms - self._seen_ms)
         self._seen_ms = self.clock.at_ms
         lost = super().check()
@@ -396,21 +395,21 @@ class OrphanStory(Story):
         return lost or self._missed()
 
     def _missed(self) -> list[str]:
-        """Return the tables of which the server says that files are missing: none is."""
+        """Return the tables for which the server reports missing files."""
         name = self._live()
         blocked = None if name is None else checked(self.node, f"a.{name}").get("blocked")
         return [f"{name}: {blocked}"] if "are missing" in str(blocked) else []
 
 
 def _entries(manifest: str, *, is_deleted: bool = False) -> list[tuple[str, int]]:
-    """The files of a manifest that are live, or those of deleted entries, with their sizes."""
+    """Return a manifest's live files, or those of deleted entries, with their sizes."""
     with local(manifest).open("rb") as opened:
         rows = [each for each in fastavro.reader(opened) if (each["status"] == DELETED) == is_deleted]
     return [(each["data_file"]["file_path"], each["data_file"]["file_size_in_bytes"]) for each in rows]
 
 
 class _PausedRound(OrphanRound):
-    """A round that marks files, and deletes them when it is told to."""
+    """A round that marks files, and deletes them only when told to."""
 
     story: OrphanStory
 
@@ -419,5 +418,5 @@ class _PausedRound(OrphanRound):
         await super()._mark(*args, **named)
 
     async def remove(self) -> dict[int, Any]:
-        """Delete nothing yet."""
+        """Do not delete yet."""
         return {}

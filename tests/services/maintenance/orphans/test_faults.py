@@ -1,4 +1,4 @@
-"""Faults during a removal of orphan files, between the mark and the deletion: each ends told, and no live file goes."""
+"""Faults during a removal of orphan files, between mark and deletion: each is reported, and no live file is deleted."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def table(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> HistoryTable:
 
 
 def last(node: DriverNode) -> dict[str, Any]:
-    """The newest operation."""
+    """Return the newest operation."""
     rows: list[dict[str, Any]] = node.get(f"{MAINTENANCE}/operations").json()["operations"]
     return rows[0]
 
 
 def lost(node: DriverNode, name: str = "t") -> list[str]:
-    """The files that a table needs and that are gone."""
+    """Return the table's needed files that are missing."""
     return lost_files(files_of_table(str(node.get(wire.table_path("a", name))["metadata-location"])))
 
 
 def removed_beside(node: DriverNode, act: Act) -> int:
-    """Do a round, and something between the mark of its files and their deletion. Returns how many files it deleted."""
+    """Run a round, and a callback between mark and deletion. Returns the number of deleted files."""
     real = removal.orphans_search
 
     async def searched(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
@@ -64,7 +64,9 @@ def removed_beside(node: DriverNode, act: Act) -> int:
 
 
 def test_a_table_that_is_dropped_and_comes_back(table: HistoryTable) -> None:
-    """Dropped after the mark, it keeps all its files, and the operation says so; back again, the orphan goes later."""
+    """A table dropped after the mark keeps all files, and the operation reports that; after a restore the orphan is
+    deleted later.
+    """
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     assert run_days(node, clock, 3) == 0
@@ -80,7 +82,7 @@ def test_a_table_that_is_dropped_and_comes_back(table: HistoryTable) -> None:
 
 
 def test_a_table_that_is_renamed(table: HistoryTable) -> None:
-    """Renamed after the mark, it is the same table: its orphan goes, and nothing else."""
+    """If a table is renamed after the mark, its orphan is deleted and nothing else."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     assert run_days(node, clock, 3) == 0
@@ -90,7 +92,7 @@ def test_a_table_that_is_renamed(table: HistoryTable) -> None:
 
 
 def test_a_table_that_is_protected(table: HistoryTable) -> None:
-    """Protected after the mark, it keeps its files."""
+    """A table protected after the mark keeps its files."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     assert run_days(node, clock, 3) == 0
@@ -101,7 +103,7 @@ def test_a_table_that_is_protected(table: HistoryTable) -> None:
 
 
 def test_a_right_that_is_revoked(table: HistoryTable) -> None:
-    """The owner of the policy loses the right before the next round: nothing is marked or deleted until it is back."""
+    """If the policy's owner loses the right, nothing is marked or deleted until it is granted again."""
     node, clock = table.node, clock_of(table.node)
     turn_on(node, "policies")
     privileges = "use_catalog use_schema select_table modify_table"
@@ -119,7 +121,7 @@ def test_a_right_that_is_revoked(table: HistoryTable) -> None:
 
 
 def test_storage_that_is_away(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the storage does not list, nothing is decided; while it does not delete, the marks wait for its return."""
+    """While the storage cannot list, nothing is marked; while it cannot delete, the marks stay."""
     node, clock = table.node, clock_of(table.node)
     paths = [write_orphan(table), write_orphan(table, "data/second.parquet")]
     assert run_days(node, clock, 3) == 0

@@ -36,7 +36,7 @@ SEARCHES: Final = 12
 
 
 def tell(story: OrphanStory, steps: int) -> list[str]:
-    """Do steps until something is lost. Returns what is."""
+    """Execute steps until a file is lost. Returns the lost files."""
     for number in range(steps):
         act = story.step()
         try:
@@ -49,7 +49,7 @@ def tell(story: OrphanStory, steps: int) -> list[str]:
 
 
 def test_no_live_file_is_lost(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever writers, kills and clocks do, every file that a reader may open is there, and orphans go."""
+    """Whatever writers, kills and clocks do, every file that a reader may open exists, and orphans are deleted."""
     no_wait(monkeypatch)
     story = OrphanStory(lake, seed=SEED)
     began = time.process_time()
@@ -63,7 +63,7 @@ def test_no_live_file_is_lost(lake: DriverNode, monkeypatch: pytest.MonkeyPatch)
 
 
 def only_current(body: bytes) -> orphans.TableReferences:
-    """Read the files of the current snapshot alone."""
+    """Planted bug: read only the files of the current snapshot."""
     metadata = json.loads(body)
     current = metadata.get("current-snapshot-id")
     metadata["snapshots"] = [each for each in metadata.get("snapshots", []) if each["snapshot-id"] == current]
@@ -71,7 +71,7 @@ def only_current(body: bytes) -> orphans.TableReferences:
 
 
 def only_main(body: bytes) -> orphans.TableReferences:
-    """Read the files of the snapshots of `main` alone."""
+    """Planted bug: read only the files of the snapshots of `main`."""
     metadata = json.loads(body)
     parents = {each["snapshot-id"]: each.get("parent-snapshot-id") for each in metadata.get("snapshots", [])}
     current, reached = metadata.get("current-snapshot-id"), set()
@@ -83,29 +83,29 @@ def only_main(body: bytes) -> orphans.TableReferences:
 
 
 def stand_in(body: bytes) -> orphans.TableReferences:
-    """Read a document without snapshots, as restricted users get it."""
+    """Planted bug: read a document without snapshots, as restricted users get it."""
     metadata = {**json.loads(body), "snapshots": [], "statistics": [], "partition-statistics": []}
     return REAL_REFERENCES(json.dumps(metadata).encode())
 
 
 def no_statistics(body: bytes) -> orphans.TableReferences:
-    """Leave out statistics files."""
+    """Planted bug: leave out statistics files."""
     return msgspec.structs.replace(REAL_REFERENCES(body), files=())
 
 
 def by_text(self: FileKeys, location: str) -> tuple[object, ...]:
-    """Compare locations as text, so that links make a difference."""
+    """Planted bug: compare locations as text, without resolving links."""
     del self
     return (place_key(location),)
 
 
 def no_target(self: FileKeys, location: str) -> None:
-    """Follow no link."""
+    """Planted bug: resolve no link."""
     del self, location
 
 
 def not_strict(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Do not mind files that are named and not listed."""
+    """Planted bug: ignore referenced files that the listing lacks."""
 
     def change(*args: Any, **named: Any) -> Any:  # noqa: ANN401
         return real(*args, **named)._replace(missing=(), elsewhere=())
@@ -114,17 +114,17 @@ def not_strict(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def by_deleted(data: bytes) -> list[str]:
-    """Read only the first file of a manifest list's manifests: a reader that stops early."""
+    """Planted bug: read only the first file of each manifest, as a reader that stops early."""
     return REAL_PATHS(data)[:1]
 
 
 def of_any_status(data: bytes) -> list[str]:
-    """Take entries of status DELETED for files that must exist."""
+    """Planted bug: treat entries of status DELETED as required files."""
     return [str(path) for (path,) in values_of(data, ("data_file", "file_path"), is_needed=True)]
 
 
 async def metadata_first(work: Any, services: Any, *, node_id: int) -> Any:  # noqa: ANN401
-    """Read the metadata before the listing."""
+    """Planted bug: read the metadata before the listing."""
     document = await services.gate.look_up(lambda: document_read(node_id))
     files = await maintained_files(services, document)
     read = await REAL_READ(services, files, document=document)
@@ -139,44 +139,44 @@ async def metadata_first(work: Any, services: Any, *, node_id: int) -> Any:  # n
 
 
 def deleted_files(node_id: int) -> Any:  # noqa: ANN401
-    """Read the files that were deleted, and not those that are marked."""
+    """Planted bug: read the deleted files instead of the marked ones."""
     names = yield from REAL_FENCED(node_id)
     return {name: state for name, state in names.items() if state != REMOVING}
 
 
 async def nobody_else(*args: object, **named: object) -> dict[int, int]:
-    """Do not look for other tables that name the files."""
+    """Planted bug: do not look for other tables that name the files."""
     del args, named
     return {}
 
 
 def live_ones(after: int, *, kind: int, limit: int) -> Any:  # noqa: ANN401
-    """Leave out tables in the trash."""
+    """Planted bug: leave out tables in the trash."""
     del kind
     return [head.node_id for head in (yield from tables_page(after, limit=limit))]
 
 
 class TextPrefix(references._TableScan):
-    """A scan that takes a location for its own whose text begins with the table's."""
+    """Planted bug: treat locations with the table's location as a text prefix as the table's own."""
 
     def __init__(self, files: Any, *, own: str, **named: Any) -> None:  # noqa: ANN401
         super().__init__(files, own=own.rstrip("/"), **named)
 
 
 async def all_marked(self: Any, rows: Any, found: Any, *, table_files: Any) -> Any:  # noqa: ANN401
-    """Delete what was marked, whatever the second search found."""
+    """Planted bug: delete all marked files, whatever the second search found."""
     candidates = tuple([orphans.ListedFileState(row.name, row.size, row.modified_ms) for row in rows])
     return await REAL_DELETE(self, rows, found._replace(candidates=candidates), table_files=table_files)
 
 
 def aged_by_disk(node_id: int) -> Any:  # noqa: ANN401
-    """Take the time since a file's modification for the time that it has waited."""
+    """Planted bug: use the file's age by its modification time as its waiting time."""
     rows = yield from REAL_FILES(node_id)
     return [row._replace(waited_ms=OrphanStory.start_ms - row.modified_ms) for row in rows]
 
 
 class SameEpoch:
-    """A transaction that knows one epoch."""
+    """A transaction that has a fixed epoch."""
 
     def __init__(self, tx: Any) -> None:  # noqa: ANN401
         self.tx = tx
@@ -186,7 +186,7 @@ class SameEpoch:
 
 
 def any_epoch(tx: Any, row: Any, *, search: Any) -> bool:  # noqa: ANN401
-    """Take a restored store for the one of before."""
+    """Planted bug: ignore a new epoch of the store."""
     return REAL_STORE(SameEpoch(tx), row, search=search)  # type: ignore[arg-type]
 
 
@@ -198,7 +198,7 @@ LENIENT = (search, "search_orphans", not_strict(search.search_orphans))
 
 
 def often(*steps: str) -> tuple[Any, str, Any]:
-    """Let some steps happen more often than others."""
+    """Make some steps more frequent."""
     return OrphanStory, "often", steps
 
 

@@ -32,7 +32,7 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 def written_table(world: World) -> str:
-    """Make a table with one data file. Returns its location."""
+    """Create a table with one data file. Returns its location."""
     node = world.node
     body = {"name": "t", "schema": SCHEMA}
     location = str(node.done("POST", "/iceberg/v1/lake.c/namespaces/s/tables", body)["metadata"]["location"])
@@ -57,7 +57,9 @@ def written_table(world: World) -> str:
 
 
 def test_an_orphan_goes_and_a_late_listing_deletes_nothing(cloud: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An orphan is deleted after its age. While the listing lacks live files, or the orphan, nothing is."""
+    """An orphan is deleted after its age. While the listing lacks live files, or the orphan itself, nothing is
+    deleted.
+    """
     location = written_table(cloud)
     files = store_for(location, cloud.properties)
     files.write_new(f"{location}/data/orphan.parquet", b"rows")

@@ -51,12 +51,12 @@ def table(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> HistoryTable:
 
 
 def lost(table: HistoryTable) -> list[str]:
-    """The files that the table needs and that are gone."""
+    """Return the table's needed files that are missing."""
     return lost_files(files_of_table(str(table.node.get(wire.table_path("a", "t"))["metadata-location"])))
 
 
 def test_a_file_goes_after_its_age(table: HistoryTable) -> None:
-    """An orphan is deleted at the first check at which it has been one for three days, and nothing else."""
+    """An orphan is deleted at the first check after three days as an orphan, and nothing else is."""
     clock, path = clock_of(table.node), write_orphan(table)
     assert run_days(table.node, clock, 3) == 0
     assert path.exists()
@@ -71,7 +71,9 @@ def explained_orphans(table: HistoryTable, *, user: str = "admin") -> dict[str, 
 
 
 def test_a_writer_slower_than_the_age(table: HistoryTable) -> None:
-    """Its commit is refused, whether its file is being deleted or is gone; written again, the file may be committed."""
+    """A commit that adds a file which is being deleted, or was deleted, is refused; after writing the file again it
+    succeeds.
+    """
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table, "data/slow.parquet")
     assert run_days(node, clock, 4) == 1
@@ -84,7 +86,7 @@ def test_a_writer_slower_than_the_age(table: HistoryTable) -> None:
 
 
 def commit_file(table: HistoryTable, name: str, *, size: int) -> DriverAnswer:
-    """Commit a file that a writer wrote before."""
+    """Commit a file that a writer wrote earlier."""
     number = table.snapshots + 1
     added = entry(data_file(f"{table.location}/{name}", file_size_in_bytes=size))
     place = table.write(
@@ -98,19 +100,19 @@ def commit_file(table: HistoryTable, name: str, *, size: int) -> DriverAnswer:
 
 
 def forget_fence(node: DriverNode) -> None:
-    """Let the node ask again which tables have files that are being deleted."""
+    """Clear the node's cache of tables with files that are being deleted."""
     ORPHAN_FENCE.of(node.built.services).knowledge = FenceKnowledge()
 
 
 def test_a_commit_that_is_too_late(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit that ends long after its node asked about the fence is 503, and nothing is committed."""
+    """A commit that ends long after its node read the fence is 503, and nothing is committed."""
     monkeypatch.setattr(orphan_fence, "KNOWLEDGE_MAX_S", -1.0)
     assert commit_file(table, "data/1.parquet", size=1_000).status == 503
     assert table.ids() == [1, 2, 3]
 
 
 def test_a_file_that_changes_waits_anew(table: HistoryTable) -> None:
-    """A file that is written again, or is missing at one check, begins to wait again."""
+    """The waiting time of a file starts again if it is rewritten, or is missing at one check."""
     node, clock = table.node, clock_of(table.node)
     path, other = write_orphan(table), write_orphan(table, "data/other.parquet")
     assert run_days(node, clock, 2) == 0
@@ -125,7 +127,7 @@ def test_a_file_that_changes_waits_anew(table: HistoryTable) -> None:
 
 
 def test_jumps_of_the_clock(table: HistoryTable) -> None:
-    """A jump by a year counts two days; a clock that goes back counts nothing; the file's own time only delays."""
+    """A jump of a year counts as two days, a clock set back as none; the file's own time can only delay."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     future = write_orphan(table, "data/future.parquet", at_ms=NOW_MS + 5_000 * DAY_MS)
@@ -149,7 +151,7 @@ def test_jumps_of_the_clock(table: HistoryTable) -> None:
     ],
 )
 def test_what_blocks_a_table(table: HistoryTable, blocked: str, reason: str) -> None:
-    """Nothing of the table is deleted, and the explanation says why."""
+    """A blocked table keeps all files, and the explanation has the reason."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     if blocked == "gc":
@@ -169,7 +171,7 @@ def test_what_blocks_a_table(table: HistoryTable, blocked: str, reason: str) -> 
 
 
 def test_protection_and_runs_block_the_deletion(table: HistoryTable) -> None:
-    """A protected table keeps its files, and one that a held run uses."""
+    """A protected table, and one that a held run uses, keep their files."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     pin = {"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}
@@ -183,12 +185,12 @@ def test_protection_and_runs_block_the_deletion(table: HistoryTable) -> None:
 
 
 def operations(node: DriverNode) -> list[dict[str, Any]]:
-    """The operations on tables, newest first."""
+    """Return the operations on tables, newest first."""
     return node.get(f"{MAINTENANCE}/operations").json()["operations"]  # type: ignore[no-any-return]
 
 
 def test_which_files_stay(table: HistoryTable) -> None:
-    """Files of other names, in other directories, links and metadata files stay."""
+    """Files with foreign names or in other directories, links and metadata files are kept."""
     node, clock = table.node, clock_of(table.node)
     names = ["data/notes.txt", "other/x.parquet", "x.parquet", "metadata/00000-x.metadata.json", "data/_SUCCESS"]
     stay = [write_orphan(table, name) for name in names]
@@ -202,7 +204,9 @@ def test_which_files_stay(table: HistoryTable) -> None:
 
 
 def test_the_setting_and_the_policy(table: HistoryTable) -> None:
-    """Off whatever policies say; with `policies` only where one says so, nearest first, in its owner's name."""
+    """`off` overrides policies; with `policies` only tables with a policy are checked, by the nearest one, in its
+    owner's name.
+    """
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     add_policy(node, "clean", POLICY, {"olderThanDays": 3}, on="main", kind="catalog")
@@ -235,7 +239,7 @@ def test_an_owner_without_the_right(table: HistoryTable) -> None:
 
 
 def test_each_deleted_file_is_audited(table: HistoryTable) -> None:
-    """A line of audit names the file, its size, the reason and the user."""
+    """An audit record has the deleted file, its size, the reason and the user."""
     node, clock = table.node, clock_of(table.node)
     write_orphan(table)
     assert run_days(node, clock, 4) == 1
@@ -248,7 +252,9 @@ def test_each_deleted_file_is_audited(table: HistoryTable) -> None:
 
 
 def test_a_request(table: HistoryTable) -> None:
-    """A user who may modify the table may have it checked; the wait is not shortened. Off, the answer is 405."""
+    """A user who may modify the table may request a check, which does not shorten the wait. If removal is off, it is
+    405.
+    """
     node = table.node
     clock_of(node)
     write_orphan(table)
@@ -265,7 +271,7 @@ def test_a_request(table: HistoryTable) -> None:
 
 
 def test_findings_and_hidden_policies(table: HistoryTable) -> None:
-    """The plan names tables with orphan files; who may not load a policy sees its content and no name."""
+    """The plan lists tables with orphan files. A user who may not load the policy sees its content without its name."""
     node = table.node
     clock_of(node)
     write_orphan(table)
@@ -287,7 +293,7 @@ def restore_backup(node: DriverNode) -> None:
 
 
 def test_a_restored_store_waits_anew(table: HistoryTable) -> None:
-    """After a change of the store's epoch no file goes before it has waited again."""
+    """After the store's epoch changed, no file is deleted before its waiting time has passed again."""
     node, clock = table.node, clock_of(table.node)
     write_orphan(table)
     assert run_days(node, clock, 3) == 0
@@ -297,7 +303,7 @@ def test_a_restored_store_waits_anew(table: HistoryTable) -> None:
 
 
 def test_a_restored_mark_waits_anew(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that was marked for deletion when the backup was made waits again, too."""
+    """The same holds for a file that was marked for deletion when the backup was made."""
     node, clock = table.node, clock_of(table.node)
     write_orphan(table)
     assert run_days(node, clock, 3) == 0
@@ -309,7 +315,7 @@ def test_a_restored_mark_waits_anew(table: HistoryTable, monkeypatch: pytest.Mon
 
 
 async def nothing_removed(round_: OrphanRound) -> dict[int, object]:
-    """Be killed before the removal."""
+    """Die before the removal."""
     assert round_.marked
     return {}
 

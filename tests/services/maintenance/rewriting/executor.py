@@ -16,7 +16,7 @@ OPERATIONS = f"{OWN}/metalakes/lake/maintenance/operations"
 
 @dataclass
 class FakeExecutor:
-    """An executor with a name."""
+    """A fake executor with a name."""
 
     node: DriverNode
     holder: str = "one"
@@ -46,9 +46,8 @@ def with_token(node: DriverNode, token: str, method: str, target: str, body: obj
 
 
 def replacement(table: HistoryTable, *, records: int | None = None, **changes: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - parts of any type
-    """The updates of a compaction of all files of a table into one, with so many records.
-
-    `changes` replace parts: `paths` of the new files, `keep` so many old manifests, `summary`, `snapshot` fields.
+    """Return the updates of a compaction of all files of a table into one, with this number of records. `changes`
+    replaces parts: `paths` of the new files, the number of manifests to `keep`, `summary`, `snapshot` fields.
     """
     number = table.snapshots + 1
     keep: int = changes.get("keep", 0)
@@ -73,10 +72,10 @@ def commit_with(node: DriverNode, token: str, table: str, updates: list[Any]) ->
 
 
 def ask(node: DriverNode, table: str = "a.t", operation: str = "compact", *, user: str = "admin") -> DriverAnswer:
-    """Ask for an operation."""
+    """Request an operation."""
     return node.post(f"{MAINTENANCE}/operations", {"table": table, "operation": operation}, user=user)
 
 
 def told(node: DriverNode) -> list[dict[str, Any]]:
-    """The operations that the status tells, newest first."""
+    """Return the operations in the status, newest first."""
     return node.get(f"{MAINTENANCE}/operations").json()["operations"]  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ from limnos.services.maintenance.rewriting.kinds import GROUP_BYTES, RewriteOpti
 
 
 def test_limits_precede_a_policy() -> None:
-    """A stored policy cannot ask for larger groups of files, or for more of them at once, than the server allows."""
+    """Limits of the server override a stored policy with larger groups of files or more concurrent groups."""
     wanted = {
         "max-concurrent-file-group-rewrites": "10000", "max-file-group-size-bytes": "1", "min-input-files": "2",
     }  # fmt: skip

@@ -46,7 +46,7 @@ OPERATIONS_OF_MAIN = f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations
 
 @pytest.fixture
 def table(lake: DriverNode) -> HistoryTable:
-    """A table of twelve small files, for which a compaction was asked."""
+    """A table of twelve small files with a requested compaction."""
     made = HistoryTable(lake)
     made.append(12)
     set_clock(lake, NOW_MS)
@@ -55,14 +55,14 @@ def table(lake: DriverNode) -> HistoryTable:
 
 
 def clock_of(node: DriverNode) -> MovedClock:
-    """The clock that the fixture set."""
+    """Return the clock that the fixture set."""
     clock = node.built.services.store.time
     assert isinstance(clock, MovedClock)
     return clock
 
 
 def test_a_compaction_from_request_to_end(lake: DriverNode, table: HistoryTable) -> None:
-    """An executor leases it, commits with its token, and reports; the snapshot names the operation."""
+    """An executor leases the compaction, commits with its token, and reports; the snapshot names the operation."""
     executor = FakeExecutor(lake)
     (leased,) = executor.lease()
     answer = commit_with(lake, leased["token"], "t", replacement(table))
@@ -79,7 +79,7 @@ def test_a_compaction_from_request_to_end(lake: DriverNode, table: HistoryTable)
 
 
 def test_checkpoints_move_to_the_new_snapshot(lake: DriverNode) -> None:
-    """The newest value of each checkpoint is in the summary of the rewrite, whatever its client sent."""
+    """The summary of the rewrite has the newest value of each checkpoint, whatever the client sent."""
     table = HistoryTable(lake)
     table.append(1, **{"limnos.inputs": "old", "flink.max-committed-checkpoint-id": "7", "limnos.run": "r"})
     table.append(1, **{"limnos.inputs": "new"})
@@ -98,7 +98,7 @@ def test_checkpoints_move_to_the_new_snapshot(lake: DriverNode) -> None:
 
 
 def test_a_table_has_one_lease(lake: DriverNode, table: HistoryTable) -> None:
-    """Two operations on one table are leased one after the other, by whomever."""
+    """Two operations on one table are leased one after the other, even by different executors."""
     assert ask(lake, operation="manifests").status == 200
     first = FakeExecutor(lake).lease()
     second = FakeExecutor(lake, "two").lease()
@@ -111,7 +111,7 @@ def test_a_table_has_one_lease(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_an_expired_lease_goes_back(lake: DriverNode, table: HistoryTable) -> None:
-    """The first executor's token opens nothing more, and another one gets the operation."""
+    """After a lease expires, the first executor's token is invalid, and another executor gets the operation."""
     clock = clock_of(lake)
     (lost,) = FakeExecutor(lake).lease()
     clock.at_ms += LEASE_MS - 1
@@ -129,7 +129,7 @@ def test_an_expired_lease_goes_back(lake: DriverNode, table: HistoryTable) -> No
 
 
 def test_a_renewed_lease_lasts(lake: DriverNode, table: HistoryTable) -> None:
-    """A sign of life before the end keeps the lease."""
+    """A renewal before the expiry extends the lease."""
     clock, executor = clock_of(lake), FakeExecutor(lake)
     (leased,) = executor.lease()
     for _ in range(3):
@@ -140,7 +140,7 @@ def test_a_renewed_lease_lasts(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_a_lease_that_committed_and_expired_is_done(lake: DriverNode, table: HistoryTable) -> None:
-    """An executor that died after its commit, before its report, leaves an operation that was carried out."""
+    """An operation whose executor died between commit and report counts as completed."""
     (leased,) = FakeExecutor(lake).lease()
     assert commit_with(lake, leased["token"], "t", replacement(table)).status == 200
     clock_of(lake).at_ms += LEASE_MS
@@ -151,7 +151,7 @@ def test_a_lease_that_committed_and_expired_is_done(lake: DriverNode, table: His
 
 
 def test_an_operation_that_always_yields_fails(lake: DriverNode, table: HistoryTable) -> None:
-    """It is given back so many times; then it fails and says why."""
+    """An operation can be returned a limited number of times; then it fails with the reason."""
     clock, executor = clock_of(lake), FakeExecutor(lake)
     for _ in range(LOSSES_MAX):
         (leased,) = executor.lease()
@@ -167,7 +167,7 @@ def test_an_operation_that_always_yields_fails(lake: DriverNode, table: HistoryT
 
 
 def test_who_may_lease(lake: DriverNode, table: HistoryTable) -> None:
-    """The metalake's owner and service admins; nobody else, whatever privileges they have."""
+    """Only the metalake's owner and service admins may lease, whatever other privileges users have."""
     grant(lake, "writer", "use_catalog use_schema select_table modify_table create_table", kind="METALAKE", on="lake")
     body = {"holder": "x", "limit": 1}
 
@@ -181,7 +181,7 @@ def test_who_may_lease(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_what_a_token_opens(lake: DriverNode, table: HistoryTable) -> None:
-    """It loads its own table, and nothing else: no other table, no list, no drop, no token of its user's."""
+    """The operation's token loads its own table only: no other table, no list, no drop, and no token of its user."""
     HistoryTable(lake, "other").append(1)
     (leased,) = FakeExecutor(lake).lease()
 
@@ -205,7 +205,7 @@ def test_what_a_token_opens(lake: DriverNode, table: HistoryTable) -> None:
 
 @pytest.mark.parametrize("left, missing", [("", "needs"), ("select_table", "modify"), ("modify_table", "select")])
 def test_rights_count_when_it_is_leased(lake: DriverNode, left: str, missing: str) -> None:
-    """An operation of a user who may no longer read and modify the table fails, and says what is missing."""
+    """An operation of a user who can no longer read and modify the table fails and names the missing right."""
     HistoryTable(lake).append(12)
     set_clock(lake, NOW_MS)
     grant(lake, "writer", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -221,7 +221,7 @@ def test_rights_count_when_it_is_leased(lake: DriverNode, left: str, missing: st
 
 
 def test_rights_count_when_it_commits(lake: DriverNode) -> None:
-    """The user of an operation who may only read the table since its lease commits nothing with its token."""
+    """If the user may only read the table since the lease, commits with the token are refused."""
     table = HistoryTable(lake)
     table.append(12)
     set_clock(lake, NOW_MS)
@@ -249,7 +249,7 @@ def test_rights_count_when_it_commits(lake: DriverNode) -> None:
     ],
 )
 def test_what_is_no_true_rewrite(node: DriverNode, changes: dict[str, Any], reason: str) -> None:
-    """Such a commit is refused with the reason, and the table stays as it is."""
+    """A commit that is no valid rewrite is refused with the reason, and the table is unchanged."""
     table = HistoryTable(node)
     table.append(12)
     set_clock(node, NOW_MS)
@@ -273,7 +273,7 @@ def test_what_is_no_true_rewrite(node: DriverNode, changes: dict[str, Any], reas
     ],
 )
 def test_what_an_operation_may_not_do(node: DriverNode, update: dict[str, Any]) -> None:
-    """Other updates than those of a rewrite of `main` are refused."""
+    """Updates other than those of a rewrite of `main` are refused."""
     table = HistoryTable(node)
     table.append(5)
     set_clock(node, NOW_MS)
@@ -286,7 +286,7 @@ def test_what_an_operation_may_not_do(node: DriverNode, update: dict[str, Any]) 
 
 
 def test_the_token_of_the_servers_own_executor(node: DriverNode) -> None:
-    """It leases operations, and opens nothing else of its administrator's."""
+    """The token of the server's own executor leases operations, and has no other right of its administrator."""
     HistoryTable(node).append(5)
     set_clock(node, NOW_MS)
     ask(node)
@@ -325,7 +325,7 @@ OWN_READS = {"load-table", "load-credentials", "list-reports", "list-statistics"
 
 
 def get_targets(table: str) -> Iterator[tuple[str, str]]:
-    """The operation and address of each route that reads, of all protocols, with the name of a table."""
+    """Return operation and path of each reading route, of all protocols, with the name of a table."""
     names = {"table": table, "t": table, "fullName": f"main.a.{table}", "type": "TABLE", "table_id": f"main$a${table}"}
     for each in OPERATIONS:
         if each.method == "GET":
@@ -334,7 +334,7 @@ def get_targets(table: str) -> Iterator[tuple[str, str]]:
 
 
 def test_which_routes_a_token_reads(node: DriverNode) -> None:
-    """Of all routes that read, it opens its own table's and the public ones; nothing names the other table."""
+    """Of all reading routes the token may use its own table's and the public ones; no answer names the other table."""
     HistoryTable(node).append(5)
     other = HistoryTable(node, "unseen")
     other.append(1)
@@ -360,7 +360,7 @@ def test_which_routes_a_token_reads(node: DriverNode) -> None:
 
 
 def test_another_metalake_has_no_say(lake: DriverNode, table: HistoryTable) -> None:
-    """Its owner can neither renew nor end an operation of this one, even under the executor's name."""
+    """The owner of another metalake can neither renew nor end the operation, even under the executor's name."""
     (leased,) = FakeExecutor(lake).lease()
     assert lake.post(API, {"name": "other"}, user="admin").status == 200
     other = f"{OWN}/metalakes/other/maintenance"
@@ -375,7 +375,7 @@ def test_another_metalake_has_no_say(lake: DriverNode, table: HistoryTable) -> N
 
 
 def test_a_lease_of_the_server_is_its_own(lake: DriverNode, table: HistoryTable) -> None:
-    """An executor that says it is the server does not end an expiry that is under way."""
+    """An executor with the server's name cannot end a running expiry."""
     assert ask(lake, operation="expire").status == 200
     (expiry,) = [each["id"] for each in told(lake) if each["kind"] == "expire"]
     services = lake.built.services
@@ -395,7 +395,7 @@ def test_a_lease_of_the_server_is_its_own(lake: DriverNode, table: HistoryTable)
 
 @pytest.mark.parametrize("operation", [1 << 62, 1 << 63, 1 << 200])
 def test_numbers_that_no_operation_has(lake: DriverNode, operation: int) -> None:
-    """Are lost, or refused, and no error of the server's."""
+    """Invalid numbers of operations count as lost or are refused, without a server error."""
     answer = lake.put(LEASES, {"holder": "one", "operations": [operation]})
     report = lake.post(
         f"{OWN}/metalakes/lake/maintenance/operations/{operation}/report", {"holder": "one", "outcome": "done"}
@@ -406,7 +406,7 @@ def test_numbers_that_no_operation_has(lake: DriverNode, operation: int) -> None
 
 
 def test_texts_with_nul(lake: DriverNode, table: HistoryTable) -> None:
-    """An executor's name with one is refused or taken, and its text is stored, on every store."""
+    """An executor name with NUL is refused, or stored without it, on every store."""
     assert table.snapshots == 12
     renewal = lake.put(LEASES, {"holder": "o\0", "operations": [1]})
     (leased,) = FakeExecutor(lake, "two").lease()
@@ -418,7 +418,7 @@ def test_texts_with_nul(lake: DriverNode, table: HistoryTable) -> None:
 
 @pytest.mark.parametrize("is_expired", [False, True])
 def test_a_secret_that_ended_before_the_lease(lake: DriverNode, is_expired: bool) -> None:
-    """An operation that a service account requested gets no token once its secret was ended or has expired."""
+    """An operation requested by a service account gets no token after its secret was ended or has expired."""
     HistoryTable(lake).append(12)
     clock = set_clock(lake, NOW_MS)
     token, secret_id = robot_token(lake, **({"expires_in_s": 3600} if is_expired else {}))
@@ -438,7 +438,7 @@ def test_a_secret_that_ended_before_the_lease(lake: DriverNode, is_expired: bool
 
 
 def test_a_secret_that_ends_during_the_lease(lake: DriverNode) -> None:
-    """The operation's token ends with the secret, so its commit is refused; another secret does not matter."""
+    """If the secret ends during the lease, the operation's commit is refused; other secrets do not matter."""
     table = HistoryTable(lake)
     table.append(12)
     set_clock(lake, NOW_MS)

@@ -19,7 +19,7 @@ NOW_MS = FIRST_MS + 30 * DAY_MS
 
 
 def plan(node: DriverNode) -> int:
-    """Do a round. Returns how many operations it planned."""
+    """Run a round. Returns the number of planned operations."""
     services = node.built.services
 
     async def run() -> int:
@@ -47,12 +47,12 @@ def tables(node: DriverNode) -> dict[str, HistoryTable]:
 
 
 def test_nothing_without_a_policy(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """Findings alone change no table."""
+    """Without a policy or setting, findings become no operations."""
     assert (plan(node), told(node)) == (0, [])
 
 
 def test_a_setting_plans_for_owners(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """With the setting each finding becomes an operation of the table's owner; the most gain is leased first."""
+    """With the setting, each finding becomes an operation of the table's owner; the largest gain is leased first."""
     services = node.built.services
     services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(rewrite=True))
     planned, again = plan(node), plan(node)
@@ -66,7 +66,7 @@ def test_a_setting_plans_for_owners(node: DriverNode, tables: dict[str, HistoryT
 
 @pytest.mark.parametrize("policy_type", [COMPACTION, WHOLE])
 def test_a_policy_plans(node: DriverNode, tables: dict[str, HistoryTable], policy_type: str) -> None:
-    """A policy on the catalog is inherited; one on a table with everything off takes the table out."""
+    """A policy on the catalog is inherited; a policy on a table that switches everything off excludes the table."""
     content: dict[str, object] = (
         {"rewriteOptions": {"max-file-group-input-files": "9"}} if policy_type == COMPACTION else {}
     )
@@ -83,7 +83,7 @@ def test_a_policy_plans(node: DriverNode, tables: dict[str, HistoryTable], polic
 
 
 def test_a_failure_is_tried_again_later(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """After a failure the table rests, for twice as long after each."""
+    """After a failure the table pauses, twice as long after each one."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")
     clock = node.built.services.store.time
     for pause_ms in (PAUSE_MS, 2 * PAUSE_MS):
@@ -98,7 +98,7 @@ def test_a_failure_is_tried_again_later(node: DriverNode, tables: dict[str, Hist
 
 
 def test_a_table_that_was_compacted_needs_nothing(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """After the rewrite the next assessment finds nothing, and nothing is planned."""
+    """After the rewrite the next assessment has no finding, and nothing is planned."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.u", kind="table")
     assert plan(node) == 1
     (leased,) = FakeExecutor(node).lease()
@@ -111,7 +111,7 @@ def test_a_table_that_was_compacted_needs_nothing(node: DriverNode, tables: dict
 
 
 def test_a_policy_whose_owner_is_a_group(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """Nobody can be asked for rights then: the operation fails at once and says so."""
+    """If the policy's owner is a group, no user's rights apply, so the operation fails immediately with that reason."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")
     assert node.post("/api/metalakes/lake/groups", {"name": "team"}).status == 200
     answer = node.put("/api/metalakes/lake/owners/policy/small", {"name": "team", "type": "GROUP"})
@@ -124,7 +124,7 @@ def test_a_policy_whose_owner_is_a_group(node: DriverNode, tables: dict[str, His
 
 
 def test_a_request_comes_before_policies(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """What somebody asked for is leased first; asking twice gives the same operation."""
+    """Requested operations are leased first, and a repeated request returns the same operation."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.u", kind="table")
     plan(node)
     first, second = ask(node), ask(node)
@@ -135,7 +135,7 @@ def test_a_request_comes_before_policies(node: DriverNode, tables: dict[str, His
 
 
 def test_a_busy_table_is_left_alone(node: DriverNode) -> None:
-    """A table that somebody overwrote a moment ago waits; when it was quiet for a while, or on request, it does not."""
+    """A recently overwritten table waits until its writers are quiet; a request does not wait."""
     HistoryTable(node).append(12, operation="overwrite")
     clock = set_clock(node, FIRST_MS + 1_000)
     assess(node)

@@ -36,7 +36,7 @@ RIGHTS = "use_catalog use_schema select_table modify_table"
 
 @pytest.fixture
 def clock(lake: DriverNode) -> MovedClock:
-    """The node's clock."""
+    """Return the node's clock."""
     return set_clock(lake, NOW_MS)
 
 
@@ -51,7 +51,7 @@ def table(lake: DriverNode, clock: MovedClock) -> HistoryTable:
 
 
 def deletion(table: HistoryTable, *, operation: str = "delete", added: int = 0) -> list[dict[str, Any]]:
-    """The updates of a commit that drops the table's first file, and adds one with so many records."""
+    """Return the updates of a commit that drops the table's first file and adds one with this number of records."""
     number = table.snapshots + 1
     new = [] if not added else [
         table.manifest(f"r{number}.avro", [entry(data_file(f"{table.location}/data/r.parquet", record_count=added))])
@@ -64,7 +64,7 @@ def deletion(table: HistoryTable, *, operation: str = "delete", added: int = 0) 
 
 
 def test_a_policy_from_the_finding_to_the_end(lake: DriverNode, table: HistoryTable, clock: MovedClock) -> None:
-    """An executor is told the column and the day; its commit names the operation; then the table rests a day."""
+    """The executor gets the column and the day, its commit names the operation, and then the table pauses for a day."""
     assert findings(lake)["a.t", "retention"]["reason"] == "rows whose at is older than 10 days are deleted once a day"
     assert plan(lake) == 1
     (leased,) = FakeExecutor(lake).lease()
@@ -98,7 +98,7 @@ def retention_told(lake: DriverNode) -> list[bool]:
 
 
 def test_what_such_a_token_may_not_commit(lake: DriverNode, table: HistoryTable) -> None:
-    """More rows, an append and a rewrite are refused; a compaction's token deletes no rows."""
+    """Commits that add rows, append or rewrite are refused; the token of a compaction cannot delete rows."""
     assert plan(lake) == 1
     (leased,) = FakeExecutor(lake).lease()
     more = commit_with(lake, leased["token"], "t", deletion(table, operation="overwrite", added=11))
@@ -118,7 +118,7 @@ def test_what_such_a_token_may_not_commit(lake: DriverNode, table: HistoryTable)
 
 
 def test_requests(lake: DriverNode, table: HistoryTable) -> None:
-    """A user who may maintain the table has it done now, by the policy's terms and with the user's rights."""
+    """A user who may maintain the table may request it; it runs under the policy's terms with the user's rights."""
     grant(lake, "writer", RIGHTS, kind="CATALOG", on="main")
     grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     assert ask(lake, operation="retention", user="reader").status == 403
@@ -136,7 +136,7 @@ def test_requests(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_columns_that_do_not_fit(lake: DriverNode, table: HistoryTable) -> None:
-    """The nearest policy decides; one about a column without a time has no finding, and the explanation says why."""
+    """The nearest policy decides. One for a column without times causes no finding, and the explanation says why."""
     add_policy(lake, "by-id", TYPE, {"column": "id", "olderThanDays": 10}, on="main.a.t", kind="table")
     assess(lake)
 
@@ -149,7 +149,7 @@ def test_columns_that_do_not_fit(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_a_policy_that_changes_before_the_lease(lake: DriverNode, table: HistoryTable) -> None:
-    """What is deleted is decided when the executor asks: by the policy as it is then, or not at all."""
+    """The rows to delete are decided at the lease, by the policy at that time; without one the operation is refused."""
     assert plan(lake) == 1
     content = {"column": "at", "olderThanDays": 20}
     update = {"@type": "updateContent", "policyType": TYPE, "newContent": content}
@@ -166,7 +166,7 @@ def test_a_policy_that_changes_before_the_lease(lake: DriverNode, table: History
 
 
 def test_settings_delete_no_rows(lake: DriverNode, table: HistoryTable) -> None:
-    """The setting that rewrites files of tables without a policy is not about rows."""
+    """The setting for tables without a policy does not delete rows."""
     lake.done("POST", f"{API}/lake/objects/catalog/main/policies", {"policiesToRemove": ["ten"]})
     services = lake.built.services
     services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(rewrite=True))
@@ -175,7 +175,7 @@ def test_settings_delete_no_rows(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_quiet_hours(lake: DriverNode, table: HistoryTable) -> None:
-    """The policy's own hours delay it; a request does not wait for them."""
+    """The policy's quiet hours delay its operations, but not requests."""
     content = {"column": "at", "olderThanDays": 10, "quietHours": ["00:00-00:01 UTC"]}
     add_policy(lake, "night", TYPE, content, on="main.a.t", kind="table")
     assert plan(lake) == 1
@@ -187,7 +187,7 @@ def test_quiet_hours(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_an_author_who_sees_only_some_rows(lake: DriverNode, table: HistoryTable) -> None:
-    """The policy of a user whom a row filter binds deletes nothing: it would delete rows that its author cannot see."""
+    """The policy of a restricted user deletes nothing, because it could delete rows that the user cannot see."""
     grant(lake, "writer", RIGHTS, kind="CATALOG", on="main")
     owner = {"name": "writer", "type": "USER"}
     lake.done("PUT", f"{API}/lake/owners/policy/ten", owner)
@@ -211,7 +211,7 @@ def test_an_author_who_sees_only_some_rows(lake: DriverNode, table: HistoryTable
     ],
 )  # fmt: skip
 def test_contents_that_are_refused(node: DriverNode, content: dict[str, object], text: str) -> None:
-    """A policy names a column and a whole number of days, and nothing else."""
+    """A policy must name a column and a whole number of days, and nothing else."""
     answer = node.post(f"{API}/lake/policies", {"name": "p", "policyType": TYPE, "content": content})
 
     assert (answer.status, text in str(answer.body)) == (400, True), answer.body

@@ -28,12 +28,12 @@ NOON_MS = NOW_MS // DAY_MS * DAY_MS + 12 * HOUR_MS
 
 
 def waiting(number: int, owner: int, *, place: int, size: int = 0, priority: int = 1) -> WaitingRewrite:
-    """An operation that waits."""
+    """Return a waiting operation."""
     return WaitingRewrite(number, number, 1, 1, "compact", "u", None, 0, "{}", size, priority, owner, place)
 
 
 def test_owners_take_turns() -> None:
-    """The owner with a thousand tables does not hold back the one with two; of each the best comes first."""
+    """An owner with a thousand tables does not delay one with two; of each owner the best operation comes first."""
     rows = [waiting(number, 1, place=number) for number in range(1, 6)]
     rows += [waiting(10 + number, 2, place=number) for number in (1, 2)]
 
@@ -41,7 +41,7 @@ def test_owners_take_turns() -> None:
 
 
 def test_what_was_rewritten_counts() -> None:
-    """Who had much rewritten in the last day comes later, and large operations count more than small ones."""
+    """Owners with many rewritten bytes in the last day come later; large operations count more than small ones."""
     rows = [waiting(1, 1, place=1), waiting(2, 1, place=2), waiting(11, 2, place=1, size=2 * OPERATION_BYTES)]
     rows.append(waiting(12, 2, place=2))
     used = [RecentUse(1, "p", OPERATION_BYTES, 1, 1)]
@@ -50,14 +50,14 @@ def test_what_was_rewritten_counts() -> None:
 
 
 def test_requests_come_first() -> None:
-    """What somebody asked for is leased before what policies ask for."""
+    """Requested operations are leased before those of policies."""
     rows = [waiting(1, 1, place=1), waiting(2, 2, place=1, priority=REQUESTED_PRIORITY)]
 
     assert [row.operation_id for row in fair_order(rows, [])] == [2, 1]
 
 
 def limit(node: DriverNode, **settings: object) -> None:
-    """Set settings of maintenance."""
+    """Change settings of maintenance."""
     services = node.built.services
     services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(**settings))  # type: ignore[arg-type]
 
@@ -77,7 +77,7 @@ def tables(lake: DriverNode) -> dict[str, HistoryTable]:
 
 
 def test_the_shares_of_owners(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """The first two operations are on tables of two owners, although one owner's gain more."""
+    """The first two operations are on tables of two owners, although one owner's have larger gains."""
     add_policy(lake, "small", COMPACTION, {}, on="main", kind="catalog")
     assert plan(lake) == 3
     leased = [each["path"][-1] for each in FakeExecutor(lake).lease(2)]
@@ -86,7 +86,7 @@ def test_the_shares_of_owners(lake: DriverNode, tables: dict[str, HistoryTable])
 
 
 def test_what_has_to_wait_hides_nothing(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """An owner whose tables wait for a budget has had the least, and still does not hold back the others."""
+    """Operations that wait for a budget do not delay other owners, although their owner has had the least."""
     add_policy(lake, "poor", WHOLE, {"quietHours": ["01:00-01:01"]}, on="main", kind="catalog")
     add_policy(lake, "rich", WHOLE, {}, on="main.a.eves", kind="table")
     plan(lake)
@@ -99,7 +99,7 @@ def test_what_has_to_wait_hides_nothing(lake: DriverNode, tables: dict[str, Hist
 def test_the_queue_of_an_owner(
     lake: DriverNode, tables: dict[str, HistoryTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that is full, as of somebody whose operations have no budget, leaves others theirs."""
+    """A full queue of one owner does not delay the operations of others."""
     monkeypatch.setattr(planning, "OPEN_MAX", 1)
     add_policy(lake, "small", WHOLE, {"quietHours": ["01:00-01:01"]}, on="main", kind="catalog")
     planned = [plan(lake), plan(lake)]
@@ -109,7 +109,7 @@ def test_the_queue_of_an_owner(
 
 
 def test_outside_of_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """Operations of policies wait for the hours, and say so; what is asked for is done at once."""
+    """Operations of policies wait for the quiet hours and say so; requested ones do not wait."""
     limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
     plan(lake)
@@ -128,7 +128,7 @@ def test_outside_of_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable
 
 
 def test_hours_of_a_policy_narrow_those_of_the_setting(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """Both must allow it."""
+    """Quiet hours of both the setting and the policy must allow an operation."""
     limit(lake, quiet_hours=(parse_quiet_hours("11:00-14:00"),))
     add_policy(lake, "late", WHOLE, {"quietHours": ["13:00-20:00"]}, on="main.a.t", kind="table")
     plan(lake)
@@ -141,7 +141,7 @@ def test_hours_of_a_policy_narrow_those_of_the_setting(lake: DriverNode, tables:
 
 
 def test_in_quiet_hours_nobody_waits_for_writers(lake: DriverNode) -> None:
-    """A table that is overwritten all the time is rewritten in its quiet hours, and else never."""
+    """A table that is overwritten constantly is rewritten in its quiet hours only."""
     table = HistoryTable(lake)
     table.append(12)
     table.append(1, operation="overwrite")
@@ -161,7 +161,7 @@ def test_in_quiet_hours_nobody_waits_for_writers(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("whose", ["setting", "policy"])
 def test_a_budget(lake: DriverNode, tables: dict[str, HistoryTable], whose: str) -> None:
-    """When its bytes are used up, operations wait and say so; a day later they are carried out."""
+    """When the budget of bytes is used up, operations wait and say so; a day later they run."""
     content: dict[str, object] = {"maxBytesPerDay": 31_000} if whose == "policy" else {}
     if whose == "setting":
         limit(lake, bytes_per_day=31_000)
@@ -183,7 +183,7 @@ def test_a_budget(lake: DriverNode, tables: dict[str, HistoryTable], whose: str)
 
 
 def test_an_operation_larger_than_the_budget(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """It is carried out if nothing else was: else the table would never be."""
+    """An operation larger than the budget runs if no other has run, because it never would otherwise."""
     limit(lake, bytes_per_day=1)
     add_policy(lake, "small", WHOLE, {}, on="main.a.u", kind="table")
     plan(lake)
@@ -192,7 +192,7 @@ def test_an_operation_larger_than_the_budget(lake: DriverNode, tables: dict[str,
 
 
 def test_a_request_counts(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """Its bytes are those of the finding, and use up the budget of what nobody asked for."""
+    """The bytes of a requested operation use up the budget."""
     limit(lake, bytes_per_day=20_000)
     add_policy(lake, "small", WHOLE, {}, on="main.a.t", kind="table")
     plan(lake)
@@ -204,7 +204,7 @@ def test_a_request_counts(lake: DriverNode, tables: dict[str, HistoryTable]) -> 
 
 @pytest.mark.parametrize("outcome", ["yielded", "failed"])
 def test_an_operation_that_gave_way_counts(lake: DriverNode, tables: dict[str, HistoryTable], outcome: str) -> None:
-    """It rewrote files all the same: the budget and the owner's share are used as if it had ended well."""
+    """An operation that gave way counts towards the budget and the owner's share, because it rewrote files."""
     add_policy(lake, "small", WHOLE, {}, on="main.a.u", kind="table")
     plan(lake)
     (leased,) = FakeExecutor(lake).lease()
@@ -216,7 +216,7 @@ def test_an_operation_that_gave_way_counts(lake: DriverNode, tables: dict[str, H
 
 
 def test_policies_of_one_name_in_two_metalakes(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """Have a budget each: nobody uses up that of another metalake."""
+    """Policies of the same name in two metalakes have separate budgets."""
     for method, path, body in (
         ("POST", API, {"name": "other"}),
         ("POST", f"{API}/other/catalogs", {"name": "main", "type": "relational", "provider": "lakehouse-iceberg"}),
@@ -247,7 +247,7 @@ def _catalog_of(metalake: str) -> Load[int]:
 
 
 def test_a_table_in_the_trash(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """Its operations wake no executor of the server's, which would find nothing, and hold back other metalakes."""
+    """Operations on a table in the trash start no executor and delay no other metalake."""
     add_policy(lake, "small", WHOLE, {}, on="main.a.t", kind="table")
     plan(lake)
     now_ms = lake.built.services.store.time.now_ms()
@@ -260,7 +260,7 @@ def test_a_table_in_the_trash(lake: DriverNode, tables: dict[str, HistoryTable])
 
 @pytest.mark.parametrize("hours", [["22:00-06:00"] * 100, ["22:00-06:00 " + "x" * 65]])
 def test_many_hours(node: DriverNode, hours: list[str]) -> None:
-    """Are refused: each operation of the policy compares them, and shows them while it waits."""
+    """Too many quiet hours are refused, because each operation compares and shows them."""
     body = {"name": "p", "policyType": WHOLE, "enabled": True, "content": {"quietHours": hours}}
     answer = node.post(f"{API}/lake/policies", body)
 
@@ -268,7 +268,7 @@ def test_many_hours(node: DriverNode, hours: list[str]) -> None:
 
 
 def test_a_policy_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """An operation of a policy that was turned off before an executor came is not carried out."""
+    """An operation of a policy that was switched off before the lease is not executed."""
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
     plan(lake)
     assert lake.patch(f"{API}/lake/policies/small", {"enable": False}).status == 200
@@ -279,7 +279,7 @@ def test_a_policy_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]
 
 
 def test_a_setting_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """So is one of the setting, after a policy near the table turned the kind off."""
+    """An operation of the setting is not executed after a nearer policy switched its kind off."""
     limit(lake, rewrite=True)
     assert plan(lake) == 3
     add_policy(lake, "no", WHOLE, {"compact": False}, on="main.a.t", kind="table")
@@ -299,7 +299,7 @@ def test_a_setting_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable
     ],
 )
 def test_bad_limits(node: DriverNode, content: dict[str, object], words: str) -> None:
-    """A policy with hours or a budget that make no sense is 400, and the message names the field."""
+    """Invalid quiet hours or budgets of a policy are 400, and the message names the field."""
     body = {"name": "p", "policyType": WHOLE, "enabled": True, "content": content}
     answer = node.post(f"{API}/lake/policies", body)
 
@@ -307,7 +307,7 @@ def test_bad_limits(node: DriverNode, content: dict[str, object], words: str) ->
 
 
 def test_rests_do_not_hide_waiting(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """An operation that waits for its hours is planned once, however many rounds go by."""
+    """An operation that waits for its hours is planned once, however many rounds run."""
     limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
     planned = [plan(lake)]
@@ -319,7 +319,7 @@ def test_rests_do_not_hide_waiting(lake: DriverNode, tables: dict[str, HistoryTa
 
 
 def test_who_may_see_the_reason(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """The reason shows to who may modify the table, and to nobody who may only read it."""
+    """The reason of a wait is visible to users who may modify the table, not to readers."""
     limit(lake, bytes_per_day=1)
     add_policy(lake, "small", WHOLE, {}, on="main", kind="catalog")
     plan(lake)
