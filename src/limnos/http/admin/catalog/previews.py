@@ -29,7 +29,7 @@ async def preview(request: Request, ctx: Context) -> Response:
     path = tuple(display.parse(name)) if name else ()
     try:
         preview_request = preview_request_of(request)
-    except BadRequest:  # told only to those who may use the catalog
+    except BadRequest:  # raised only for callers who may use the catalog
         await ctx.read(scope, catalog_require)
         raise
     result = await named_table_preview(ctx, scope, path=path, preview_request=preview_request)
