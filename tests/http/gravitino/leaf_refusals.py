@@ -65,7 +65,7 @@ URI = {"uri": "s3://lake/churn"}
 
 
 def prepare(node: DriverNode) -> None:
-    """Make everybody and everything that the rows speak of."""
+    """Create all users and objects of the rows."""
     lake = f"{API}/lake"
     refusal_tables.hire(node, CALLERS)
     for name, kind in CATALOGS.items():
@@ -89,7 +89,7 @@ def prepare(node: DriverNode) -> None:
 
 
 def prepare_models(node: DriverNode) -> None:
-    """Make a model for everybody to look at, one for each to change, and one for each to drop."""
+    """Create a model for all callers to read, one per caller to change, and one per caller to drop."""
     path = f"{API}/lake/catalogs/models/schemas/there/models"
     for name in ("churn", *(f"{name}_{who}" for name in ("alter", "drop") for who in CALLERS)):
         node.done("POST", path, {"name": name})
@@ -130,7 +130,7 @@ def _case(route: str, thing: str, *names: str, body: object = None, query: str =
 
 
 def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """The rows, as a caller asks them."""
+    """Return the rows for a caller."""
     yield from _of_models(who)
     yield from _of_tables(who)
     yield from _of_functions(who)
@@ -295,7 +295,7 @@ def _of_many(who: str) -> Iterator[RefusalCase]:
 
 
 def same_words(message: str, who: str) -> str:
-    """A refusal's message, with the names of what is asked about replaced by one."""
+    """Return a refusal's message with the object's name replaced by a fixed one."""
     for name in (f"alter_{who}", f"rename_{who}", f"drop_{who}", "churn", "gone"):
         message = message.replace(name, "there")
     return message

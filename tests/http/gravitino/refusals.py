@@ -33,12 +33,12 @@ def _case(route: str, thing: str, *names: str, body: object = None, query: str =
 
 
 def routes() -> set[str]:
-    """Every route of the protocol whose answer depends on who asks."""
+    """Return every route of the protocol whose answer depends on the caller."""
     return {f"{route.method} {route.path}" for route in GravitinoProtocol().router.routes} - OPEN
 
 
 def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """The rows, as a caller asks them."""
+    """Return the rows for a caller."""
     yield from _of_metalakes(who)
     yield from _of_catalogs(who)
     yield from _of_schemas(who)
@@ -255,7 +255,7 @@ def _program_of(node: DriverNode, name: str) -> str:
 
 
 def view_body(name: str) -> dict[str, object]:
-    """The body of a create of a view."""
+    """Return the body of a create of a view."""
     texts = [{"type": "sql", "dialect": "spark", "sql": "select 1 as id"}]
     return {"name": name, "columns": [{"name": "id", "type": "integer"}], "representations": texts}
 
@@ -289,7 +289,7 @@ _SPELLED = {"nolake": "lake", "nowhere": "main", "gone": "there"}
 
 
 def same_words(answer: DriverAnswer, who: str) -> object:
-    """A refusal's message, with the names of what is asked about replaced by one."""
+    """Return a refusal's message with the object's name replaced by a fixed one."""
     message = own_api.RUN.sub("there", str(answer["message"]))
     own = (
         f"user_{who}",

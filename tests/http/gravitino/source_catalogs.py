@@ -17,42 +17,42 @@ BACK_S = 60
 
 
 def updates(*changes: dict[str, object]) -> dict[str, object]:
-    """The body of an alter."""
+    """Return the body of an alter."""
     return {"updates": list(changes)}
 
 
 def change(kind: str, *path: str, **fields: object) -> dict[str, object]:
-    """A change, of a column if there is a path."""
+    """Return a change, of a column if there is a path."""
     return {"@type": kind, "fieldName": list(path), **fields} if path else {"@type": kind, **fields}
 
 
 def set_to(name: str, value: str) -> dict[str, object]:
-    """The change of a property."""
+    """Return the change that sets a property."""
     return change("setProperty", property=name, value=value)
 
 
 def removed(name: str) -> dict[str, object]:
-    """The end of a property."""
+    """Return the change that removes a property."""
     return change("removeProperty", property=name)
 
 
 def listed(node: DriverNode, path: str, *, user: str = "admin") -> list[str]:
-    """The names of a list."""
+    """Return the names of a list."""
     answer = node.get(path, user=user)
     assert answer.status == 200, answer.body
     return [each["name"] for each in answer.json()["identifiers"]]
 
 
 def wait_for(node: DriverNode, path: str) -> None:
-    """Ask until the source answers: connections come back after a pause."""
+    """Repeat a request until the source answers, because connections return after a pause."""
     ends = time.monotonic() + BACK_S
     while node.get(path).status != 200:
         assert time.monotonic() < ends, "the source is not back"
 
 
 def sees_it_cut(node: DriverNode, bridge: Bridge, *, asked: Iterable[Asked], known: str, unable: str) -> None:
-    """Cut a source off and mend it: what is asked is 502 meanwhile, and nothing of where it is is told; who is
-    `unable` is refused, what is `known` here answers.
+    """Disconnect a source and reconnect it. Meanwhile requests are 502 without its address; callers without rights are
+    refused, and known objects are answered.
     """
     bridge.cut()
     try:
@@ -68,9 +68,7 @@ def sees_it_cut(node: DriverNode, bridge: Bridge, *, asked: Iterable[Asked], kno
 
 
 def sees_it_silent(node: DriverNode, bridge: Bridge, *, looks: str, changes: Asked) -> None:
-    """Let a source fall silent and speak again: who looks is told in time, and of a change it may be unknown what
-    became of it.
-    """
+    """Let a source stop answering and answer again. Reads fail in time, and the outcome of a change may be unknown."""
     bridge.silent = True
     try:
         began = time.monotonic()

@@ -50,7 +50,7 @@ COMMENT = {"updates": [{"@type": "updateComment", "newComment": "c"}]}
 
 @contextmanager
 def node_over(folder: Path, server: PostgresServer) -> Iterator[DriverNode]:
-    """A node whose catalog `shop` shows a database of its own."""
+    """Return a node whose catalog `shop` shows a separate database."""
     database = server.empty_database()
     with psycopg.connect(database) as connection:
         name, user = connection.info.dbname, connection.info.user
@@ -66,7 +66,7 @@ def node_over(folder: Path, server: PostgresServer) -> Iterator[DriverNode]:
 
 
 def prepare(node: DriverNode) -> None:
-    """Make everybody and everything that the rows speak of; table `bare` has no shadow."""
+    """Create all users and objects of the rows; the table `bare` has no placeholder node."""
     schemas = f"{API}/lake/catalogs/shop/schemas"
     refusal_tables.hire(node, CALLERS)
     for name in ("there", *(f"drop_{who}" for who in CALLERS)):
@@ -83,7 +83,7 @@ def _case(route: str, thing: str, *names: str, body: object = None, query: str =
 
 
 def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """The rows, as a caller asks them."""
+    """Return the rows for a caller."""
     at = ("lake", "shop")
     yield _case(f"GET {SCHEMAS}", "of a source", *at)
     yield _case(f"POST {SCHEMAS}", "of a source", *at, body={"name": f"new_{who}"})

@@ -49,7 +49,7 @@ SETTING = {"updates": [{"@type": "setProperty", "property": "retention.ms", "val
 
 @contextmanager
 def node_over(folder: Path, server: KafkaServer) -> Iterator[DriverNode]:
-    """A node whose catalog `bus` shows the cluster."""
+    """Return a node whose catalog `bus` shows the cluster."""
     address = f"127.0.0.1:{server.port}"
     with node_at(folder, sources=SourcesSection(allowed_addresses=(address,), timeout_s=25.0)) as node:
         body = {"name": "bus", "type": "messaging", "provider": "kafka", "properties": {"bootstrap.servers": address}}
@@ -58,7 +58,7 @@ def node_over(folder: Path, server: KafkaServer) -> Iterator[DriverNode]:
 
 
 def prepare(node: DriverNode) -> None:
-    """Make everybody and everything that the rows speak of."""
+    """Create all users and objects of the rows."""
     topics = f"{API}/lake/catalogs/bus/schemas/default/topics"
     refusal_tables.hire(node, CALLERS)
     own(node, "keeper", "SCHEMA", "bus.default")
@@ -73,7 +73,7 @@ def _case(route: str, thing: str, *names: str, body: object = None) -> RefusalCa
 
 
 def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """The rows, as a caller asks them."""
+    """Return the rows for a caller."""
     at = ("lake", "bus")
     yield _case(f"POST {TOPICS}", "in schema", *at, "default", body={"name": f"cells.new_{who}"})
     yield _case(f"POST {TOPICS}", "taken name", *at, "default", body={"name": "cells.t"})

@@ -8,8 +8,8 @@ BULK = "/api/bulk/metalakes/lake/users"
 
 
 def test_users_are_added_and_removed(node: DriverNode) -> None:
-    """Those that can be are added and removed; the others are told by their place, with the error that one alone
-    would get.
+    """Valid users are added and removed; each other one is reported by its position with the error of a single
+    request.
     """
     asked = [
         {"name": "ana", "externalId": "1"},
@@ -40,7 +40,7 @@ def test_users_are_added_and_removed(node: DriverNode) -> None:
 
 
 def test_how_many_is_bounded(node: DriverNode) -> None:
-    """None and more than a hundred are refused, and nothing is done."""
+    """Zero or more than a hundred users are refused, and nothing is changed."""
     many = [{"name": f"u{number}"} for number in range(101)]
 
     for body in ({"users": []}, {"users": many}):

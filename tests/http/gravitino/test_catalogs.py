@@ -16,12 +16,12 @@ NEW = {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "c
 
 
 def told(answer: DriverAnswer) -> tuple[int, object, object]:
-    """Status, code and type of a failure."""
+    """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
 def test_create_speaks_gravitinos_words(node: DriverNode) -> None:
-    """The type comes back in lower case; upstream's backend properties are taken as they are."""
+    """The type is returned in lower case, and backend properties of Gravitino are accepted."""
     properties = {
         "catalog-backend": "jdbc",
         "warehouse": f"file://{node.data}/warehouse/w",
@@ -53,7 +53,7 @@ FOREIGN = [
 def test_a_backend_elsewhere_is_refused_and_never_ignored(
     node: DriverNode, properties: dict[str, str], words: str
 ) -> None:
-    """Create, test of a connection, and alter: each says which provider shows such a system."""
+    """Create, connection test and alter of a foreign backend are refused with the provider to use."""
     node.done("POST", ALL, NEW)
     body = {**NEW, "name": "other", "properties": properties}
     sets = [{"@type": "setProperty", "property": key, "value": value} for key, value in properties.items()]
@@ -78,7 +78,7 @@ def test_a_backend_elsewhere_is_refused_and_never_ignored(
 
 @pytest.mark.parametrize("backend", ["jdbc", "memory"])
 def test_a_backend_of_its_own_is_a_native_catalog(node: DriverNode, backend: str) -> None:
-    """What Gravitino keeps by itself the server keeps by itself; another edit asks nothing of a backend from before."""
+    """A catalog with Gravitino's own backend is a native catalog; other edits do not mention the backend."""
     node.done("POST", f"{ALL}/testConnection", {**NEW, "properties": {"catalog-backend": backend}})
     node.done("POST", ALL, {**NEW, "properties": {"catalog-backend": backend}})
 
@@ -110,7 +110,7 @@ def test_list_shrinks_to_what_one_may_use(node: DriverNode) -> None:
 
 
 def test_load_is_refused_alike_whether_it_exists(node: DriverNode) -> None:
-    """A member without USE_CATALOG gets 403 in the same words and the same body for a catalog that is not there."""
+    """A member without USE_CATALOG gets the same 403 and body for a missing catalog."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     real, absent = node.get(f"{ALL}/main", user="ana"), node.get(f"{ALL}/none", user="ana")
@@ -121,7 +121,7 @@ def test_load_is_refused_alike_whether_it_exists(node: DriverNode) -> None:
 
 
 def test_who_may_know_gets_404(node: DriverNode) -> None:
-    """Whoever could use the catalog if it existed is told that it does not."""
+    """A missing catalog is 404 to users who could use it."""
     answer = node.get(f"{ALL}/none")
 
     assert told(answer) == (404, 1003, "NoSuchCatalogException")
@@ -132,7 +132,7 @@ def test_who_may_know_gets_404(node: DriverNode) -> None:
 
 
 def test_alter_applies_all_changes(node: DriverNode) -> None:
-    """Rename, comment and properties change in one request."""
+    """Rename, comment and properties are changed by one request."""
     updates = [
         {"@type": "rename", "newName": "prime"},
         {"@type": "updateComment", "newComment": "n"},
@@ -161,7 +161,7 @@ def test_alter_applies_all_changes(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_catalogs_are_400(node: DriverNode, body: object) -> None:
-    """A name, provider, type or property that will not do is 400 with code 1001, and nothing is made."""
+    """An invalid name, provider, type or property is 400 with code 1001, and nothing is created."""
     answer = node.post(ALL, body)
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
@@ -176,7 +176,7 @@ def test_existing_name_is_409(node: DriverNode) -> None:
 
 
 def test_creating_takes_create_catalog(node: DriverNode) -> None:
-    """A member without CREATE_CATALOG is refused; with it the catalog is theirs."""
+    """Creating needs CREATE_CATALOG, and the creator owns the catalog."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     refused = node.post(ALL, NEW, user="ana")
@@ -188,7 +188,7 @@ def test_creating_takes_create_catalog(node: DriverNode) -> None:
 
 
 def test_testing_a_new_catalog_makes_none(node: DriverNode) -> None:
-    """A test that succeeds answers code 0, and nothing was made."""
+    """A successful connection test answers code 0 and creates nothing."""
     body = {**NEW, "properties": {"warehouse": f"file://{node.data}/warehouse/w"}}
 
     answer = node.post(f"{ALL}/testConnection", body)
@@ -208,14 +208,14 @@ def test_testing_a_new_catalog_makes_none(node: DriverNode) -> None:
     ids=str,
 )
 def test_failed_test_is_an_answer(node: DriverNode, change: dict[str, object], code: int, name: str) -> None:
-    """A test that fails answers 200 with an error body: that is how clients tell it from a refusal."""
+    """A failed connection test is 200 with an error body, which clients distinguish from a refusal."""
     answer = node.post(f"{ALL}/testConnection", {**NEW, **change})
 
     assert told(answer) == (200, code, name)
 
 
 def test_testing_takes_the_right_to_create(node: DriverNode) -> None:
-    """Who may not make a catalog may not test one: that is a real 403."""
+    """A connection test needs the right to create a catalog: 403."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     answer = node.post(f"{ALL}/testConnection", NEW, user="ana")
@@ -224,7 +224,7 @@ def test_testing_takes_the_right_to_create(node: DriverNode) -> None:
 
 
 def test_existing_catalog_can_be_tested(node: DriverNode) -> None:
-    """An empty body tests the catalog as it is, `updates` as it would be; nothing is kept."""
+    """An empty body tests the catalog as it is, `updates` as it would be; nothing is stored."""
     plain = node.post(f"{ALL}/main/testConnection")
     bad = node.post(
         f"{ALL}/main/testConnection",
@@ -239,7 +239,7 @@ def test_existing_catalog_can_be_tested(node: DriverNode) -> None:
 
 
 def test_disabled_catalog_refuses_what_is_below(node: DriverNode) -> None:
-    """Below a disabled catalog everything is 409 with code 1009; the catalog itself can be loaded and enabled."""
+    """Below a disabled catalog every request is 409 with code 1009; the catalog itself can be loaded and enabled."""
     node.done("PATCH", f"{ALL}/main", {"inUse": False})
 
     below, itself = node.get(f"{ALL}/main/schemas"), node.get(f"{ALL}/main")
@@ -251,7 +251,7 @@ def test_disabled_catalog_refuses_what_is_below(node: DriverNode) -> None:
 
 
 def test_that_a_catalog_is_disabled_is_for_who_may_use_it(node: DriverNode) -> None:
-    """Whoever may not is refused as before, and not told what has become of it."""
+    """Users without rights are refused alike whether the catalog is disabled or not."""
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(node, "eve", "create_tag", kind="METALAKE", on="lake")
     asked = {user: node.get(f"{ALL}/main/schemas", user=user) for user in ("ana", "eve")}
@@ -264,7 +264,7 @@ def test_that_a_catalog_is_disabled_is_for_who_may_use_it(node: DriverNode) -> N
 
 
 def test_drop_wants_an_empty_disabled_catalog(node: DriverNode) -> None:
-    """An enabled one is 1010, one with schemas 1005, `force` drops it, and a missing one is no failure."""
+    """Dropping an enabled catalog is 1010, one with schemas 1005; `force` drops it, and a missing one is no failure."""
     node.done("POST", f"{ALL}/main/schemas", {"name": "a"})
 
     in_use = node.delete(f"{ALL}/main")
@@ -292,7 +292,7 @@ HIDDEN = {
 
 @pytest.fixture
 def keeping(node: DriverNode) -> DriverNode:
-    """A node whose catalog `main` keeps secrets and a note of its owner's; ana may use it, ben owns it."""
+    """A node whose catalog `main` has secrets and a private property; ana may use it, ben owns it."""
     updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in HIDDEN.items()]
     updates += [{"@type": "setProperty", "property": "note", "value": "ours"}]
     node.done("PUT", f"{ALL}/main", {"updates": updates})
@@ -303,7 +303,7 @@ def keeping(node: DriverNode) -> DriverNode:
 
 
 def test_no_answer_holds_a_secret(keeping: DriverNode) -> None:
-    """Neither a reader nor an owner, a list nor a change, Gravitino's protocol nor Iceberg's gives a secret away."""
+    """No answer to readers or owners, in lists or after changes, over Gravitino or Iceberg REST, contains a secret."""
     change = {"updates": [{"@type": "setProperty", "property": "note", "value": "new"}]}
     answers = [
         ask
@@ -319,7 +319,9 @@ def test_no_answer_holds_a_secret(keeping: DriverNode) -> None:
 
 
 def test_readers_get_what_engines_need(keeping: DriverNode) -> None:
-    """Who may use a catalog sees where it is, not what its owner noted; the owner sees all names, secrets masked."""
+    """Users of a catalog see its location but not its private properties; the owner sees all names, with masked
+    secrets.
+    """
     shown = {user: keeping.get(f"{ALL}/main", user=user).json()["catalog"]["properties"] for user in ("ana", "ben")}
     listed = {user: keeping.get(f"{ALL}?details=true", user=user).json()["catalogs"] for user in ("ana", "ben")}
 
@@ -332,7 +334,7 @@ def test_readers_get_what_engines_need(keeping: DriverNode) -> None:
 
 
 def test_mask_is_no_value(keeping: DriverNode) -> None:
-    """Sending back what was read, mask and all, is refused and changes no secret."""
+    """Sending back a masked secret is refused and changes nothing."""
     change = {"updates": [{"@type": "setProperty", "property": "credential", "value": "******"}]}
     body = {**NEW, "properties": {"credential": "******"}}
 
@@ -353,7 +355,7 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("properties", OUTSIDE, ids=str)
 def test_roots_are_the_servers_to_allow(node: DriverNode, properties: dict[str, str]) -> None:
-    """A catalog that would reach beyond them is neither made, altered nor tested."""
+    """A catalog with locations beyond the server's roots cannot be created, altered or tested."""
     stated = {key: value.format(data=node.data) for key, value in properties.items()}
     updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in stated.items()]
     before = node.get(f"{ALL}/main").json()
@@ -369,7 +371,7 @@ def test_roots_are_the_servers_to_allow(node: DriverNode, properties: dict[str, 
 
 
 def test_refused_root_names_the_flag(node: DriverNode) -> None:
-    """Whoever is refused reads what to ask for."""
+    """The refusal of a location names the flag that allows it."""
     answer = node.post(ALL, {**NEW, "properties": {"warehouse": "s3a://b/k/"}})
 
     assert "--allow-root s3://b/k (setting storage.allowed_roots)" in str(answer["message"])
@@ -377,9 +379,7 @@ def test_refused_root_names_the_flag(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("name", ["s3.endpoint", "s3-endpoint"])
 def test_endpoints_are_the_servers_to_allow(fresh: Callable[[str], Path], name: str) -> None:
-    """An address that is not allowed is not spoken to, whoever names it, and the answer does not depend on what is
-    there.
-    """
+    """The server never connects to an address that is not allowed, and the answer does not depend on what is there."""
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         ports = [each.getsockname()[1] for each in (listening, closed)]
@@ -401,9 +401,7 @@ def test_endpoints_are_the_servers_to_allow(fresh: Callable[[str], Path], name: 
 
 @pytest.mark.parametrize("gone", ["root", "endpoint"])
 def test_catalogs_of_an_older_release_are_narrowed(fresh: Callable[[str], Path], gone: str) -> None:
-    """What a catalog was once allowed counts no more when the server no longer allows it: nothing is written, or
-    asked.
-    """
+    """Locations that the server no longer allows are not used, even if the catalog was created with them."""
     data, outside = fresh("data"), fresh("outside")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         endpoint = f"http://127.0.0.1:{listening.getsockname()[1]}"

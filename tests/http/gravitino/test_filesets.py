@@ -28,18 +28,18 @@ def files(node: DriverNode) -> DriverNode:
 
 
 def make(node: DriverNode, **body: object) -> dict:
-    """Make a fileset."""
+    """Create a fileset."""
     return node.done("POST", FILESETS, {"name": "f", **body})["fileset"]
 
 
 def warehouse(node: DriverNode) -> str:
-    """A place that the catalog may use."""
+    """Return a location that the catalog may use."""
     location = make(node, name="probe")["storageLocation"]
     return str(location).rpartition("/")[0]
 
 
 def test_a_fileset_itself(files: DriverNode) -> None:
-    """It is told, listed, changed, renamed, dropped and brought back; its directory is made, and stays."""
+    """A fileset is loaded, listed, changed, renamed, dropped and restored; its directory is created, and stays."""
     made = make(files, comment="c", properties={"k": "v"}, storageLocations={})
     directory = Path(str(made["storageLocation"]).removeprefix("file://"))
     changes = [
@@ -65,13 +65,13 @@ def test_a_fileset_itself(files: DriverNode) -> None:
 
 
 def test_the_name_of_a_new_fileset_is_percent_decoded_once(files: DriverNode) -> None:
-    """The Java client encodes the name inside the body as it does in a path."""
+    """The name in the body is percent-decoded once, because the Java client encodes it."""
     assert make(files, name="day%3D1")["name"] == "day=1"
     assert files.done("GET", f"{FILESETS}/day%3D1")["fileset"]["name"] == "day=1"
 
 
 def test_locations_from_above_and_from_templates(files: DriverNode) -> None:
-    """The schema's location comes before the catalog's; placeholders are names, the caller and properties."""
+    """The schema's location precedes the catalog's; placeholders are names, the user and properties."""
     root = warehouse(files)
     properties = [{"@type": "setProperty", "property": "location", "value": f"{root}/cat"}]
     files.done("PUT", CATALOG, {"updates": properties})
@@ -91,7 +91,7 @@ def test_locations_from_above_and_from_templates(files: DriverNode) -> None:
 
 
 def test_several_locations(files: DriverNode) -> None:
-    """The default one is named by a property; another by the request; a name that is none is told as such."""
+    """The default location is named by a property, another by the request; an unknown name is refused as such."""
     root = warehouse(files)
     both = {"a": f"{root}/a", "b": f"{root}/b"}
     unclear = files.post(FILESETS, {"name": "f", "storageLocations": both})
@@ -109,9 +109,7 @@ def test_several_locations(files: DriverNode) -> None:
 
 
 def test_who_may_make_none_leaves_no_directory(files: DriverNode) -> None:
-    """A fileset's directory is made before the fileset: for who may make one, and not for who may look at the
-    schema.
-    """
+    """A user who may create a fileset has its directory created; one who may only use the schema has not."""
     place = Path(warehouse(files).removeprefix("file://"))
     grant(files, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
     there = sorted(place.iterdir())
@@ -125,7 +123,7 @@ def test_who_may_make_none_leaves_no_directory(files: DriverNode) -> None:
 
 
 def test_what_lies_in_it(files: DriverNode, tmp_path: Path) -> None:
-    """Directories first, then files with their sizes; links are neither, and nothing outside is shown."""
+    """Directories come before files, which have sizes; links are not listed, and nothing outside is shown."""
     directory = Path(str(make(files)["storageLocation"]).removeprefix("file://"))
     (directory / "day=1").mkdir()
     (directory / "day=1" / "deep.csv").write_text("1")
@@ -156,7 +154,7 @@ def test_what_lies_in_it(files: DriverNode, tmp_path: Path) -> None:
     ids=str,
 )  # fmt: skip
 def test_locations_that_are_refused(files: DriverNode, body: dict) -> None:
-    """What lies outside of the roots, or nowhere, is the caller's mistake; nothing is made."""
+    """A location outside of the roots, or a missing one, is 400, and nothing is created."""
     answer = files.post(FILESETS, {"name": "f", **body})
 
     assert (answer.status, answer["code"]) == (400, 1001)
@@ -164,7 +162,7 @@ def test_locations_that_are_refused(files: DriverNode, body: dict) -> None:
 
 
 def test_a_catalog_cannot_open_what_the_server_does_not_allow(files: DriverNode) -> None:
-    """Neither when it is made nor when it is changed."""
+    """A catalog cannot set locations that the server does not allow, at its creation or later."""
     answers = [
         files.post(f"{API}/lake/catalogs", {"name": "x", "type": "fileset", "properties": {"location": "file:///etc"}}),
         files.put(CATALOG, {"updates": [{"@type": "setProperty", "property": "location-x", "value": "file:///etc"}]}),
@@ -179,7 +177,7 @@ def directory_of(fileset: dict) -> Path:
 
 
 def fill(fileset: dict) -> Path:
-    """Put files into a fileset; returns its directory."""
+    """Write files into a fileset. Returns its directory."""
     directory = directory_of(fileset)
     (directory / "day=1").mkdir(parents=True)
     (directory / "day=1" / "a.csv").write_text("1")
@@ -188,7 +186,7 @@ def fill(fileset: dict) -> Path:
 
 
 def upkeep(node: DriverNode) -> None:
-    """Let time pass until nothing is kept in the trash, and do what is left to do then."""
+    """Advance the time beyond the trash retention, and run the due tasks."""
     store = node.built.services.store
     node.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql("UPDATE trash SET expires_at = 0"), {})))
     node.runner.run(store.submit(upkeep_permit("t"), trash_sweep))
@@ -197,13 +195,15 @@ def upkeep(node: DriverNode) -> None:
 
 
 def kept(node: DriverNode) -> list[str]:
-    """Return the results of the finished tasks that delete files of filesets."""
+    """Return the results of the finished fileset purges."""
     found = node.get(f"{OWN}/tasks?state=done").json()["tasks"]
     return [str(each["result"]) for each in found if each["kind"] == FILESET_PURGE]
 
 
 def test_files_go_when_a_managed_fileset_is_gone(files: DriverNode) -> None:
-    """Not while it can be brought back; those of an external one stay; links are not followed."""
+    """Files of a managed fileset are deleted when it can no longer be restored; those of external ones stay, and links
+    are not followed.
+    """
     managed = fill(make(files, name="m"))
     root = managed.parent
     outside = root / "outside"
@@ -228,7 +228,7 @@ def test_files_go_when_a_managed_fileset_is_gone(files: DriverNode) -> None:
 
 
 def test_files_stay_where_others_lie(files: DriverNode) -> None:
-    """Another fileset below, above or at the place keeps everything, and the task says so."""
+    """Another fileset at, above or below the location keeps all files, and the task's result says so."""
     directory = fill(make(files, name="m"))
     make(files, name="other", type="external", storageLocation=f"file://{directory}-2/day=1")
     older = Sql(f"UPDATE place SET location = 'file://{directory}/day=1' WHERE location = 'file://{directory}-2/day=1'")
@@ -243,9 +243,7 @@ def test_files_stay_where_others_lie(files: DriverNode) -> None:
 
 
 def test_filesets_share_no_files(files: DriverNode) -> None:
-    """One at, above or below the place of another one is refused, managed or external; external ones of one
-    catalog may overlap.
-    """
+    """A fileset at, above or below another one's location is refused; external filesets of one catalog may overlap."""
     root = warehouse(files)
     make(files, name="m", storageLocation=f"{root}/a/b")
     places = {"at": f"{root}/a/b", "below": f"{root}/a/b/c", "above": f"{root}/a"}
@@ -267,8 +265,8 @@ def test_filesets_share_no_files(files: DriverNode) -> None:
 
 
 def test_a_place_is_free_again(files: DriverNode) -> None:
-    """Whoever dropped a fileset makes another one there, whose the files are then; nobody else does while it can
-    be brought back.
+    """The user who dropped a fileset may create another one at its location and gets the files; others may not while it
+    can be restored.
     """
     root = warehouse(files)
     directory = fill(make(files, name="m", storageLocation=f"{root}/a"))
@@ -284,7 +282,9 @@ def test_a_place_is_free_again(files: DriverNode) -> None:
 
 
 def test_nothing_is_made_where_files_are_going(files: DriverNode) -> None:
-    """Until the task has ended, also no external fileset; after it the place is free."""
+    """While the purge runs, no fileset can be created at the location, not even an external one; afterwards it is
+    free.
+    """
     made = make(files, name="m")
     directory = fill(made)
     store = files.built.services.store
@@ -301,7 +301,7 @@ def test_nothing_is_made_where_files_are_going(files: DriverNode) -> None:
 
 
 def test_topics(node: DriverNode) -> None:
-    """A topic is made, told, listed, changed and dropped; a rename is none of its changes."""
+    """A topic is created, loaded, listed, changed and dropped; topics cannot be renamed."""
     node.done("POST", f"{API}/lake/catalogs", {"name": "bus", "type": "messaging"})
     node.done("POST", f"{API}/lake/catalogs/bus/schemas", {"name": "default"})
     topics = f"{API}/lake/catalogs/bus/schemas/default/topics"
@@ -324,7 +324,9 @@ def test_topics(node: DriverNode) -> None:
 
 
 def test_a_taken_name_is_told_before_its_place(files: DriverNode) -> None:
-    """409 with Gravitino's exception, wherever the new one would lie; who may not make filesets is refused as ever."""
+    """A taken name is 409 with Gravitino's exception, whatever its location; users without the right are refused
+    first.
+    """
     made = make(files)
 
     for place in ("file:///elsewhere", made["storageLocation"]):
@@ -335,7 +337,7 @@ def test_a_taken_name_is_told_before_its_place(files: DriverNode) -> None:
 
 
 def test_an_external_fileset_elsewhere_is_told_what_lets_it(files: DriverNode, tmp_path: Path) -> None:
-    """Both what the catalog's owner sets and what the server is started with, in one answer."""
+    """A refused external location is answered with both the owner's and the operator's remedy."""
     body = {"name": "e", "type": "external", "storageLocation": f"file://{tmp_path}/far"}
     answer = files.post(FILESETS, body)
 
@@ -345,7 +347,7 @@ def test_an_external_fileset_elsewhere_is_told_what_lets_it(files: DriverNode, t
 
 
 def test_who_may_make_no_fileset_has_no_directory_made(files: DriverNode) -> None:
-    """A fileset that is refused leaves nothing on the disk: to list those that are there is not enough."""
+    """A refused create leaves no directory; the right to list filesets is not enough."""
     place = Path(warehouse(files).removeprefix("file://"))
     before = sorted(place.rglob("*"))
     grant(files, "ana", "use_catalog use_schema read_fileset", kind="CATALOG", on="files")

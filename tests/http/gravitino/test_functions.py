@@ -37,12 +37,12 @@ def made(node: DriverNode) -> DriverNode:
 
 
 def alter(node: DriverNode, *updates: dict[str, object]) -> dict:
-    """Change the function."""
+    """Alter the function."""
     return node.done("PUT", f"{FUNCTIONS}/f", {"updates": list(updates)})["function"]
 
 
 def test_a_function_itself(made: DriverNode) -> None:
-    """It is told as it was sent with its words in one case, listed, commented on, dropped and brought back."""
+    """A function is returned as registered with normalized keywords, listed, altered, dropped and restored."""
     loaded = made.done("GET", f"{FUNCTIONS}/f")["function"]
     names = made.done("GET", FUNCTIONS)["identifiers"]
     details = made.done("GET", f"{FUNCTIONS}?details=true")["functions"]
@@ -67,7 +67,7 @@ def test_a_function_itself(made: DriverNode) -> None:
 
 
 def test_every_change(made: DriverNode) -> None:
-    """Definitions come and go by their parameters, implementations by their runtimes; what is not named stays."""
+    """Definitions are changed by their parameters, implementations by their runtimes; others stay."""
     other = {"parameters": [X, Y], "returnType": "double", "impls": []}
     shorter = {**other, "parameters": [{"name": "t", "dataType": "string"}]}
     both = alter(made, {"@type": "addDefinition", "definition": shorter})["definitions"]
@@ -88,9 +88,7 @@ def test_every_change(made: DriverNode) -> None:
 
 
 def test_calls_that_could_mean_two_definitions(made: DriverNode) -> None:
-    """A definition whose call with fewer arguments is another's is refused, at once and as a change; nothing is
-    done then.
-    """
+    """A definition that is ambiguous with another one's default arguments is refused, and nothing is changed."""
     both = {**DEFINITION, "parameters": [X, Y]}
     refused = [
         made.ask("PUT", f"{FUNCTIONS}/f", {"updates": [{"@type": "addDefinition", "definition": both}]}),
@@ -122,7 +120,7 @@ def test_calls_that_could_mean_two_definitions(made: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told(made: DriverNode, wrong: dict[str, object], says: str) -> None:
-    """A function that says nothing clear is refused with what to do."""
+    """An invalid function is refused with advice."""
     answer = made.ask("POST", FUNCTIONS, {**BODY, "name": "g", **wrong})
 
     assert answer.status == 400
@@ -130,8 +128,8 @@ def test_what_is_wrong_is_told(made: DriverNode, wrong: dict[str, object], says:
 
 
 def test_functions_of_both_languages_share_their_names(made: DriverNode) -> None:
-    """SQL++ sees none that was registered and replaces none; its own is told with its statements, changed by it
-    alone, and stays while it is needed.
+    """SQL++ neither sees nor replaces registered functions. Its own are listed with their statements, changed by SQL++
+    only, and protected while needed.
     """
     outcomes = [
         made.ask("POST", "/query/service", {"statement": text}).json()

@@ -8,12 +8,12 @@ ALL = f"{API}/lake/groups"
 
 
 def told(answer: DriverAnswer) -> tuple[int, object, object]:
-    """Status, code and type of a failure."""
+    """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
 def test_added_group_is_answered_whole(node: DriverNode) -> None:
-    """A new group has a name, no roles, an audit, and keeps the outside id; it has no `enabled`."""
+    """A new group is returned with name, external id and audit, without roles and without `enabled`."""
     made = node.done("POST", ALL, {"name": "staff", "externalId": "s-1"})["group"]
 
     assert (made["name"], made["roles"], made["externalId"]) == ("staff", [], "s-1")
@@ -29,7 +29,7 @@ def test_list_gives_names_or_everything(node: DriverNode) -> None:
 
 
 def test_members_load_their_group(node: DriverNode) -> None:
-    """A member sees the group; others are refused, whether it exists or not."""
+    """Members may load the group; others are refused alike whether it exists or not."""
     for name in ("ana", "ben"):
         node.done("POST", f"{API}/lake/users", {"name": name})
     node.done("POST", ALL, {"name": "staff"})
@@ -50,7 +50,7 @@ def test_existing_group_is_409(node: DriverNode) -> None:
 
 
 def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
-    """Removing a group takes its roles from the members at once, and is answered with whether there was one."""
+    """Removing a group ends its roles for members immediately; the answer says whether it existed."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("POST", ALL, {"name": "staff"})
     node.done("POST", f"{OWN}/metalakes/lake/groups/staff/members", {"users": ["ana"]})

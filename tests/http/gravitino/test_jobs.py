@@ -13,12 +13,12 @@ TEMPLATES, JOBS = f"{API}/lake/jobs/templates", f"{API}/lake/jobs/runs"
 
 
 def own_names(node: DriverNode) -> list[str]:
-    """The templates of the metalake, without the built-in ones."""
+    """Return the templates of the metalake, without the built-in ones."""
     return [each for each in node.get(TEMPLATES).json()["names"] if not each.startswith("builtin-")]
 
 
 def test_a_pipeline_is_a_template(node: DriverNode) -> None:
-    """It is one of Spark, whose custom fields say which pipeline it is, in which version."""
+    """A pipeline is a Spark template whose custom fields have the pipeline's name and version."""
     declared = declare(node)
 
     told = node.get(f"{TEMPLATES}/nyc").json()["jobTemplate"]
@@ -43,7 +43,7 @@ def test_a_pipeline_is_a_template(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_states_in_its_words(node: DriverNode, monkeypatch: pytest.MonkeyPatch, state: str, status: str) -> None:
-    """Each state of a run is a status of a job."""
+    """Each state of a run has a job status."""
     run = started(node)
     if state == "cancelling":
         node.done("POST", f"{JOBS}/{run}")
@@ -61,7 +61,7 @@ def test_states_in_its_words(node: DriverNode, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_jobs_are_listed_by_template(node: DriverNode) -> None:
-    """All, or those of a template."""
+    """Jobs are listed for all templates or for one."""
     run = started(node)
     declare(node, "other")
     other = str(begin(node, "other")["id"])
@@ -71,8 +71,8 @@ def test_jobs_are_listed_by_template(node: DriverNode) -> None:
 
 
 def test_what_is_done_elsewhere(node: DriverNode) -> None:
-    """Changing what a pipeline runs, and starting a run of it, are refused with what to do instead; a busy
-    template stays.
+    """Changing a pipeline's template and starting a run by it are refused with advice; a template in use cannot be
+    deleted.
     """
     started(node)
     answers = [
@@ -96,13 +96,13 @@ SPARK = {
 
 
 def altered(node: DriverNode, name: str, **fields: object) -> DriverAnswer:
-    """Change what a template runs."""
+    """Alter a template's program."""
     return node.put(f"{TEMPLATES}/{name}", {"updates": [{"@type": "updateTemplate", "newTemplate": fields}]})
 
 
 def test_templates_of_programs_and_of_spark(node: DriverNode) -> None:
-    """They are told as they were registered, without what is of the other type; beside pipelines, which the own
-    API lists alone.
+    """Templates are returned as registered, without fields of the other type; pipelines are listed too, but only they
+    by the own API.
     """
     declare(node)
     for each in (SPARK, {**PROGRAM, "name": "hello", "scripts": ["/srv/jobs/part.sh"]}):
@@ -121,7 +121,7 @@ def test_templates_of_programs_and_of_spark(node: DriverNode) -> None:
 
 
 def test_a_template_is_altered(node: DriverNode) -> None:
-    """What is null stays; name and comment change with it; another type is refused."""
+    """Null fields stay unchanged, name and comment can be changed, and another type is refused."""
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello", "arguments": ["a"]}})
 
     told = altered(node, "hello", **{"@type": "shell", "newExecutable": "/bin/false", "newArguments": None})
@@ -146,7 +146,7 @@ def test_a_template_is_altered(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_template(node: DriverNode, fields: dict[str, object], words: str) -> None:
-    """It is refused with what is wrong, and nothing is made."""
+    """An invalid template is refused with the reason, and nothing is created."""
     answer = node.post(TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"} | fields})
 
     assert (answer.status, answer["code"]) == (400, 1001)
@@ -155,7 +155,7 @@ def test_what_is_no_template(node: DriverNode, fields: dict[str, object], words:
 
 
 def test_a_program_is_no_pipeline(node: DriverNode) -> None:
-    """The own API neither declares, shows, runs nor drops it, and says what it is; a taken name is told."""
+    """The own API cannot declare, load, run or drop a program as a pipeline, and says what it is; its name is taken."""
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
     answers = [
         node.put(f"{PIPES}/hello", {"declaration": {}}), node.get(f"{PIPES}/hello"), begin(node, "hello"), node.delete(f"{PIPES}/hello"),
@@ -168,7 +168,7 @@ def test_a_program_is_no_pipeline(node: DriverNode) -> None:
 
 
 def test_a_server_runs_no_jobs_unless_it_is_told_to(node: DriverNode) -> None:
-    """Whoever asks for one hears which setting it takes; templates are kept all the same."""
+    """Without the setting, a job is refused with the setting's name; templates can be registered."""
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
     answer = node.post(JOBS, {"jobTemplateName": "hello", "jobConf": {}})
 
@@ -177,7 +177,7 @@ def test_a_server_runs_no_jobs_unless_it_is_told_to(node: DriverNode) -> None:
 
 
 def test_jobs_of_both_sorts_are_listed(node: DriverNode) -> None:
-    """Runs of pipelines and jobs of programs, the newest first."""
+    """Runs of pipelines and jobs of programs are listed together, newest first."""
     run = started(node)
     let_jobs(node)
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})

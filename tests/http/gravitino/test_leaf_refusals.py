@@ -18,14 +18,14 @@ WRITTEN = dict(refusal_tables.written(leaf_refusals.TABLE, CALLERS))
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
-    """The answers of every row to every caller."""
+    """Return the answers to every row for every caller."""
     with wire.node_over(tmp_path_factory.mktemp("leaf_refusals")) as node:
         leaf_refusals.prepare(node)
         yield refusal_tables.answers(node, leaf_refusals.cases, CALLERS)
 
 
 def test_every_row_is_asked(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
-    """The table has no row that is not asked, and each one that is."""
+    """The table has exactly the requested rows."""
     assert set(WRITTEN) == set(asked)
 
 
@@ -37,7 +37,9 @@ def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
 def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
-    """Who may do a thing to neither what is there nor what is not gets the same answer for both, to the word."""
+    """A caller who may load neither the existing nor the missing object gets the same answer for both, word for
+    word.
+    """
     for who, *both in refusal_tables.refused_both(asked, pair, CALLERS):
         first, second = (leaf_refusals.same_words(str(each["message"]), who) for each in both)
         assert first == second, who

@@ -10,7 +10,7 @@ from tests.http.driver import API, DriverNode
 
 
 def test_create_answers_the_whole_metalake(node: DriverNode) -> None:
-    """A new metalake has its comment, its properties with `in-use`, and an ISO time of creation."""
+    """A new metalake is returned with its comment, properties with `in-use`, and an ISO creation time."""
     made = node.done("POST", API, {"name": "sea", "comment": "deep", "properties": {"k": "v"}})["metalake"]
 
     assert (made["name"], made["comment"], made["properties"]) == ("sea", "deep", {"k": "v", "in-use": "true"})
@@ -20,7 +20,7 @@ def test_create_answers_the_whole_metalake(node: DriverNode) -> None:
 
 
 def test_maker_is_its_first_user_and_owner(node: DriverNode) -> None:
-    """Who made a metalake is a user of it, and owns it."""
+    """The creator of a metalake is a user of it and owns it."""
     node.done("POST", API, {"name": "sea"})
 
     users, owner = node.get(f"{API}/sea/users"), node.get(f"{API}/sea/owners/metalake/sea")
@@ -30,7 +30,7 @@ def test_maker_is_its_first_user_and_owner(node: DriverNode) -> None:
 
 
 def test_only_service_admins_make_metalakes(node: DriverNode) -> None:
-    """Anyone else is refused with the words that name what is needed."""
+    """Other users are refused with the needed right."""
     answer = node.post(API, {"name": "sea"}, user="ana")
 
     assert (answer.status, answer["code"], answer["type"]) == (403, 1008, "ForbiddenException")
@@ -38,7 +38,7 @@ def test_only_service_admins_make_metalakes(node: DriverNode) -> None:
 
 
 def test_list_shows_metalakes_of_the_caller(node: DriverNode) -> None:
-    """The list holds the metalakes the caller is a user of, whole, and nothing else."""
+    """The list has the complete metalakes of the caller, and no others."""
     node.done("POST", API, {"name": "sea"})
     node.done("POST", f"{API}/sea/users", {"name": "ana"})
 
@@ -50,7 +50,7 @@ def test_list_shows_metalakes_of_the_caller(node: DriverNode) -> None:
 
 
 def test_member_loads_a_metalake(node: DriverNode) -> None:
-    """Being a user is enough to load a metalake."""
+    """Users of a metalake may load it."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     answer = node.get(f"{API}/lake", user="ana")
@@ -60,9 +60,7 @@ def test_member_loads_a_metalake(node: DriverNode) -> None:
 
 
 def test_missing_metalake_looks_like_one_of_others(node: DriverNode) -> None:
-    """With access control on a stranger gets 403 in the same words, whether the metalake exists or not; an admin
-    too.
-    """
+    """With access control on, a missing metalake and one of others are the same 403, also for admins."""
     real, absent = node.get(f"{API}/lake", user="zoe"), node.get(f"{API}/none", user="zoe")
     admin = node.get(f"{API}/none")
 
@@ -74,7 +72,7 @@ def test_missing_metalake_looks_like_one_of_others(node: DriverNode) -> None:
 
 
 def test_missing_metalake_is_404_with_access_off(open_node: DriverNode) -> None:
-    """With access control off everyone may know: 404 with code 1003 and the exception clients look for."""
+    """With access control off, a missing metalake is 404 with code 1003 and the exception that clients expect."""
     answer = open_node.get(f"{API}/none")
 
     assert (answer.status, answer["code"], answer["type"]) == (404, 1003, "NoSuchMetalakeException")
@@ -84,7 +82,7 @@ def test_missing_metalake_is_404_with_access_off(open_node: DriverNode) -> None:
 
 
 def test_alter_applies_all_changes(node: DriverNode) -> None:
-    """Rename, comment and properties change in one request; the audit names who did it."""
+    """Rename, comment and properties are changed by one request, and the audit fields name the user."""
     updates = [
         {"@type": "updateComment", "newComment": "x"},
         {"@type": "setProperty", "property": "a", "value": "1"},
@@ -101,7 +99,7 @@ def test_alter_applies_all_changes(node: DriverNode) -> None:
 
 
 def test_comment_can_be_cleared(node: DriverNode) -> None:
-    """A null comment takes the comment away; fields without a value are left out."""
+    """A null comment removes the comment; fields without a value are omitted."""
     changed = node.done("PUT", f"{API}/lake", {"updates": [{"@type": "updateComment", "newComment": None}]})
 
     assert "comment" not in changed["metalake"]
@@ -124,7 +122,7 @@ def test_comment_can_be_cleared(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_updates_are_400_and_change_nothing(node: DriverNode, body: object) -> None:
-    """What is not an update is refused with code 1001, and nothing is half done."""
+    """An invalid update is refused with code 1001, and nothing is changed."""
     before = node.get(f"{API}/lake").body
 
     answer = node.put(f"{API}/lake", body)
@@ -134,7 +132,7 @@ def test_bad_updates_are_400_and_change_nothing(node: DriverNode, body: object) 
 
 
 def test_unknown_field_is_a_malformed_request(node: DriverNode) -> None:
-    """An unknown field of a body is 400 with Gravitino's words, and the field's name."""
+    """An unknown field of a body is 400 with Gravitino's message and the field's name."""
     answer = node.post(API, {"name": "sea", "colour": "blue"})
 
     assert (answer.status, answer["code"]) == (400, 1001)
@@ -159,7 +157,7 @@ def test_existing_name_is_409(node: DriverNode) -> None:
 
 
 def test_disabled_metalake_refuses_what_is_below(node: DriverNode) -> None:
-    """Below a disabled metalake everything is 409 with code 1009; enabling it again works, and again is fine."""
+    """Below a disabled metalake every request is 409 with code 1009; enabling is idempotent."""
     node.done("PATCH", f"{API}/lake", {"inUse": False})
 
     refused = [
@@ -174,7 +172,7 @@ def test_disabled_metalake_refuses_what_is_below(node: DriverNode) -> None:
 
 
 def test_drop_wants_an_empty_disabled_metalake(node: DriverNode) -> None:
-    """An enabled one is 1010, one with catalogs 1005, and `force` (in any case) drops it."""
+    """Dropping an enabled metalake is 1010, one with catalogs 1005, and `force` (in any case) drops it."""
     in_use = node.delete(f"{API}/lake")
     node.done("PATCH", f"{API}/lake", {"inUse": False})
     not_empty = node.delete(f"{API}/lake?force=False")
@@ -186,14 +184,14 @@ def test_drop_wants_an_empty_disabled_metalake(node: DriverNode) -> None:
 
 
 def test_dropping_a_missing_metalake(node: DriverNode) -> None:
-    """With access control on a missing metalake is refused like any other that one is no user of."""
+    """With access control on, dropping a missing metalake is refused like one of others."""
     answer = node.delete(f"{API}/none")
 
     assert (answer.status, answer["code"]) == (403, 1008)
 
 
 def test_dropping_a_missing_metalake_with_access_off(open_node: DriverNode) -> None:
-    """With access control off it is no failure: nothing was dropped."""
+    """With access control off, dropping a missing metalake answers that nothing was dropped."""
     answer = open_node.delete(f"{API}/none")
 
     assert answer.json() == {"code": 0, "dropped": False}

@@ -28,9 +28,7 @@ def link(node: DriverNode, *aliases: str, **uris: str) -> None:
 
 
 def test_model_itself(ml: DriverNode) -> None:
-    """A model is told as it was sent, listed, changed, renamed with its versions, dropped and brought back with
-    them.
-    """
+    """A model is returned as sent, listed, changed, renamed with its versions, dropped and restored with them."""
     link(ml, "new", unknown="s3://lake/0")
 
     loaded = ml.done("GET", f"{MODELS}/m")["model"]
@@ -55,7 +53,7 @@ def test_model_itself(ml: DriverNode) -> None:
 
 
 def test_versions_count_from_0_and_no_number_comes_again(ml: DriverNode) -> None:
-    """Numbers go on after a version was deleted; a version is found by its number and by each alias."""
+    """Version numbers are never used again; a version is found by its number and by each alias."""
     link(ml, "first", unknown="s3://lake/0")
     link(ml, "second", "best", unknown="s3://lake/1", backup="s3://other/1")
     deleted = [ml.done("DELETE", f"{VERSIONS}/1")["dropped"] for _ in range(2)]
@@ -77,7 +75,7 @@ def test_versions_count_from_0_and_no_number_comes_again(ml: DriverNode) -> None
 
 
 def test_which_uri(ml: DriverNode) -> None:
-    """The URI that is named, else the version's default, else the model's, else the only one."""
+    """The URI is the named one, else the version's default, else the model's, else the only one."""
     link(ml, "one", hdfs="hdfs://x")
     link(ml, "two", s3="s3://x", gcs="gs://x")
 
@@ -140,7 +138,7 @@ def test_an_alias_leads_to_one_version(ml: DriverNode) -> None:
     ids=str,
 )  # fmt: skip
 def test_links_that_make_no_sense(ml: DriverNode, body: object) -> None:
-    """A version without a place, or with a name that is none, is refused as the caller's mistake."""
+    """A version without a URI, or with an invalid name, is 400."""
     answer = ml.post(VERSIONS, body)
 
     assert (answer.status, answer["code"]) == (400, 1001)
@@ -149,12 +147,12 @@ def test_links_that_make_no_sense(ml: DriverNode, body: object) -> None:
 
 @pytest.mark.parametrize("number", ["x", "-1", "1.5", "9" * 30])
 def test_a_version_is_a_number(ml: DriverNode, number: str) -> None:
-    """What is no number is no version."""
+    """A malformed version number is 404."""
     assert ml.get(f"{VERSIONS}/{number}")["type"] == "NoSuchModelVersionException"
 
 
 def test_catalogs_hold_what_they_are_for(ml: DriverNode) -> None:
-    """A catalog for models holds no tables and no nested schemas, and one for tables no models."""
+    """A catalog for models has no tables and no nested schemas, and one for tables no models."""
     ml.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
 
     model = ml.post(f"{API}/lake/catalogs/main/schemas/a/models", {"name": "m"})

@@ -10,7 +10,7 @@ OWNERS = f"{API}/lake/owners"
 
 
 def told(answer: DriverAnswer) -> tuple[int, object, object]:
-    """Status, code and type of a failure."""
+    """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
@@ -26,7 +26,7 @@ def filled(node: DriverNode) -> DriverNode:
 
 @pytest.mark.parametrize("path", ["metalake/lake", "CATALOG/main", "schema/main.a", "schema/main.a%3Ab", "role/r"])
 def test_ownership_passes_on(filled: DriverNode, path: str) -> None:
-    """Whatever the object, its maker owns it, and can hand it to a user or a group; words come back lower case."""
+    """The creator of any object owns it and may transfer it to a user or group; types are returned in lower case."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")  # the owner of a schema must be able to reach it
     seen = [filled.get(f"{OWNERS}/{path}")["owner"]]
     for name, kind in (("ana", "USER"), ("admin", "user")):
@@ -40,7 +40,7 @@ def test_ownership_passes_on(filled: DriverNode, path: str) -> None:
 
 
 def test_group_owns(filled: DriverNode) -> None:
-    """An object of a group is its members'."""
+    """An object owned by a group belongs to the group's members."""
     filled.done("PUT", f"{OWNERS}/catalog/main", {"name": "staff", "type": "GROUP"})
 
     assert filled.get(f"{OWNERS}/catalog/main")["owner"] == {"name": "staff", "type": "group"}
@@ -64,7 +64,7 @@ def test_group_owns(filled: DriverNode) -> None:
 def test_bad_transfers_change_nothing(
     filled: DriverNode, path: str, body: dict[str, str], expected: tuple[int, int, str]
 ) -> None:
-    """Each mistake has its status and exception, and the catalog stays the admin's."""
+    """Each invalid transfer has its status and exception, and the owner is unchanged."""
     answer = filled.put(f"{OWNERS}/{path}", body)
 
     assert told(answer) == expected
@@ -75,7 +75,7 @@ def test_bad_transfers_change_nothing(
 
 
 def test_only_owners_give_away(filled: DriverNode) -> None:
-    """Who may use an object learns its owner, but may not change it."""
+    """A user of an object sees its owner, but cannot change it."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
 
     seen = filled.get(f"{OWNERS}/catalog/main", user="ana")
@@ -86,7 +86,7 @@ def test_only_owners_give_away(filled: DriverNode) -> None:
 
 
 def test_refusals_do_not_tell_what_exists(filled: DriverNode) -> None:
-    """Who may not use an object is refused in the same words whether it exists or not."""
+    """A user without rights on the object is refused alike whether it exists or not."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
 
     real, absent = (filled.get(f"{OWNERS}/schema/main.{name}", user="ana") for name in ("a", "z"))
@@ -96,7 +96,7 @@ def test_refusals_do_not_tell_what_exists(filled: DriverNode) -> None:
 
 
 def test_owner_of_an_ancestor_owns_the_subtree(filled: DriverNode) -> None:
-    """Whoever owns `a` may drop `a:b`, given USE_CATALOG."""
+    """The owner of `a` may drop `a:b`, given USE_CATALOG."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
     filled.done("PUT", f"{OWNERS}/schema/main.a", {"name": "ana", "type": "USER"})
 
@@ -104,8 +104,8 @@ def test_owner_of_an_ancestor_owns_the_subtree(filled: DriverNode) -> None:
 
 
 def test_the_owner_of_a_disabled_metalake_is_told(filled: DriverNode) -> None:
-    """Gravitino's web UI asks for it to show the metalake. Nothing else of a disabled one is told, and nothing to
-    strangers.
+    """The owner of a disabled metalake can be loaded, as Gravitino's web UI needs, but nothing else of it; strangers
+    are refused.
     """
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
     filled.patch(f"{API}/lake", {"inUse": False})

@@ -11,7 +11,7 @@ GRANTS = f"{LAKE}/permissions"
 
 
 def told(answer: DriverAnswer) -> tuple[int, object, object]:
-    """Status, code and type of a failure."""
+    """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
@@ -27,7 +27,7 @@ def filled(node: DriverNode) -> DriverNode:
 
 @pytest.mark.parametrize("holder, word", [("users/ana", "user"), ("groups/staff", "group")])
 def test_roles_are_given_and_taken(filled: DriverNode, holder: str, word: str) -> None:
-    """Giving and taking answer the holder with its roles; both can be repeated."""
+    """Granting and revoking roles return the holder with its roles; both are idempotent."""
     seen = [
         filled.done("PUT", f"{GRANTS}/{holder}/{verb}", {"roleNames": ["r"]})[word]["roles"]
         for verb in ("grant", "grant", "revoke", "revoke")
@@ -37,7 +37,7 @@ def test_roles_are_given_and_taken(filled: DriverNode, holder: str, word: str) -
 
 
 def test_trailing_slash_is_the_same_route(filled: DriverNode) -> None:
-    """Upstream declares these routes with a trailing slash; both forms are served."""
+    """Routes with and without a trailing slash are served."""
     answer = filled.put(f"{GRANTS}/users/ana/grant/", {"roleNames": ["r"]})
 
     assert answer.json()["user"]["roles"] == ["r"]
@@ -62,7 +62,7 @@ def test_unknown_names_in_role_grants(filled: DriverNode) -> None:
 
 
 def test_privileges_are_granted_and_revoked(filled: DriverNode) -> None:
-    """Granting and revoking on an object answer the role; the type is read in any case; both can be repeated."""
+    """Granting and revoking privileges return the role; types are case-insensitive, and both are idempotent."""
     body = {"privileges": [{"name": "create_table", "condition": "allow"}]}
 
     seen = [
@@ -75,7 +75,7 @@ def test_privileges_are_granted_and_revoked(filled: DriverNode) -> None:
 
 
 def test_grant_counts_at_the_next_request(filled: DriverNode) -> None:
-    """A holder may at once do what was granted, and no longer once it is revoked or denied."""
+    """A grant takes effect with the next request, and so does a revoke or denial."""
     body = {"privileges": [{"name": "USE_CATALOG", "condition": "ALLOW"}]}
     filled.done("PUT", f"{GRANTS}/users/ana/grant", {"roleNames": ["r"]})
     statuses = [filled.get(f"{LAKE}/catalogs/main", user="ana").status]
@@ -88,7 +88,7 @@ def test_grant_counts_at_the_next_request(filled: DriverNode) -> None:
 
 
 def test_deny_wins(filled: DriverNode) -> None:
-    """A denial anywhere on the way beats an allowance nearer to the object."""
+    """A denial on any ancestor precedes a grant nearer to the object."""
     grant(filled, "ana", "use_catalog", kind="metalake", on="lake")
     grant(filled, "ana", "use_catalog", kind="catalog", on="main", condition="deny")
 
@@ -114,7 +114,7 @@ def test_deny_wins(filled: DriverNode) -> None:
 def test_bad_grants_change_nothing(
     filled: DriverNode, path: str, privilege: str, expected: tuple[int, int, str]
 ) -> None:
-    """Each mistake has its status and exception, and the role stays empty."""
+    """Each invalid grant has its status and exception, and the role stays empty."""
     answer = filled.put(f"{GRANTS}/{path}/grant", {"privileges": [{"name": privilege, "condition": "allow"}]})
 
     assert told(answer) == expected
@@ -122,7 +122,7 @@ def test_bad_grants_change_nothing(
 
 
 def test_opposite_of_what_stands_is_refused(filled: DriverNode) -> None:
-    """An allowance is not silently turned into a denial: 400 says to revoke it first."""
+    """A grant cannot be turned into a denial directly: 400 says to revoke it first."""
     bodies = [{"privileges": [{"name": "use_catalog", "condition": word}]} for word in ("allow", "deny")]
 
     filled.done("PUT", f"{GRANTS}/roles/r/catalog/main/grant", bodies[0])
@@ -132,7 +132,7 @@ def test_opposite_of_what_stands_is_refused(filled: DriverNode) -> None:
 
 
 def test_override_replaces_everything(filled: DriverNode) -> None:
-    """A role's rules become exactly the ones that were sent."""
+    """Overriding a role's rules sets exactly the given ones."""
     filled.done(
         "PUT", f"{GRANTS}/roles/r/catalog/main/grant", {"privileges": [{"name": "use_catalog", "condition": "allow"}]}
     )
@@ -144,7 +144,7 @@ def test_override_replaces_everything(filled: DriverNode) -> None:
 
 
 def test_grants_take_manage_grants(filled: DriverNode) -> None:
-    """A member without it is refused for every kind of grant; on an object it is enough to have it above."""
+    """Every kind of grant needs MANAGE_GRANTS; for an object, on it or on an ancestor."""
     rules = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
     refused = [
         filled.put(f"{GRANTS}/users/ana/grant", {"roleNames": ["r"]}, user="ana"),
@@ -161,7 +161,7 @@ def test_grants_take_manage_grants(filled: DriverNode) -> None:
 
 
 def test_refused_grant_does_not_tell_what_exists(filled: DriverNode) -> None:
-    """Who may not grant on an object is refused in the same words whether it exists or not."""
+    """A user who may not grant on an object is refused alike whether it exists or not."""
     rules = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
 

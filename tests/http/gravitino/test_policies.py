@@ -29,14 +29,14 @@ def made(node: DriverNode) -> DriverNode:
 
 
 def names(node: DriverNode, path: str) -> list[str]:
-    """The names that a list tells."""
+    """Return the names in a list."""
     found = node.done("GET", path)["names"]
     assert isinstance(found, list)
     return found
 
 
 def test_a_policy_itself(made: DriverNode) -> None:
-    """It is told as it was sent, listed, renamed, given other content, switched off and on, and dropped."""
+    """A policy is returned as sent, listed, renamed, changed, disabled, enabled and dropped."""
     loaded = made.done("GET", KEEP)["policy"]
     details = made.done("GET", f"{LAKE}/policies?details=true")["policies"]
     content = {**POLICY["content"], "customRules": {"days": 9}}
@@ -60,9 +60,7 @@ def test_a_policy_itself(made: DriverNode) -> None:
 
 
 def test_policies_come_down_to_what_lies_below(made: DriverNode) -> None:
-    """A table has its own policies, then those of what it lies in, told to be inherited; a policy tells what it is
-    on.
-    """
+    """A table has its own policies, then inherited ones, marked as such; a policy lists its objects."""
     on = made.done("POST", TABLE, {"policiesToAdd": ["keep"]})["names"]
     made.done("POST", f"{LAKE}/objects/schema/main.a/policies", {"policiesToAdd": ["compact", "keep"]})
     details = made.done("GET", f"{TABLE}?details=true")["policies"]
@@ -100,7 +98,7 @@ def test_policies_come_down_to_what_lies_below(made: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told(made: DriverNode, method: str, path: str, body: object, says: str) -> None:
-    """Content that says nothing, and objects that a policy is not for, are refused with what to do."""
+    """Empty content and unsupported objects are refused with advice."""
     answer = made.ask(method, path, body)
 
     assert answer.status == 400
@@ -108,7 +106,7 @@ def test_what_is_wrong_is_told(made: DriverNode, method: str, path: str, body: o
 
 
 def test_a_policy_is_for_its_kinds_alone(made: DriverNode) -> None:
-    """One for tables cannot be attached to a view, and nothing of the request is done then."""
+    """A policy for tables cannot be attached to a view, and nothing of that request is done."""
     made.done("POST", f"{API}/lake/catalogs/main/schemas/a/functions", {
         "name": "f", "functionType": "scalar", "deterministic": True, "definitions": [{"returnType": "long"}],
     })  # fmt: skip
@@ -124,7 +122,7 @@ def test_a_policy_is_for_its_kinds_alone(made: DriverNode) -> None:
     "path", [TABLE, f"{LAKE}/objects/schema/main.a/policies", f"{LAKE}/objects/catalog/main/policies"]
 )
 def test_a_maintenance_policy_needs_the_right_to_change_the_object(made: DriverNode, path: str) -> None:
-    """It is carried out with its owner's rights: who may only read and apply policies attaches and detaches none."""
+    """A maintenance policy acts with its owner's rights, so attaching one needs the right to change the object."""
     grant(made, "mallory", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(made, "mallory", "apply_policy", kind="METALAKE", on="lake")
 

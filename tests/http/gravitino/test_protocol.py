@@ -20,7 +20,7 @@ ACCESS = ("/users", "/groups", "/roles", "/permissions", "/owners")
 
 
 def fill(path: str) -> str:
-    """A route's path with names in it."""
+    """Return a route's path with names filled in."""
     for placeholder, value in VALUES.items():
         path = path.replace(placeholder, value)
     return path
@@ -50,14 +50,14 @@ BODIES: tuple[object, ...] = (
 
 
 def understood(node: DriverNode, method: str, path: str, **headers: str | None) -> list[DriverAnswer]:
-    """The answers to whatever bodies a route understands."""
+    """Return the answers to all bodies that a route understands."""
     answers = [node.ask(method, fill(path), body, **headers) for body in BODIES]
     return [answer for answer in answers if answer.status != 400]
 
 
 @pytest.mark.parametrize("method, path", [r for r in ROUTES if not r[1].startswith(SERVICE)], ids=str)
 def test_every_route_refuses_a_stranger(node: DriverNode, method: str, path: str) -> None:
-    """No route of a metalake answers somebody who is no user of it: 403, or an empty list of metalakes."""
+    """Each route of a metalake answers strangers 403, or an empty list of metalakes."""
     served = understood(node, method, path, user="stranger")
 
     assert served
@@ -69,7 +69,7 @@ def test_every_route_refuses_a_stranger(node: DriverNode, method: str, path: str
 
 @pytest.mark.parametrize("method, path", ROUTES, ids=str)
 def test_every_route_refuses_a_wrong_token(node: DriverNode, method: str, path: str) -> None:
-    """A credential that cannot be verified is 401 with code 1011 everywhere but in health."""
+    """An unverifiable credential is 401 with code 1011 on every route except health."""
     served = understood(node, method, path, user=None, authorization="Bearer lim_77_wrong")
 
     expected = (200, 0) if "/health" in path else (401, 1011)
@@ -82,7 +82,7 @@ def test_every_route_refuses_a_wrong_token(node: DriverNode, method: str, path: 
     ids=str,
 )
 def test_access_routes_say_that_access_is_off(open_node: DriverNode, method: str, path: str) -> None:
-    """Without access control they answer 405 with code 1006, whatever was sent, and name the setting."""
+    """With access control off, the routes of access are 405 with code 1006, for every body, and name the setting."""
     answer = open_node.ask(method, fill(path), {})
 
     assert (answer.status, answer["code"], answer["type"]) == (405, 1006, "UnsupportedOperationException")
@@ -90,7 +90,7 @@ def test_access_routes_say_that_access_is_off(open_node: DriverNode, method: str
 
 
 def test_everyone_may_do_everything_with_access_off(open_node: DriverNode) -> None:
-    """Without access control a nameless caller makes and drops schemas."""
+    """With access control off, a caller without a name creates and drops schemas."""
     path = "/api/metalakes/lake/catalogs/main/schemas"
 
     made = open_node.post(path, {"name": "a:b"}, user=None)
@@ -129,7 +129,7 @@ def test_everyone_may_do_everything_with_access_off(open_node: DriverNode) -> No
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
 def test_error_table(error: errors.LimnosError, status: int, code: int, name: str) -> None:
-    """Every kind of failure has the status, the code and the exception name that clients look at."""
+    """Each error class has the status, code and exception name that clients expect."""
     response = error_response(error)
 
     assert response.status == status
@@ -137,14 +137,14 @@ def test_error_table(error: errors.LimnosError, status: int, code: int, name: st
 
 
 def test_unavailable_says_when_to_come_again() -> None:
-    """503 comes with Retry-After, in seconds."""
+    """503 has Retry-After, in seconds."""
     response = error_response(errors.ServiceUnavailable("x", retry_after_s=7))
 
     assert (b"retry-after", b"7") in response.headers
 
 
 def test_unexpected_failure_hides_its_cause(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug of ours is 500 with code 1002 and a request id to look for; nothing of its text goes out."""
+    """An unexpected error is 500 with code 1002 and a request id, without its message."""
     monkeypatch.setattr(node.built.services.gate, "ask_now", lambda *_: 1 // 0)
 
     answer = node.get("/api/metalakes")
@@ -155,7 +155,7 @@ def test_unexpected_failure_hides_its_cause(node: DriverNode, monkeypatch: pytes
 
 
 def test_body_over_the_limit_is_413(node: DriverNode) -> None:
-    """A body that is too large is refused by its declared length and by its real one."""
+    """A body that is too large is 413 by its declared and by its actual length."""
     limit = node.built.application.body_bytes_max
     node.built.application.body_bytes_max = 100
 

@@ -17,14 +17,14 @@ WRITTEN = dict(refusal_tables.written(refusals.TABLE))
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
-    """The answers of every row to every caller."""
+    """Return the answers to every row for every caller."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
         refusal_tables.prepare(node)
         yield refusal_tables.answers(node, refusals.cases)
 
 
 def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
-    """The table has each route that asks who is calling, and no row that is not asked."""
+    """The table has every route that depends on the caller, and only rows that are requested."""
     others = {route for (route, _), _ in refusal_tables.written(leaf_refusals.TABLE, leaf_refusals.CALLERS)}
     assert {route for route, _ in WRITTEN} | others == refusals.routes()
     assert set(WRITTEN) == set(asked)
@@ -38,7 +38,9 @@ def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
 def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
-    """Who may do a thing to neither what is there nor what is not gets the same answer for both, to the word."""
+    """A caller who may load neither the existing nor the missing object gets the same answer for both, word for
+    word.
+    """
     there = pair[1]
     for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):
         if there == "metalake" and who not in ("nobody", "stranger"):

@@ -11,23 +11,23 @@ SCHEMAS = f"{API}/lake/catalogs/main/schemas"
 
 
 def told(answer: DriverAnswer) -> tuple[int, object, object]:
-    """Status, code and type of a failure."""
+    """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
 def on(full_name: str, kind: str, *privileges: str, condition: str = "allow") -> dict[str, object]:
-    """A securable object as clients send it."""
+    """Return a securable object as clients send it."""
     rules = [{"name": name, "condition": condition} for name in privileges]
     return {"fullName": full_name, "type": kind, "privileges": rules}
 
 
 def role(*objects: dict[str, object], name: str = "r") -> dict[str, object]:
-    """The body of a create."""
+    """Return the body of a create."""
     return {"name": name, "properties": {"p": "v"}, "securableObjects": list(objects)}
 
 
 def test_role_comes_back_with_its_objects(node: DriverNode) -> None:
-    """Words are lower case, names are whole, objects of every kind are in the order of their paths."""
+    """Types are in lower case, names are complete, and objects of every kind are sorted by path."""
     node.done("POST", SCHEMAS, {"name": "a:b"})
     body = role(
         on("main.a:b", "SCHEMA", "USE_SCHEMA", "CREATE_TABLE"),
@@ -49,7 +49,7 @@ def test_role_comes_back_with_its_objects(node: DriverNode) -> None:
 
 
 def test_names_with_dots_have_one_reading(node: DriverNode) -> None:
-    """A schema whose name holds a dot comes back in back-quotes, and goes in with and without them."""
+    """A schema name with a dot is returned in back-quotes, and accepted with and without them."""
     node.done("POST", SCHEMAS, {"name": "a.b"})
 
     bare = node.done("POST", ALL, role(on("main.a.b", "schema", "use_schema")))["role"]
@@ -61,7 +61,7 @@ def test_names_with_dots_have_one_reading(node: DriverNode) -> None:
 
 
 def test_objects_follow_moves_and_drops(node: DriverNode) -> None:
-    """A role tells what its objects are called now, and leaves out those that are gone."""
+    """A role lists its objects under their present names, without dropped ones."""
     for name in ("a", "b"):
         node.done("POST", SCHEMAS, {"name": name})
     node.done("POST", ALL, role(on("main.a", "schema", "use_schema"), on("main.b", "schema", "use_schema")))
@@ -74,7 +74,7 @@ def test_objects_follow_moves_and_drops(node: DriverNode) -> None:
 
 
 def test_role_may_be_empty(node: DriverNode) -> None:
-    """No objects are fine, a missing or null list is 400."""
+    """An empty list of objects is accepted, a missing or null one is 400."""
     empty = node.post(ALL, role())
     missing = node.post(ALL, {"name": "q", "properties": {}})
     null = node.post(ALL, {"name": "q", "securableObjects": None})
@@ -100,9 +100,7 @@ def test_role_may_be_empty(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_objects_are_400(node: DriverNode, securable: dict[str, object], name: str) -> None:
-    """A wrong privilege, binding, kind or object is 400 with code 1001 and the exception of its kind; nothing is
-    made.
-    """
+    """An invalid privilege, binding, kind or object is 400 with code 1001 and its exception; nothing is created."""
     answer = node.post(ALL, role(securable))
 
     assert told(answer) == (400, 1001, name)
@@ -110,7 +108,7 @@ def test_bad_objects_are_400(node: DriverNode, securable: dict[str, object], nam
 
 
 def test_same_privilege_both_ways_is_refused(node: DriverNode) -> None:
-    """A privilege both allowed and denied on one object, or an object that stands twice, is 400."""
+    """A privilege both allowed and denied on one object, or an object listed twice, is 400."""
     both = on("main", "catalog", "use_catalog")
     both["privileges"] = [{"name": "use_catalog", "condition": word} for word in ("allow", "deny")]
     twice = on("main", "catalog", "use_catalog")
@@ -132,7 +130,7 @@ def test_existing_role_is_409(node: DriverNode) -> None:
 
 
 def test_roles_are_seen_by_holders(node: DriverNode) -> None:
-    """A holder sees their role, and no other; one that may not be loaded is refused whether it exists or not."""
+    """Holders see their role only; other roles are refused alike whether they exist or not."""
     node.done("POST", ALL, role(name="secret"))
     held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
@@ -146,7 +144,7 @@ def test_roles_are_seen_by_holders(node: DriverNode) -> None:
 
 
 def test_drop_answers_under_both_names(node: DriverNode) -> None:
-    """Dropping answers `dropped` and `deleted`; a missing role is no failure; its rights are gone at once."""
+    """Dropping answers `dropped` and `deleted`; a missing role is no failure; its rights end immediately."""
     held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
     answers = [node.delete(f"{ALL}/{held}").json() for _ in range(2)]
@@ -156,7 +154,7 @@ def test_drop_answers_under_both_names(node: DriverNode) -> None:
 
 
 def test_making_roles_takes_create_role(node: DriverNode) -> None:
-    """A member without CREATE_ROLE is refused; with it the role is theirs to drop."""
+    """Creating a role needs CREATE_ROLE, and its creator may drop it."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     refused = node.post(ALL, role(), user="ana")
@@ -168,7 +166,7 @@ def test_making_roles_takes_create_role(node: DriverNode) -> None:
 
 
 def test_roles_on_an_object(node: DriverNode) -> None:
-    """The roles with a rule on an object, of those that the caller may load; the object must be one they may know."""
+    """The visible roles with a rule on an object are listed, if the caller may know the object."""
     node.done("POST", ALL, role(on("main", "catalog", "use_catalog"), name="hidden"))
     held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
     path = f"{API}/lake/objects/CATALOG/main/roles"
@@ -192,7 +190,7 @@ def test_roles_on_an_object(node: DriverNode) -> None:
 def test_a_role_tells_nothing_of_objects_that_its_maker_may_not_know(
     node: DriverNode, there: dict[str, object], absent: dict[str, object]
 ) -> None:
-    """Who may make roles and nothing else learns no more of an object that is there than of one that is not."""
+    """A user with CREATE_ROLE only gets the same answer for existing and missing objects."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
     grant(node, "rolf", "create_role", kind="metalake", on="lake")
 

@@ -18,12 +18,12 @@ ALL = f"{API}/lake/catalogs/main/schemas"
 
 
 def names(answer: DriverAnswer) -> list[str]:
-    """The names of a list."""
+    """Return the names of a list."""
     return [each["name"] for each in answer.json()["identifiers"]]
 
 
 def told(answer: DriverAnswer) -> tuple[int, object, object]:
-    """Status, code and type of a failure."""
+    """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
@@ -34,12 +34,12 @@ def make(node: DriverNode, *schemas: str, user: str = "admin") -> None:
 
 
 def owner(node: DriverNode, schema: str) -> object:
-    """The name of a schema's owner."""
+    """Return the name of a schema's owner."""
     return node.done("GET", f"{API}/lake/owners/schema/main.{schema}")["owner"]["name"]
 
 
 def test_vector_1_one_call_makes_the_chain(node: DriverNode) -> None:
-    """After `A:B:C` the root shows `A` alone, and each level shows the next by its whole name."""
+    """After creating `A:B:C` the root lists `A` only, and each level lists the next one by its whole name."""
     made = node.done("POST", ALL, {"name": "A:B:C", "comment": "x", "properties": {"k": "v"}})["schema"]
 
     levels = [names(node.get(ALL + query)) for query in ("", "?parentSchema=A", "?parentSchema=A%3AB")]
@@ -50,7 +50,7 @@ def test_vector_1_one_call_makes_the_chain(node: DriverNode) -> None:
 
 
 def test_made_parents_are_bare(node: DriverNode) -> None:
-    """Parents that come along have no comment and no properties."""
+    """Implicitly created parents have no comment and no properties."""
     node.done("POST", ALL, {"name": "A:B", "comment": "x", "properties": {"k": "v"}})
 
     parent = node.done("GET", f"{ALL}/A")["schema"]
@@ -60,7 +60,7 @@ def test_made_parents_are_bare(node: DriverNode) -> None:
 
 
 def test_body_name_is_percent_decoded_once(node: DriverNode) -> None:
-    """The Python client encodes the name inside the body; `a%3Ab%3Ac` means `a:b:c`."""
+    """The name in the body is percent-decoded once (`a%3Ab%3Ac` is `a:b:c`), because the Python client encodes it."""
     made = node.done("POST", ALL, {"name": "a%3Ab%3Ac"})
 
     assert made["schema"]["name"] == "a:b:c"
@@ -68,7 +68,7 @@ def test_body_name_is_percent_decoded_once(node: DriverNode) -> None:
 
 
 def test_vectors_2_3_4_creating_needs_a_grant_on_an_existing_ancestor(node: DriverNode) -> None:
-    """Without one it is refused; CREATE_SCHEMA on `A:B`, or on `A`, is enough, and the maker owns what was made."""
+    """Without a grant a create is refused; CREATE_SCHEMA on `A:B` or `A` is enough, and the creator owns the schema."""
     make(node, "A:B:C")
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -91,7 +91,7 @@ def test_vectors_2_3_4_creating_needs_a_grant_on_an_existing_ancestor(node: Driv
 
 
 def test_vector_5_use_on_the_leaf_loads_the_leaf(node: DriverNode) -> None:
-    """USE_SCHEMA on `A:B:C` alone loads it, and neither its parents nor its neighbours."""
+    """USE_SCHEMA on `A:B:C` allows loading it, but not its parents and siblings."""
     make(node, "A:B:C", "A:B:D")
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
     grant(node, "ana", "use_schema", kind="schema", on="main.A:B:C")
@@ -103,7 +103,7 @@ def test_vector_5_use_on_the_leaf_loads_the_leaf(node: DriverNode) -> None:
 
 
 def test_vector_6_only_an_owner_drops(node: DriverNode) -> None:
-    """Who may use a schema may not drop it; its owner may."""
+    """A user of a schema may not drop it; its owner may."""
     make(node, "A:B")
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
     grant(node, "ana", "use_schema", kind="schema", on="main.A:B")
@@ -117,14 +117,14 @@ def test_vector_6_only_an_owner_drops(node: DriverNode) -> None:
 
 
 def test_vector_7_children_only(node: DriverNode) -> None:
-    """A list by parent holds exactly the direct children."""
+    """A list by parent has exactly the direct children."""
     make(node, "P:Q:R", "P:Q:S:T", "P:U")
 
     assert names(node.get(f"{ALL}?parentSchema=P%3AQ")) == ["P:Q:R", "P:Q:S"]
 
 
 def test_vectors_8_23_parent_with_child_is_not_dropped(node: DriverNode) -> None:
-    """Dropping a schema that holds another is 409 with code 1005."""
+    """Dropping a schema with child schemas is 409 with code 1005."""
     make(node, "A:B")
 
     answer = node.delete(f"{ALL}/A")
@@ -136,7 +136,7 @@ def test_vectors_8_23_parent_with_child_is_not_dropped(node: DriverNode) -> None
 
 
 def test_vector_9_maker_owns_every_new_level(node: DriverNode) -> None:
-    """Nothing exists: the maker of the leaf owns all three."""
+    """If no parent exists, the creator owns all new levels."""
     grant(node, "ana", "use_catalog create_schema", kind="catalog", on="main")
     make(node, "A:B:C", user="ana")
 
@@ -144,7 +144,7 @@ def test_vector_9_maker_owns_every_new_level(node: DriverNode) -> None:
 
 
 def test_vectors_10_16_existing_parents_stay_as_they_are(node: DriverNode) -> None:
-    """An existing ancestor keeps its owner and its record; only the new levels are the maker's."""
+    """Existing ancestors keep owner and record; only the new levels belong to the creator."""
     make(node, "A")
     before = node.get(f"{ALL}/A").body
     grant(node, "ana", "use_catalog create_schema", kind="catalog", on="main")
@@ -156,7 +156,7 @@ def test_vectors_10_16_existing_parents_stay_as_they_are(node: DriverNode) -> No
 
 
 def test_vector_18_parents_outlive_a_dropped_leaf(node: DriverNode) -> None:
-    """Dropping a leaf leaves its parents, also those that came along with it; a second drop is no failure."""
+    """Dropping a leaf keeps its parents, implicit ones too; a second drop is no failure."""
     make(node, "keepA:keepB:leaf")
 
     answers = [node.delete(f"{ALL}/keepA%3AkeepB%3Aleaf").json() for _ in range(2)]
@@ -178,7 +178,7 @@ def test_vector_19_legal_names(node: DriverNode, name: str) -> None:
     ["team::sales", ":sales", "sales:", "", ":", "a b", "a:b c:d", "-x", "é", "x" * 65, "..", "a%25b", "a\u0001b"],
 )
 def test_vectors_20_26_illegal_names(node: DriverNode, name: str) -> None:
-    """An empty segment or name, or one that Gravitino's pattern refuses, is 400 with code 1001; nothing is made."""
+    """An empty segment or name, or one that Gravitino's pattern refuses, is 400 with code 1001; nothing is created."""
     answer = node.post(ALL, {"name": name})
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
@@ -186,7 +186,9 @@ def test_vectors_20_26_illegal_names(node: DriverNode, name: str) -> None:
 
 
 def test_only_new_segments_must_fit_gravitinos_pattern(node: DriverNode) -> None:
-    """Below a namespace that Iceberg's clients named freely, a schema can be made all the same."""
+    """Only new segments must match Gravitino's pattern: below a namespace that Iceberg clients named, schemas can be
+    created.
+    """
     node.done("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": ["free name"], "properties": {}})
 
     made = node.done("POST", ALL, {"name": "free name:plain"})
@@ -195,7 +197,7 @@ def test_only_new_segments_must_fit_gravitinos_pattern(node: DriverNode) -> None
 
 
 def test_vectors_24_25_listing_below_a_parent(node: DriverNode) -> None:
-    """A missing parent is 404 with code 1003; an existing one lists what is in it."""
+    """A missing parent is 404 with code 1003; an existing one lists its children."""
     make(node, "list_foo3:a", "list_foo3:b")
 
     missing = node.get(f"{ALL}?parentSchema=nothing")
@@ -213,7 +215,7 @@ def test_vector_29_python_clients_query(node: DriverNode) -> None:
 
 
 def test_vector_30_empty_segment_in_parent(node: DriverNode) -> None:
-    """An empty segment of the parent is 400, in upstream's words."""
+    """An empty segment of the parent is 400, with Gravitino's message."""
     answer = node.get(f"{ALL}?parentSchema=A%3A%3AB")
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
@@ -232,7 +234,7 @@ def test_flat_catalogs_have_no_parents(node: DriverNode, monkeypatch: pytest.Mon
 
 
 def test_existing_schema_is_409(node: DriverNode) -> None:
-    """A name that is taken is 409 with code 1004, for a parent that came along too."""
+    """A taken name is 409 with code 1004, also that of an implicit parent."""
     make(node, "A:B")
 
     answers = [told(node.post(ALL, {"name": name})) for name in ("A:B", "A")]
@@ -241,7 +243,7 @@ def test_existing_schema_is_409(node: DriverNode) -> None:
 
 
 def test_load_of_a_missing_schema_is_404(node: DriverNode) -> None:
-    """Whoever could load it is told that it does not exist."""
+    """A missing schema is 404 to users who could load it."""
     answer = node.get(f"{ALL}/A%3AB")
 
     assert told(answer) == (404, 1003, "NoSuchSchemaException")
@@ -251,7 +253,7 @@ def test_load_of_a_missing_schema_is_404(node: DriverNode) -> None:
 
 
 def test_refusals_do_not_tell_what_exists(node: DriverNode) -> None:
-    """A member who may not list schemas gets the same words and body for one that exists and one that does not."""
+    """A member who may not list schemas gets the same answer for existing and missing ones."""
     make(node, "A")
     grant(node, "ana", "use_schema", kind="metalake", on="lake")
 
@@ -263,9 +265,7 @@ def test_refusals_do_not_tell_what_exists(node: DriverNode) -> None:
 
 
 def test_who_may_list_is_told_what_is_missing(node: DriverNode) -> None:
-    """Who may use the catalog gets 404 for a schema that does not exist, and 403 for one that is closed, on each
-    route.
-    """
+    """Users of the catalog get 404 for a missing schema and 403 for a hidden one, on each route."""
     make(node, "A")
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
     change = {"updates": [{"@type": "setProperty", "property": "k", "value": "v"}]}
@@ -283,7 +283,7 @@ def test_who_may_list_is_told_what_is_missing(node: DriverNode) -> None:
 
 
 def test_alter_touches_the_target_alone(node: DriverNode) -> None:
-    """Properties of `A:B` change; those of `A` and `A:B:C` do not."""
+    """Altering `A:B` changes neither `A` nor `A:B:C`."""
     make(node, "A:B:C")
     others = [node.get(f"{ALL}/{name}").body for name in ("A", "A%3AB%3AC")]
     updates = [{"@type": "setProperty", "property": "k", "value": "v"}, {"@type": "removeProperty", "property": "none"}]
@@ -298,14 +298,14 @@ def test_alter_touches_the_target_alone(node: DriverNode) -> None:
     "update", [{"@type": "rename", "newName": "x"}, {"@type": "updateComment", "newComment": "x"}], ids=str
 )
 def test_schemas_have_no_other_updates(node: DriverNode, update: dict[str, str]) -> None:
-    """A schema is neither renamed nor given another comment over this protocol: 400."""
+    """Renaming a schema and changing its comment are 400."""
     make(node, "A")
 
     assert told(node.put(f"{ALL}/A", {"updates": [update]})) == (400, 1001, "IllegalArgumentException")
 
 
 def test_comment_is_icebergs_property(node: DriverNode) -> None:
-    """The comment is Iceberg's property `comment`; set as a property it changes the comment and is no property."""
+    """The comment is Iceberg's property `comment`: setting that property changes the comment, and it is not listed."""
     node.done("POST", ALL, {"name": "A", "properties": {"comment": "first"}})
 
     first = node.done("GET", f"{ALL}/A")["schema"]
@@ -332,9 +332,7 @@ def test_cascade_is_refused_by_name(node: DriverNode) -> None:
 
 
 def test_a_cascade_drops_what_is_in_the_schema(node: DriverNode) -> None:
-    """Models and Lance tables go with their schema; a schema that is not there is no failure, as without the
-    parameter.
-    """
+    """A cascade drops models and Lance tables with their schema; a missing schema is no failure."""
     schemas = f"{API}/lake/catalogs/m/schemas"
     node.done("POST", f"{API}/lake/catalogs", {"name": "m", "type": "model"})
     node.done("POST", schemas, {"name": "s"})
@@ -353,7 +351,7 @@ def test_a_cascade_drops_what_is_in_the_schema(node: DriverNode) -> None:
 
 
 def test_a_cascade_is_for_who_may_drop_the_schema(node: DriverNode) -> None:
-    """Who may use a schema and make things in it drops neither the schema nor anything in it."""
+    """A cascade needs the right to drop the schema; a user who may use it and create in it is refused."""
     schemas = f"{API}/lake/catalogs/m/schemas"
     node.done("POST", f"{API}/lake/catalogs", {"name": "m", "type": "model"})
     node.done("POST", schemas, {"name": "s"})
@@ -365,7 +363,9 @@ def test_a_cascade_is_for_who_may_drop_the_schema(node: DriverNode) -> None:
 
 
 def test_a_flat_catalogs_names_may_hold_the_separator(fresh: Callable[[str], Path]) -> None:
-    """Under `unrestricted`, as Iceberg REST takes them; other characters are refused as ever."""
+    """Under `unrestricted`, names in flat catalogs may contain the separator, as over Iceberg REST; other characters
+    are refused.
+    """
     with node_at(fresh("data"), names=NamesSection(separator_policy="unrestricted")) as node:
         flat = {"name": "flat", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {"nested-namespaces": "false"}}  # fmt: skip
         node.done("POST", f"{API}/lake/catalogs", flat)
@@ -380,14 +380,14 @@ def test_a_flat_catalogs_names_may_hold_the_separator(fresh: Callable[[str], Pat
 
 
 def test_dropping_in_a_missing_catalog_is_404(node: DriverNode) -> None:
-    """Only a missing schema is no failure; a missing catalog is."""
+    """Dropping a missing schema is no failure, but in a missing catalog it is 404."""
     answer = node.delete(f"{API}/lake/catalogs/none/schemas/A")
 
     assert told(answer) == (404, 1003, "NoSuchCatalogException")
 
 
 def test_names_travel_encoded_in_paths(node: DriverNode) -> None:
-    """A slash and an equals sign in a name are reached percent-encoded, and only so."""
+    """Names with a slash or an equals sign are percent-encoded in paths."""
     make(node, "a/b=c")
 
     assert node.get(f"{ALL}/a%2Fb%3Dc").json()["schema"]["name"] == "a/b=c"
@@ -396,7 +396,7 @@ def test_names_travel_encoded_in_paths(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("segment", ["%zz", "%ff"])
 def test_badly_encoded_path_is_an_illegal_identifier(node: DriverNode, segment: str) -> None:
-    """A broken escape, or bytes that are not UTF-8, is 400; the message's percent signs are doubled."""
+    """A broken escape, or bytes that are not UTF-8, is 400; percent signs in the message are doubled."""
     answer = node.get(f"{ALL}/{segment}")
 
     assert told(answer) == (400, 1001, "IllegalNameIdentifierException")
@@ -404,7 +404,7 @@ def test_badly_encoded_path_is_an_illegal_identifier(node: DriverNode, segment: 
 
 
 def test_an_alter_without_updates_modifies_nothing(node: DriverNode) -> None:
-    """A schema whose alter has no updates, or sets what is there, is not marked as modified, and no change is fed."""
+    """An alter without updates, or with the current values, changes no modification time and writes no change."""
     schemas = f"{API}/lake/catalogs/main/schemas"
     node.done("POST", schemas, {"name": "a", "properties": {"k": "v"}})
     feed = "/api/limnos/v1/metalakes/lake/catalogs/main/changes"
@@ -420,7 +420,7 @@ def test_an_alter_without_updates_modifies_nothing(node: DriverNode) -> None:
 
 
 def test_a_full_schema_is_refused_by_its_whole_name(node: DriverNode) -> None:
-    """A refusal to drop a nested schema that holds something names it from the catalog down."""
+    """The refusal to drop a nested schema with content has its whole name."""
     schemas = f"{API}/lake/catalogs/main/schemas"
     node.done("POST", schemas, {"name": "a:b:c"})
 

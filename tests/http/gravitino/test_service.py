@@ -10,7 +10,7 @@ from tests.http.driver import DriverAnswer, DriverNode
 
 
 def test_version_is_one_that_current_clients_accept(node: DriverNode) -> None:
-    """The version has three numbers and is that of the newest release whose calls are served; code is 0."""
+    """The version has three numbers, that of the newest release whose calls are served; code is 0."""
     answer = node.get("/api/version")
 
     assert answer.status == 200
@@ -29,7 +29,7 @@ def test_principal_is_the_caller(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("path", ["/api/health", "/api/health/live", "/api/health/ready"])
 def test_health_is_up_for_everyone(node: DriverNode, path: str) -> None:
-    """Health looks at no credential, not even at a broken one, and says UP."""
+    """Health ignores credentials, even broken ones, and answers UP."""
     answer = node.get(path, user=None, authorization="Nonsense x")
 
     assert answer.status == 200
@@ -38,7 +38,7 @@ def test_health_is_up_for_everyone(node: DriverNode, path: str) -> None:
 
 
 def test_ready_is_down_when_the_store_does_not_answer(node: DriverNode) -> None:
-    """A store that cannot be read makes readiness 503 and DOWN, while the process is still alive."""
+    """If the store cannot be read, readiness is 503 and DOWN, while liveness is UP."""
     node.built.services.gate.store._reader.close()
 
     ready, live = node.get("/api/health/ready"), node.get("/api/health/live")
@@ -59,7 +59,7 @@ def test_ready_is_down_when_the_store_does_not_answer(node: DriverNode) -> None:
     ids=str,
 )
 def test_known_media_types_are_served(node: DriverNode, headers: dict[str, str]) -> None:
-    """Versions 1 and 2 are served; Accept is looked at before Content-Type."""
+    """Versions 1 and 2 are served; Accept precedes Content-Type."""
     answer = node.get("/api/version", **headers)
 
     assert answer.status == 200
@@ -68,7 +68,7 @@ def test_known_media_types_are_served(node: DriverNode, headers: dict[str, str])
 
 @pytest.mark.parametrize("header", ["accept", "content_type"])
 def test_unknown_version_is_406(node: DriverNode, header: str) -> None:
-    """Any other version of the media type is 406, in Gravitino's error shape."""
+    """Another version of the media type is 406, in Gravitino's error form."""
     answer = node.get("/api/metalakes", **{header: "application/vnd.gravitino.v3+json"})
 
     assert answer.status == 406
@@ -77,7 +77,7 @@ def test_unknown_version_is_406(node: DriverNode, header: str) -> None:
 
 
 def expect_unauthenticated(answer: DriverAnswer) -> None:
-    """401 with code 1011, and a challenge that no browser asks a password for."""
+    """Missing credentials are 401 with code 1011, and a challenge without a browser's password prompt."""
     assert answer.status == 401
     assert (answer["code"], answer["type"]) == (1011, "UnauthorizedException")
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -85,14 +85,14 @@ def expect_unauthenticated(answer: DriverAnswer) -> None:
 
 @pytest.mark.parametrize("header", ["Bearer lim_1_nothing", "Bearer x", "Basic !", "Digest x"])
 def test_credential_that_cannot_be_verified_is_401(node: DriverNode, header: str) -> None:
-    """A wrong token, a malformed header and an unknown scheme are refused before anything is looked up."""
+    """A wrong token, a malformed header and an unknown scheme are 401 before any lookup."""
     answer = node.get("/api/metalakes", user=None, authorization=header)
 
     expect_unauthenticated(answer)
 
 
 def test_unknown_routes_answer_in_gravitinos_shape(node: DriverNode) -> None:
-    """An address below /api that is nobody's is 404 with code 1003; a wrong method is 405 with code 1006."""
+    """An unknown path below /api is 404 with code 1003; a wrong method is 405 with code 1006."""
     missing, later, wrong = (
         node.get("/api/nothing"),
         node.post("/api/bulk/metalakes/lake/groups/add"),

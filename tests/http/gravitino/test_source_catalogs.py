@@ -27,7 +27,7 @@ COLUMNS = [{"name": "id", "type": "long", "nullable": False}, {"name": "who", "t
 
 
 class Shop(NamedTuple):
-    """A node with catalog `shop`, which shows a database, and the way to that."""
+    """A node with catalog `shop`, which shows a database, and a connection to that database."""
 
     node: DriverNode
     bridge: Bridge
@@ -35,13 +35,13 @@ class Shop(NamedTuple):
     properties: dict[str, str]
 
     def sql(self, *statements: str) -> list[tuple[object, ...]]:
-        """Run statements in the source itself; returns the rows of the last."""
+        """Execute statements in the source. Returns the rows of the last one."""
         with psycopg.connect(self.database, autocommit=True) as connection:
             found = [connection.execute(each.encode()) for each in statements]
             return found[-1].fetchall() if found[-1].description else []
 
     def names(self, path: str, *, user: str = "admin") -> list[str]:
-        """The names of a list."""
+        """Return the names of a list."""
         return listed(self.node, path, user=user)
 
 
@@ -68,7 +68,9 @@ def _catalog(properties: dict[str, str], name: str = "shop") -> dict[str, object
 
 
 def test_table_is_made_loaded_and_known_to_the_source(shop: Shop) -> None:
-    """What is made over Gravitino REST stands in the database with types, keys and comments, and is told the same."""
+    """A table created over Gravitino REST exists in the database with types, keys and comments, and is loaded
+    unchanged.
+    """
     body = {
         "name": "orders", "comment": "100% of 'them'", "columns": [*COLUMNS, {"name": "at", "type": "timestamp_tz", "defaultValue": {
             "type": "function", "funcName": "current_timestamp", "funcArgs": []}}],
@@ -92,7 +94,7 @@ def test_table_is_made_loaded_and_known_to_the_source(shop: Shop) -> None:
 
 
 def test_schemas_come_and_go(shop: Shop) -> None:
-    """Schemas are listed without the system's, made with a comment, and dropped when they are empty."""
+    """System schemas are not listed; schemas are created with a comment, and dropped when they are empty."""
     made = shop.node.done("POST", f"{SHOP}/schemas", {"name": "Odd-one", "comment": "5% \"x\" 'y'"})["schema"]
 
     assert (made["comment"], made["name"]) == ("5% \"x\" 'y'", "Odd-one")
@@ -110,7 +112,7 @@ def test_schemas_come_and_go(shop: Shop) -> None:
 
 
 def test_every_change_that_a_database_knows_is_carried_out(shop: Shop) -> None:
-    """Columns come, go, and change; keys and comments too; all of one request at once."""
+    """Columns, keys and comments are added, changed and removed; a request is executed as a whole."""
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     after = shop.node.done(
         "PUT", f"{ORDERS}/t",
@@ -180,7 +182,7 @@ WRONG: tuple[tuple[int, dict[str, object]], ...] = (
 
 
 def test_wrong_changes_are_told_and_nothing_is_half_done(shop: Shop) -> None:
-    """Each is refused with words, and what came before it in the request is not done."""
+    """Each invalid change is refused with a message, and earlier changes of the request are not made."""
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     before = shop.node.done("GET", f"{ORDERS}/t")["table"]
     for status, wrong in WRONG:
@@ -200,7 +202,7 @@ TYPES = (
 
 
 def test_types_are_told_as_they_were_made(shop: Shop) -> None:
-    """Every documented type comes back as it was said; what the source has of its own is told as external."""
+    """Each documented type is returned unchanged; types known to the source only are returned as external."""
     columns = [{"name": f"c{at}", "type": each} for at, each in enumerate(TYPES)]
 
     made = shop.node.done("POST", ORDERS, {"name": "t", "columns": columns})["table"]
@@ -223,7 +225,9 @@ def test_types_are_told_as_they_were_made(shop: Shop) -> None:
 
 
 def test_rename_and_drop(shop: Shop) -> None:
-    """A table changes its name with its owner and grants; dropped it is gone; purge and another schema are refused."""
+    """A renamed table keeps owner and grants; a dropped one is missing; purge and moves to another schema are
+    refused.
+    """
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     grant(shop.node, "bea", "use_catalog use_schema", kind="CATALOG", on="shop")
     grant(shop.node, "bea", "select_table", kind="TABLE", on="shop.sales.t")
@@ -247,9 +251,7 @@ def test_rename_and_drop(shop: Shop) -> None:
 
 
 def test_rights_hang_on_names_and_bind_the_next_request(shop: Shop) -> None:
-    """A grant on a table of the source, made there by others, is seen at once; so is its end; a deny hides one of
-    many.
-    """
+    """A grant on a table of the source takes effect immediately, and so does its revoke; a denial hides one of many."""
     shop.sql("CREATE TABLE sales.a (id int)", "CREATE TABLE sales.b (id int)", "CREATE SCHEMA other")
     node = shop.node
     grant(node, "bea", "use_catalog", kind="CATALOG", on="shop")
@@ -277,7 +279,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(shop: Shop) -> None:
 
 
 def test_owners_tags_and_roles_hang_on_what_the_source_has(shop: Shop) -> None:
-    """Who makes a table owns it; a table of others gets an owner and tags; of what is not there nothing is made."""
+    """The creator of a table owns it; existing tables can get an owner and tags; missing objects get no node."""
     node, lake = shop.node, f"{API}/lake"
     shop.sql("CREATE TABLE sales.a (id int)")
     grant(node, "bea", "use_catalog use_schema create_table", kind="CATALOG", on="shop")
@@ -302,9 +304,7 @@ def test_owners_tags_and_roles_hang_on_what_the_source_has(shop: Shop) -> None:
 
 
 def test_reads_of_what_hangs_on_an_object_make_nothing(shop: Shop) -> None:
-    """Owner, tags, policies, statistics, roles, credentials and protection of a table that nothing stands for are
-    told, and no row is made.
-    """
+    """Reads of owner, tags, policies, statistics, roles, credentials and protection create no placeholder node."""
     node, lake = shop.node, f"{API}/lake"
     shop.sql("CREATE TABLE sales.a (id int)")
     node.done("POST", f"{lake}/tags", {"name": "red"})
@@ -334,7 +334,7 @@ def test_reads_of_what_hangs_on_an_object_make_nothing(shop: Shop) -> None:
 
 
 def test_two_thousand_tables_answer_in_seconds(shop: Shop) -> None:
-    """All are listed by who sees all, and a few by who sees a few."""
+    """All of two thousand tables are listed to users who may see all, and a few to users who may see a few."""
     shop.sql("DO $$ BEGIN FOR i IN 1..2000 LOOP EXECUTE format('CREATE TABLE sales.t%s (id int)', i); END LOOP; END $$")
     grant(shop.node, "bea", "use_catalog use_schema", kind="CATALOG", on="shop")
     for at in (7, 1999):
@@ -349,7 +349,9 @@ def test_two_thousand_tables_answer_in_seconds(shop: Shop) -> None:
 
 
 def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody(shop: Shop) -> None:
-    """Cut or silent: 502 and code 1007, other catalogs answer, rights are decided, and it is back when it is back."""
+    """While the source is disconnected or silent: 502 with code 1007, other catalogs answer, access is decided; then it
+    works again.
+    """
     node = shop.node
     node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     grant(node, "bea", "use_catalog", kind="CATALOG", on="shop")
@@ -365,7 +367,7 @@ def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody(shop: Shop) -> N
 
 
 def test_connection_is_tested_in_both_forms(shop: Shop) -> None:
-    """A test reaches the database; what is wrong with it is told, and the password is seen nowhere."""
+    """A connection test reaches the database, reports its errors, and never contains the password."""
     node, new = shop.node, f"{API}/lake/catalogs/testConnection"
 
     assert node.done("POST", f"{SHOP}/testConnection")["code"] == 0
@@ -380,7 +382,7 @@ def test_connection_is_tested_in_both_forms(shop: Shop) -> None:
 
 
 def test_properties_that_lead_elsewhere_are_refused(shop: Shop) -> None:
-    """A catalog is neither made nor altered so that the server would talk to somebody else."""
+    """A catalog whose properties would lead to another host can be neither created nor altered."""
     elsewhere = {"jdbc-url": "jdbc:postgresql://10.0.0.1:5432/"}
     made = shop.node.post(f"{API}/lake/catalogs", _catalog({**shop.properties, **elsewhere}, "other"))
     altered = shop.node.put(SHOP, updates(set_to("jdbc-url", elsewhere["jdbc-url"])))
@@ -392,8 +394,8 @@ def test_properties_that_lead_elsewhere_are_refused(shop: Shop) -> None:
 
 
 def test_other_doors_say_where_to_go(shop: Shop) -> None:
-    """Iceberg's lists are empty; by name, views, models, moves and protection are refused, and nothing is made in
-    the tree.
+    """Over Iceberg REST lists are empty; views, models, moves and protection are refused by name, and nothing is
+    created.
     """
     node = shop.node
     node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
@@ -420,7 +422,7 @@ def test_other_doors_say_where_to_go(shop: Shop) -> None:
 
 
 def test_a_catalog_goes_with_what_stands_in_it(shop: Shop) -> None:
-    """Shadows keep no catalog from being dropped, and the source keeps what it has."""
+    """A catalog with placeholder nodes can be dropped, and the source keeps its objects."""
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     shop.node.patch(SHOP, {"inUse": False})
     assert shop.node.get(ORDERS).status == 409
@@ -432,7 +434,7 @@ def test_a_catalog_goes_with_what_stands_in_it(shop: Shop) -> None:
 
 
 def test_protected_catalogs_keep_what_is_below(shop: Shop) -> None:
-    """A table of the source is not dropped over this server while its catalog is protected with all that is below."""
+    """A table of the source cannot be dropped over this server while its catalog is protected with its content."""
     shop.sql("CREATE TABLE sales.a (id int)")
     protection = "/api/limnos/v1/metalakes/lake/objects/{}/protection"
     assert shop.node.put(protection.format("table/shop.sales.a"), {}).status == 405

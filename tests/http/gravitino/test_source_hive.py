@@ -37,7 +37,7 @@ _NUMBERS = count(1)
 
 
 class Warehouse(NamedTuple):
-    """A node with catalog `hive`, the metastore that it shows, and a schema of the test's own."""
+    """A node with catalog `hive`, the metastore that it shows, and a separate schema."""
 
     node: DriverNode
     server: HiveServer
@@ -45,15 +45,15 @@ class Warehouse(NamedTuple):
 
     @property
     def tables(self) -> str:
-        """Return the address of a schema's tables."""
+        """Return the URL of a schema's tables."""
         return f"{HIVE}/schemas/{self.schema}/tables"
 
     def seen(self, *, user: str = "admin") -> list[str]:
-        """The names of its tables, as they are listed."""
+        """Return the names of its tables, as listed."""
         return listed(self.node, self.tables, user=user)
 
     def made(self, *names: str, kind: str = "MANAGED_TABLE", **parameters: str) -> None:
-        """Make tables behind the server's back."""
+        """Create tables directly in the metastore."""
         with self.server.client() as client:
             for name in names:
                 storage = StorageDescriptor(
@@ -98,8 +98,8 @@ def _catalog(port: int, name: str = "hive", **more: str) -> dict[str, object]:
 
 
 def test_table_is_made_loaded_and_known_to_the_metastore(warehouse: Warehouse) -> None:
-    """What is made over Gravitino REST stands in the metastore with types, partitioning, buckets and format, and
-    is told the same.
+    """A table created over Gravitino REST exists in the metastore with types, partitioning, buckets and format, and is
+    loaded unchanged.
     """
     by_id = {"type": "field", "fieldName": ["id"]}
     body = {
@@ -129,7 +129,7 @@ def test_table_is_made_loaded_and_known_to_the_metastore(warehouse: Warehouse) -
 
 
 def test_schemas_come_change_and_go(warehouse: Warehouse) -> None:
-    """Databases are listed, made with comment and properties, changed, and dropped when they are empty."""
+    """Databases are listed, created with comment and properties, changed, and dropped when they are empty."""
     node, name = warehouse.node, f"{warehouse.schema}_more"
     made = node.done("POST", f"{HIVE}/schemas", {"name": name, "comment": "c", "properties": {"a": "b"}})["schema"]
 
@@ -153,7 +153,7 @@ def test_schemas_come_change_and_go(warehouse: Warehouse) -> None:
 
 
 def test_table_is_altered(warehouse: Warehouse) -> None:
-    """Columns, comments and properties change, all of one request at once; the last column can go."""
+    """Columns, comments and properties are changed by one request; the last column can be dropped."""
     warehouse.node.done("POST", warehouse.tables, {"name": "t", "columns": COLUMNS})
     one = f"{warehouse.tables}/t"
     after = warehouse.node.done(
@@ -202,7 +202,7 @@ WRONG: tuple[tuple[int, dict[str, object]], ...] = (
 
 
 def test_wrong_changes_are_told_and_nothing_is_half_done(warehouse: Warehouse) -> None:
-    """Each is refused with words, and what came before it in the request is not done."""
+    """Each invalid change is refused with a message, and earlier changes of the request are not made."""
     body = {"name": "t", "columns": [*COLUMNS, DAY], "partitioning": BY_DAY}
     before = warehouse.node.done("POST", warehouse.tables, body)["table"]
     for status, wrong in WRONG:
@@ -213,9 +213,7 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(warehouse: Warehouse) -
 
 
 def test_wrong_tables_are_not_made(warehouse: Warehouse) -> None:
-    """Names, types, layouts and properties that the metastore has not, or that are not a caller's to say, are
-    refused.
-    """
+    """Unknown names, types and layouts, and reserved properties, are refused."""
     column = {"name": "id", "type": "long"}
     for status, wrong in (
         (400, {"name": "Orders"}), (400, {"name": "a-b"}), (400, {"columns": []}), (400, {"columns": [column, column]}),
@@ -234,7 +232,7 @@ def test_wrong_tables_are_not_made(warehouse: Warehouse) -> None:
 
 
 def test_another_spelling_of_a_name_is_no_way_round_a_right(warehouse: Warehouse) -> None:
-    """The metastore finds `T` where `t` is meant; under our rights nothing has that name."""
+    """The metastore ignores case, but rights apply to exact names only, so another spelling is missing."""
     node = warehouse.node
     warehouse.made("t")
     grant(node, "bea", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="hive")
@@ -250,7 +248,7 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(warehouse: Warehouse
 
 
 def test_rights_and_owners_hang_on_names_and_bind_the_next_request(warehouse: Warehouse) -> None:
-    """A grant on a table that others made is seen at once; so is its end; who makes one owns it."""
+    """A grant on an existing table takes effect immediately, and so does its revoke; the creator of a table owns it."""
     node, schema = warehouse.node, warehouse.schema
     warehouse.made("a", "b")
     grant(node, "bea", "use_catalog", kind="CATALOG", on="hive")
@@ -274,7 +272,9 @@ def test_rights_and_owners_hang_on_names_and_bind_the_next_request(warehouse: Wa
 
 
 def test_files_go_with_managed_tables_only(warehouse: Warehouse) -> None:
-    """A managed table's directory goes with it, with and without purge; an external one's stays, and is not purged."""
+    """A managed table's directory is deleted with it, with and without purge; an external one's stays and cannot be
+    purged.
+    """
     for name, kind, purge in (
         ("m", "MANAGED_TABLE", False),
         ("p", "MANAGED_TABLE", True),
@@ -294,8 +294,8 @@ def test_files_go_with_managed_tables_only(warehouse: Warehouse) -> None:
 
 
 def test_tables_of_other_formats_are_told_and_kept_as_they_are(warehouse: Warehouse) -> None:
-    """An Iceberg table is told with its format and not changed here; views are no tables; secrets in properties
-    stay there.
+    """Iceberg tables are shown with their format and cannot be changed here, views are no tables, and secrets in
+    properties are hidden.
     """
     warehouse.made(
         "ice", kind="EXTERNAL_TABLE", EXTERNAL="TRUE", table_type="ICEBERG", metadata_location="s3://b/m.json"
@@ -316,7 +316,9 @@ def test_tables_of_other_formats_are_told_and_kept_as_they_are(warehouse: Wareho
 
 
 def test_a_metastore_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Warehouse) -> None:
-    """Cut or silent: 502 and code 1007, other catalogs answer, rights are decided, and it is back when it is back."""
+    """While the metastore is disconnected or silent: 502 with code 1007, other catalogs answer, access is decided; then
+    it works again.
+    """
     node, bridge = hasty.node, hasty.server.bridge
     grant(node, "bea", "use_catalog", kind="CATALOG", on="hive")
     wait_for(node, hasty.tables)
@@ -332,7 +334,7 @@ def test_a_metastore_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Wareho
 
 
 def test_connection_is_tested_and_addresses_are_held_to(warehouse: Warehouse) -> None:
-    """A test reaches the metastore; one that the server does not talk to, or with Kerberos, is refused."""
+    """A connection test reaches the metastore; an address that is not allowed, or Kerberos, is refused."""
     node, new, port = warehouse.node, f"{API}/lake/catalogs/testConnection", warehouse.server.bridge.port
 
     assert node.done("POST", new, _catalog(port, "other"))["code"] == 0

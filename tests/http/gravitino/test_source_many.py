@@ -43,7 +43,7 @@ _THRIFT = re.compile(rb"\x80\x01\x00\x01\x00\x00\x00.([a-z_]+)", re.DOTALL)
 
 
 class Held(NamedTuple):
-    """A node whose catalog `shown` shows a source with many tables, all in one schema, and the way to the source."""
+    """A node whose catalog `shown` shows a source with many tables in one schema, and a connection to the source."""
 
     node: DriverNode
     bridge: Bridge
@@ -55,11 +55,11 @@ class Held(NamedTuple):
 
     @property
     def tables(self) -> str:
-        """Return the address of the list of tables."""
+        """Return the URL of the list of tables."""
         return f"{SHOWN}/schemas/{self.schema}/tables"
 
     async def crowd(self) -> list[DriverAnswer]:
-        """Let a crowd load a table each, at once."""
+        """Let many callers load one table each, concurrently."""
         names = NAMES[:: MANY // CROWD][:CROWD]
         return await asyncio.gather(*(self.node.answer("GET", f"{self.tables}/{name}") for name in names))
 
@@ -75,7 +75,7 @@ def _sources(bridge: Bridge) -> SourcesSection:
 
 @contextmanager
 def _statements(dialect: str) -> Iterator[Callable[[Held], Counter[str]]]:
-    """Count the statements that go to databases of a kind."""
+    """Count the statements sent to databases of a kind."""
     found: Counter[str] = Counter()
 
     def hear(connection: sa.Connection, _cursor: object, statement: str, *_: object) -> None:
@@ -174,7 +174,7 @@ KINDS = {"jdbc-postgresql": _postgresql, "jdbc-mysql": _mysql, "hive": _hive, "i
 
 @pytest.fixture(scope="module", params=KINDS)
 def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
-    """A source of each kind with two thousand tables, asked once already."""
+    """A source of each kind with two thousand tables, connected already."""
     with KINDS[request.param](request, tmp_path_factory.mktemp("many")) as found:
         assert found.node.get(f"{found.tables}/t0000").status == 200
         grant(found.node, "bea", "use_catalog use_schema", kind="CATALOG", on="shown")
@@ -184,7 +184,7 @@ def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_all_are_listed_by_a_few_calls(held: Held) -> None:
-    """Who sees all has all, who sees two has two; the source is asked as often as for a list of one."""
+    """All tables are listed to a user of all, two to a user of two, with as many calls as a list of one."""
     held.calls(held)
 
     assert listed(held.node, held.tables) == NAMES
@@ -193,9 +193,7 @@ def test_all_are_listed_by_a_few_calls(held: Held) -> None:
 
 
 def test_a_crowd_is_served_on_a_few_connections(held: Held) -> None:
-    """Each of 64 callers gets its table, for as many calls as it would take alone; nobody has all names listed for
-    one of them.
-    """
+    """64 callers each load a table with as many calls as alone, and no caller lists all names."""
     held.node.runner.run(held.crowd())  # connections are there
     held.calls(held)
 
@@ -208,9 +206,7 @@ def test_a_crowd_is_served_on_a_few_connections(held: Held) -> None:
 
 
 def test_silence_holds_up_nobody_else(held: Held) -> None:
-    """While a crowd waits for a source that says nothing, another catalog's table is looked for and found, and
-    none of them is done.
-    """
+    """While many callers wait for a silent source, a table of another catalog is loaded."""
     node = held.node
     main = "/iceberg/v1/lake.main/namespaces"
     node.done("POST", main, {"namespace": ["here"]})
@@ -237,9 +233,7 @@ def test_silence_holds_up_nobody_else(held: Held) -> None:
 
 
 def test_a_source_that_has_very_many_is_listed(fresh: Callable[[str], Path]) -> None:
-    """A hundred thousand names on one page, and on a hundred, are all listed; names beyond what anybody has end in
-    a refusal.
-    """
+    """A hundred thousand names are listed on one page or on a hundred; more names than the limit are refused."""
     many = 100_000
     with scripted() as source:
         rows = [{"namespace": ["a"], "name": f"t{at}"} for at in range(many)]
@@ -260,7 +254,7 @@ def test_a_source_that_has_very_many_is_listed(fresh: Callable[[str], Path]) -> 
 
 
 def _says(answer: Callable[[socket.socket], None]) -> Iterator[int]:
-    """Serve one answer to whatever is asked, on each connection."""
+    """Serve one fixed answer on each connection."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -311,9 +305,7 @@ def _babbles(client: socket.socket) -> None:
 def test_a_metastore_that_lies_is_told_and_fills_no_memory(
     fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, answer: Callable[[socket.socket], None]
 ) -> None:
-    """A list that says it has two thousand million names, one whose names never end, and what is another protocol
-    are refused as no answer.
-    """
+    """A list with an impossible length, an endless name, or another protocol is refused as a malformed answer."""
     monkeypatch.setattr(metastore, "ANSWER_BYTES_MAX", 8 << 20)
     with contextmanager(_says)(answer) as port:
         sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{port}",), timeout_s=60.0)

@@ -35,7 +35,7 @@ _NUMBERS = count(1)
 
 
 class Store(NamedTuple):
-    """A node with catalog `store`, the server that it shows, and a schema of the test's own."""
+    """A node with catalog `store`, the server that it shows, and a separate schema."""
 
     node: DriverNode
     server: MariaServer
@@ -43,11 +43,11 @@ class Store(NamedTuple):
 
     @property
     def tables(self) -> str:
-        """Return the address of a schema's tables."""
+        """Return the URL of a schema's tables."""
         return f"{STORE}/schemas/{self.schema}/tables"
 
     def sql(self, *statements: str) -> tuple[tuple[object, ...], ...]:
-        """Run statements in the schema, behind the server's back."""
+        """Execute statements directly in the schema."""
         return self.server.sql(f"USE `{self.schema}`", *statements)
 
 
@@ -86,8 +86,8 @@ NASTY = "100% of 'them' \\ \"x\" `y` é\nz"
 
 
 def test_table_is_made_loaded_and_known_to_the_server(store: Store) -> None:
-    """What is made over Gravitino REST stands in the server with types, keys, defaults and comments, and is told
-    the same.
+    """A table created over Gravitino REST exists in the server with types, keys, defaults and comments, and is loaded
+    unchanged.
     """
     now = {"type": "function", "funcName": "current_timestamp", "funcArgs": []}
     literal = {"type": "literal", "dataType": "varchar(20)", "value": "it's \\ 5%"}
@@ -125,7 +125,7 @@ EXTERNAL = ("year", "mediumint", "tinytext", "varbinary(9)", "bit(5)", "uuid", "
 
 
 def test_every_type_comes_back_as_it_was_said(store: Store) -> None:
-    """Gravitino's words, and the server's own for what those do not say."""
+    """Types are returned with Gravitino's names, and with the server's own where Gravitino has none."""
     kinds = [*PLAIN, *({"type": "external", "catalogString": each} for each in EXTERNAL)]
     columns = [{"name": f"c{at}", "type": kind} for at, kind in enumerate(kinds)]
 
@@ -135,7 +135,7 @@ def test_every_type_comes_back_as_it_was_said(store: Store) -> None:
 
 
 def test_what_others_made_is_told(store: Store) -> None:
-    """Types, keys over parts of columns, expressions, views and sequences as they are in such servers."""
+    """Existing tables with special types, prefix keys, expressions, views and sequences are shown correctly."""
     store.sql(
         "CREATE TABLE t (a ENUM('x','y'), b JSON, c INT(5) ZEROFILL, d TEXT, e VARCHAR(200), f INT AS (c + 1), g TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP "
         "ON UPDATE CURRENT_TIMESTAMP, h INT DEFAULT (1 + 1), UNIQUE KEY part (e(10)), UNIQUE KEY whole (c)) ENGINE=Aria COMMENT='theirs'",
@@ -158,7 +158,7 @@ def test_what_others_made_is_told(store: Store) -> None:
 
 
 def test_schemas_come_and_go(store: Store) -> None:
-    """Databases are listed without the system's, made, and dropped when they are empty of everything."""
+    """System databases are not listed; databases are created, and dropped when they are empty."""
     node, name = store.node, f"{store.schema}.Odd-one"
     one = f"{STORE}/schemas/{name}"
     assert node.done("POST", f"{STORE}/schemas", {"name": name})["schema"]["name"] == name
@@ -185,9 +185,7 @@ def test_schemas_come_and_go(store: Store) -> None:
 
 
 def test_every_change_that_the_server_knows_is_carried_out(store: Store) -> None:
-    """Columns come, go, move and change; keys and comments too; all of one request at once, and what is not spoken
-    of stays.
-    """
+    """Columns, keys and comments are added, moved, changed and removed by one request, and everything else stays."""
     store.sql(
         "CREATE TABLE t (id BIGINT NOT NULL, who VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin DEFAULT 'a\\\\b' COMMENT 'whom', "
         "at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), old INT, kind ENUM('a','b') NOT NULL DEFAULT 'b')",
@@ -274,7 +272,7 @@ WRONG: tuple[tuple[int, dict[str, object]], ...] = (
 
 
 def test_wrong_changes_are_told_and_nothing_is_half_done(store: Store) -> None:
-    """Each is refused with words, and what came before it in the request is not done."""
+    """Each invalid change is refused with a message, and earlier changes of the request are not made."""
     store.sql(
         "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, who VARCHAR(20), made INT AS (id + 1), doc JSON)",
         "INSERT INTO t (id, who) VALUES (1, 'bea'), (2, 'bea')",
@@ -288,7 +286,7 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(store: Store) -> None:
 
 
 def test_wrong_tables_are_not_made(store: Store) -> None:
-    """Names, layouts and properties that the server has not are refused, and nothing is there then."""
+    """Unknown names, layouts and properties are refused, and nothing is created."""
     for status, body in (
         (405, {"properties": {"engine": "CONNECT"}}), (405, {"properties": {"data-directory": "/etc"}}), (400, {"columns": []}),
         (405, {"partitioning": [{"strategy": "identity", "fieldName": ["id"]}]}), (400, {"columns": [*COLUMNS, {"name": "ID", "type": "long"}]}),
@@ -300,8 +298,8 @@ def test_wrong_tables_are_not_made(store: Store) -> None:
 
 
 def test_tables_move_and_go(store: Store) -> None:
-    """Rename within a schema and to another one, with what stands for the table; a name that is taken stays; what
-    others need is kept.
+    """A table is renamed within and between schemas with its placeholder node; taken names and referenced tables are
+    refused.
     """
     node, other = store.node, f"{store.schema}_b"
     node.done("POST", f"{STORE}/schemas", {"name": other})
@@ -325,8 +323,8 @@ def test_tables_move_and_go(store: Store) -> None:
 
 
 def test_another_spelling_of_a_name_is_no_way_round_a_right(store: Store, fresh: Callable[[str], Path]) -> None:
-    """Servers that take `T` for `t`, or find both, tell only what has exactly the name; one that keeps small
-    letters is given no others.
+    """With every case rule of the server, only the exact name is found; on a lower-case server other names cannot be
+    created.
     """
     store.sql("CREATE TABLE t (a INT)", "CREATE TABLE T (b INT)", "CREATE TABLE `é` (c INT)")
     columns = {name: store.node.done("GET", f"{store.tables}/{name}")["table"]["columns"] for name in ("t", "T")}
@@ -346,7 +344,7 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(store: Store, fresh:
 
 
 def test_rights_and_owners_hang_on_names_and_bind_the_next_request(store: Store) -> None:
-    """A grant on a table that others made is seen at once; so is its end; who makes one owns it."""
+    """A grant on an existing table takes effect immediately, and so does its revoke; the creator of a table owns it."""
     store.sql("CREATE TABLE a (x INT)", "CREATE TABLE b (x INT)")
     node = store.node
     grant(node, "bea", "use_catalog use_schema create_table", kind="CATALOG", on="store")
@@ -363,7 +361,9 @@ def test_rights_and_owners_hang_on_names_and_bind_the_next_request(store: Store)
 
 
 def test_a_server_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Store) -> None:
-    """Cut or silent: 502 and code 1007, other catalogs answer, rights are decided, and it is back when it is back."""
+    """While the server is disconnected or silent: 502 with code 1007, other catalogs answer, access is decided; then it
+    works again.
+    """
     node, bridge = hasty.node, hasty.server.bridge
     grant(node, "bea", "use_catalog", kind="CATALOG", on="store")
     hasty.sql("CREATE TABLE t (x INT)")
@@ -381,7 +381,9 @@ def test_a_server_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Store) ->
 
 
 def test_connection_is_tested_and_properties_are_held_to(store: Store) -> None:
-    """A test reaches the server; what is wrong is told, the password is seen nowhere, and nothing leads elsewhere."""
+    """A connection test reaches the server and reports its errors without the password; properties cannot lead
+    elsewhere.
+    """
     node, port, new = store.node, store.server.bridge.port, f"{API}/lake/catalogs/testConnection"
     assert node.done("POST", new, _catalog(port, "x"))["code"] == 0
     wrong = node.done("POST", new, _catalog(port, "x", **{"jdbc-password": "wrong"}))
@@ -400,7 +402,7 @@ def test_connection_is_tested_and_properties_are_held_to(store: Store) -> None:
 
 
 def test_what_the_user_may_not_is_told(store: Store) -> None:
-    """A refusal of the server's to this one is 502, in words that say so."""
+    """A permission error of the source is 502, and the message says that this server's account lacks the right."""
     store.sql(
         f"CREATE USER IF NOT EXISTS 'poor_{store.schema}'@'%' IDENTIFIED BY 'x'", f"GRANT SELECT ON {store.schema}.* TO 'poor_{store.schema}'@'%'",
         "CREATE TABLE t (x INT)",

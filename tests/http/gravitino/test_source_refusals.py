@@ -23,14 +23,14 @@ WRITTEN = dict(refusal_tables.written(source_refusals.TABLE, CALLERS))
 def asked(
     postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
-    """The answers of every row to every caller."""
+    """Return the answers to every row for every caller."""
     with source_refusals.node_over(tmp_path_factory.mktemp("source_refusals"), postgres_server) as node:
         source_refusals.prepare(node)
         yield refusal_tables.answers(node, source_refusals.cases, CALLERS)
 
 
 def test_every_row_is_asked(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
-    """The table has no row that is not asked, and each one that is."""
+    """The table has exactly the requested rows."""
     assert set(WRITTEN) == set(asked)
 
 
@@ -42,6 +42,8 @@ def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
 def test_a_refusal_does_not_tell_what_there_is(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
-    """Whoever is refused both ways hears the same words, but for the name, whether the source has the thing or not."""
+    """A caller who is refused both gets the same message, but for the name, whether the source has the object or
+    not.
+    """
     for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):
         assert first["type"] == second["type"], who

@@ -32,12 +32,12 @@ def node(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="module")
 def asked(node: DriverNode) -> Asked:
-    """The answers of every row to every caller."""
+    """Return the answers to every row for every caller."""
     return refusal_tables.answers(node, source_topic_refusals.cases, CALLERS)
 
 
 def test_every_row_is_asked(asked: Asked) -> None:
-    """The table has no row that is not asked, and each one that is."""
+    """The table has exactly the requested rows."""
     assert set(WRITTEN) == set(asked)
 
 
@@ -48,7 +48,7 @@ def test_cells(asked: Asked, row: Row) -> None:
 
 
 def test_lists_show_what_each_may_see(node: DriverNode, asked: Asked) -> None:
-    """Who may use the schema may list, and sees the topics that may be loaded."""
+    """A user of the schema may list topics, and sees those that the user may load."""
     assert asked
     for who in CALLERS:
         user = None if who == "nobody" else who
@@ -64,7 +64,9 @@ PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (rou
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_a_refusal_does_not_tell_what_there_is(asked: Asked, pair: tuple[str, str, str]) -> None:
-    """Whoever is refused both ways hears the same words, but for the name, whether the cluster has the thing or not."""
+    """A caller who is refused both gets the same message, but for the name, whether the cluster has the topic or
+    not.
+    """
     route, there, gone = pair
     for who in CALLERS:
         first, second = asked[route, there][who], asked[route, gone][who]

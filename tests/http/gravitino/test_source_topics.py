@@ -34,7 +34,7 @@ _NUMBERS = count(1)
 
 
 class Bus(NamedTuple):
-    """A node with catalog `bus`, the cluster that it shows, and the beginning of the names of a test's topics."""
+    """A node with catalog `bus`, the cluster that it shows, and the prefix of a test's topics."""
 
     node: DriverNode
     server: KafkaServer
@@ -42,7 +42,7 @@ class Bus(NamedTuple):
     mine: str
 
     def made(self, *names: str, partitions: int = 1) -> list[str]:
-        """Make topics behind the server's back."""
+        """Create topics directly in the cluster."""
         topics = [f"{self.mine}{name}" for name in names]
         done = self.client.create_topics([NewTopic(each, partitions, 1) for each in topics])
         for each in done.values():
@@ -52,7 +52,7 @@ class Bus(NamedTuple):
         return topics
 
     def seen(self, *, user: str = "admin") -> list[str]:
-        """The names of this test's topics, as they are listed."""
+        """Return the names of this test's topics, as listed."""
         names = listed(self.node, TOPICS, user=user)
         return [each.removeprefix(self.mine) for each in names if each.startswith(self.mine)]
 
@@ -86,7 +86,7 @@ def _catalog(port: int, name: str = "bus", **more: str) -> dict[str, object]:
 
 
 def test_topic_is_made_loaded_and_known_to_the_cluster(bus: Bus) -> None:
-    """What is made over Gravitino REST stands in the cluster with its partitions and settings; its comment is kept
+    """A topic created over Gravitino REST exists in the cluster with partitions and settings; its comment is stored
     here.
     """
     name = f"{bus.mine}orders"
@@ -108,7 +108,7 @@ def test_topic_is_made_loaded_and_known_to_the_cluster(bus: Bus) -> None:
 
 
 def test_the_one_schema_is_told_and_stays(bus: Bus) -> None:
-    """A cluster has the schema `default`, and neither another one nor less."""
+    """A cluster has exactly the schema `default`."""
     assert [each["name"] for each in bus.node.done("GET", f"{BUS}/schemas")["identifiers"]] == ["default"]
     assert bus.node.done("GET", SCHEMA)["schema"]["name"] == "default"
     assert bus.node.get(f"{BUS}/schemas/other").status == 404
@@ -123,7 +123,7 @@ def test_the_one_schema_is_told_and_stays(bus: Bus) -> None:
 
 
 def test_topic_is_altered(bus: Bus) -> None:
-    """Settings come and go, partitions grow, the comment changes; all is seen at once."""
+    """Settings, the number of partitions and the comment can be changed, with immediate effect."""
     (name,) = bus.made("a")
     one = f"{TOPICS}/{name}"
     changed = bus.node.done(
@@ -163,7 +163,7 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 
 
 def test_wrong_changes_are_told_and_nothing_is_half_done(bus: Bus) -> None:
-    """Each is refused with words, and what stands beside it in the request is not done."""
+    """Each invalid change is refused with a message, and other changes of the request are not made."""
     (name,) = bus.made("a", partitions=2)
     before = bus.node.done("GET", f"{TOPICS}/{name}")["topic"]
     for wrong, words in WRONG:
@@ -181,7 +181,7 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(bus: Bus) -> None:
 
 
 def test_wrong_topics_are_not_made(bus: Bus) -> None:
-    """A name, a number or a setting that the cluster does not take is told in its words, and nothing is there then."""
+    """A name, number or setting that the cluster refuses is reported with its message, and nothing is created."""
     bus.made("a_b")
     for name, properties, words in (
         ("bad name", {}, "illegal"),
@@ -200,8 +200,8 @@ def test_wrong_topics_are_not_made(bus: Bus) -> None:
 
 
 def test_what_is_not_there_is_not_made_by_looking(bus: Bus) -> None:
-    """A cluster that makes topics for whoever asks for them gets none by a load, a list, an owner or a drop; its
-    own are hidden.
+    """On a cluster that creates requested topics, loads, lists, owners and drops create none; internal topics are
+    hidden.
     """
     name = f"{bus.mine}none"
 
@@ -214,7 +214,7 @@ def test_what_is_not_there_is_not_made_by_looking(bus: Bus) -> None:
 
 
 def test_another_spelling_of_a_name_is_no_way_round_a_right(bus: Bus) -> None:
-    """What can be no topic's name is not there, also where a part of it is a topic's that the caller may not have."""
+    """Names that are no topic names are missing, even if a part of them is a hidden topic."""
     node, (name,) = bus.node, bus.made("a")
     grant(node, "bea", "use_catalog use_schema consume_topic produce_topic", kind="CATALOG", on="bus")
     grant(node, "bea", "consume_topic produce_topic", kind="TOPIC", on=f"bus.default.{name}", condition="deny")
@@ -238,9 +238,7 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(bus: Bus) -> None:
 
 
 def test_topic_is_dropped_with_what_stands_for_it(bus: Bus) -> None:
-    """Gone from the cluster and the lists at once; one of the same name made later has neither comment nor rights
-    of it.
-    """
+    """A dropped topic is missing immediately; a later one of the same name has neither its comment nor its rights."""
     name = f"{bus.mine}a"
     bus.node.done("POST", TOPICS, {"name": name, "comment": "old"})
     grant(bus.node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")
@@ -256,7 +254,7 @@ def test_topic_is_dropped_with_what_stands_for_it(bus: Bus) -> None:
 
 
 def test_rights_hang_on_names_and_bind_the_next_request(bus: Bus) -> None:
-    """A grant on a topic that others made is seen at once; so is its end; a deny hides one of many."""
+    """A grant on an existing topic takes effect immediately, and so does its revoke; a denial hides one of many."""
     node, (first, second) = bus.node, bus.made("a", "b")
     grant(node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")
     assert bus.seen(user="bea") == []
@@ -280,9 +278,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(bus: Bus) -> None:
 
 
 def test_owners_and_tags_hang_on_topics(bus: Bus) -> None:
-    """Who makes a topic owns it; one of others gets an owner and tags; privileges of tables are refused on a
-    cluster.
-    """
+    """The creator of a topic owns it; existing topics can get an owner and tags; privileges of tables are refused."""
     node, lake, (name,) = bus.node, f"{API}/lake", bus.made("a")
     grant(node, "bea", "use_catalog use_schema create_topic", kind="CATALOG", on="bus")
     node.done("POST", TOPICS, {"name": f"{bus.mine}mine"}, user="bea")
@@ -301,7 +297,9 @@ def test_owners_and_tags_hang_on_topics(bus: Bus) -> None:
 
 
 def test_a_cluster_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Bus) -> None:
-    """Cut or silent: 502 and code 1007, other catalogs answer, rights are decided, and it is back when it is back."""
+    """While the cluster is disconnected or silent: 502 with code 1007, other catalogs answer, access is decided; then
+    it works again.
+    """
     node, bridge, (name,) = hasty.node, hasty.server.bridge, hasty.made("a")
     grant(node, "bea", "use_catalog", kind="CATALOG", on="bus")
     asked = (("GET", TOPICS, None), ("GET", f"{TOPICS}/{name}", None), ("POST", TOPICS, {"name": f"{hasty.mine}b"}))
@@ -315,7 +313,9 @@ def test_a_cluster_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Bus) -> 
 
 
 def test_users_and_passwords_are_taken_as_java_clients_have_them(bus: Bus) -> None:
-    """A login opens the cluster; a wrong one is told apart from silence; the password is seen nowhere."""
+    """A login with Java clients' settings works; a wrong one is distinguished from a silent cluster, without the
+    password.
+    """
     node, port, new = bus.node, bus.server.login_port, f"{API}/lake/catalogs/testConnection"
 
     node.done("POST", f"{API}/lake/catalogs", _catalog(port, "safe", **LOGIN))
@@ -331,7 +331,7 @@ def test_users_and_passwords_are_taken_as_java_clients_have_them(bus: Bus) -> No
 
 
 def test_brokers_that_point_elsewhere_are_not_followed(bus: Bus, fresh: Callable[[str], Path]) -> None:
-    """A cluster at an allowed address whose brokers say they are at another one is refused, without that address."""
+    """A cluster whose brokers advertise another address is refused, without that address in the message."""
     sources = SourcesSection(allowed_addresses=(f"localhost:{bus.server.port}",), timeout_s=60.0)
     with node_at(fresh("elsewhere"), sources=sources) as node:
         body = _catalog(bus.server.port)
@@ -348,7 +348,7 @@ def test_brokers_that_point_elsewhere_are_not_followed(bus: Bus, fresh: Callable
 
 
 def test_a_protected_catalog_keeps_its_topics(bus: Bus) -> None:
-    """A topic is not dropped over this server while its catalog is protected with all that is below."""
+    """A topic cannot be dropped over this server while its catalog is protected with its content."""
     (name,) = bus.made("a")
     bus.node.done("PUT", "/api/limnos/v1/metalakes/lake/objects/catalog/bus/protection", {"below": True})
 
@@ -359,7 +359,7 @@ def test_a_protected_catalog_keeps_its_topics(bus: Bus) -> None:
 
 
 def test_two_thousand_topics_answer_in_seconds(bus: Bus) -> None:
-    """All are listed by who sees all, and a few by who sees a few."""
+    """All of two thousand topics are listed to users who may see all, and a few to users who may see a few."""
     bus.made(*(f"{at}" for at in range(2000)))
     grant(bus.node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")
     for at in (7, 1999):

@@ -37,7 +37,7 @@ def _changed(far: FarCatalog, name: str, *updates: dict[str, object], user: str 
 
 
 def test_views_are_made_told_changed_renamed_and_dropped(far: FarCatalog) -> None:
-    """They are the source's, told as Gravitino tells views, and the same over Iceberg REST."""
+    """Views of the source are listed in Gravitino's form and changed, with the same state over Iceberg REST."""
     made = far.node.done("POST", VIEWS, _new("v", comment="one", properties={"a": "1"}))["view"]
 
     told = far.node.done("GET", f"{VIEWS}/v")["view"]
@@ -73,7 +73,7 @@ def test_views_are_made_told_changed_renamed_and_dropped(far: FarCatalog) -> Non
 
 
 def test_what_cannot_be_is_refused_with_words(far: FarCatalog) -> None:
-    """A taken name, a missing view or schema, a view that is none: each in the words of a client."""
+    """A taken name, a missing view or schema, and an invalid view are refused with the client's errors."""
     far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table("t"))
     far.node.done("POST", VIEWS, _new("v"))
 
@@ -113,7 +113,7 @@ NEEDED = {
 
 
 def test_who_may(far: FarCatalog) -> None:
-    """Each thing takes the right that it takes over Iceberg REST; a list holds what its reader may load."""
+    """Each operation needs the same right as over Iceberg REST; a list has the views that its reader may load."""
     for user, privileges in GRANTS.items():
         far.node.done("POST", f"{API}/lake/users", {"name": user})
         if privileges:
@@ -144,7 +144,7 @@ def test_who_may(far: FarCatalog) -> None:
 
 
 def test_makers_own_views_and_rights_follow_them(far: FarCatalog) -> None:
-    """Who makes a view may alter and drop it; a grant goes along with its name, and is gone with the view."""
+    """The creator of a view may alter and drop it; grants follow its name and end with the view."""
     far.use("ann", "use_catalog use_schema create_view")
     far.use("bea", "use_catalog use_schema")
     far.node.done("POST", VIEWS, _new("v"), user="ann")
@@ -160,7 +160,7 @@ def test_makers_own_views_and_rights_follow_them(far: FarCatalog) -> None:
 
 
 def test_who_may_not_use_the_schema_loads_no_view(far: FarCatalog) -> None:
-    """To select views is not enough, as in a catalog of the server's own."""
+    """SELECT_VIEW without USE_SCHEMA is not enough, as in native catalogs."""
     far.node.done("POST", VIEWS, _new("v"))
     far.use("ana", "use_catalog select_view")
 

@@ -36,17 +36,19 @@ def made(node: DriverNode) -> DriverNode:
 
 
 def told(node: DriverNode) -> dict[str, object]:
-    """The values of a table's own statistics, by name."""
+    """Return the values of a table's own statistics, by name."""
     return {each["name"]: each["value"] for each in node.done("GET", TABLE)["statistics"]}
 
 
 def partitions(node: DriverNode, query: str) -> list[str]:
-    """The names of the partitions that a range tells."""
+    """Return the names of the partitions in a range."""
     return [each["partitionName"] for each in node.done("GET", f"{PARTS}?{query}")["partitionStatistics"]]
 
 
 def test_statistics_of_a_table(made: DriverNode) -> None:
-    """Values of every sort come back; another write changes what it names alone; a drop says whether any was there."""
+    """Values of every type are returned unchanged; a write changes only the named ones; a drop says whether any
+    existed.
+    """
     first = told(made)
     made.done("PUT", TABLE, {"updates": {"custom-n": 4}})
     one = next(each for each in made.done("GET", TABLE)["statistics"] if each["name"] == "custom-n")
@@ -60,7 +62,7 @@ def test_statistics_of_a_table(made: DriverNode) -> None:
 
 
 def test_ranges_of_partitions(made: DriverNode) -> None:
-    """A range has its lower end and not its upper one, unless it is told otherwise; one end may be open."""
+    """A range includes its lower bound and excludes its upper one by default; each bound may be open."""
     assert partitions(made, "from=p%3D1&to=p%3D3") == ["p=1", "p=2"]
     assert partitions(made, "from=p%3D1&to=p%3D3&fromInclusive=False&toInclusive=true") == ["p=2", "p=3"]
     assert partitions(made, "from=p%3D2") == ["p=2", "p=3"]
@@ -71,9 +73,7 @@ def test_ranges_of_partitions(made: DriverNode) -> None:
 
 
 def test_they_go_with_their_table_and_come_back_with_it(made: DriverNode) -> None:
-    """A renamed table keeps its statistics, one that comes from the trash has them again, a successor of its name
-    has none.
-    """
+    """Statistics stay with a renamed or restored table; a new table of its name has none."""
     made.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": [{"@type": "rename", "newName": "u"}]})
     renamed = made.done("GET", TABLE.replace("main.a.t", "main.a.u"))["statistics"]
     made.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/u")
@@ -104,7 +104,7 @@ def test_they_go_with_their_table_and_come_back_with_it(made: DriverNode) -> Non
     ],
 )
 def test_what_is_wrong_is_told(made: DriverNode, request_of: tuple[str, str, object], code: int, says: str) -> None:
-    """Names that nobody may write, values that are none and objects without statistics are told apart."""
+    """Reserved names, invalid values and unsupported objects have different errors."""
     answer = made.ask(*request_of)
 
     assert answer.json()["code"] == code

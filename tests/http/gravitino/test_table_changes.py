@@ -29,17 +29,19 @@ def lake(node: DriverNode) -> DriverNode:
 
 
 def metadata(node: DriverNode, *levels: str) -> dict:
-    """The table as Iceberg REST has it."""
+    """Return the table's metadata from Iceberg REST."""
     return node.done("GET", table_path(*levels))["metadata"]
 
 
 def alter(node: DriverNode, *changes: dict, name: str = "t") -> dict:
-    """Change a table."""
+    """Alter a table."""
     return node.done("PUT", f"{TABLES}/{name}", {"updates": list(changes)})["table"]
 
 
 def test_a_create_is_an_iceberg_table(lake: DriverNode) -> None:
-    """It is told as it was sent, by the create and by a load, and Iceberg REST has its schema, spec and properties."""
+    """A created table is returned as sent, by the create and by a load; Iceberg REST has its schema, spec and
+    properties.
+    """
     made = lake.done("POST", TABLES, {**NEW, "name": "u"})["table"]
     loaded = lake.done("GET", f"{TABLES}/u")["table"]
     iceberg = metadata(lake, "a", "b", "u")
@@ -55,7 +57,7 @@ def test_a_create_is_an_iceberg_table(lake: DriverNode) -> None:
 
 
 def test_both_faces_change_one_table(lake: DriverNode) -> None:
-    """A change by one is seen by the other, and what one cannot say is not lost by the other's changes."""
+    """Changes over one protocol are visible over the other, and parts that one cannot express are kept."""
     before = metadata(lake, "a", "b", "t")
     schema = {**before["schemas"][0], "schema-id": 1}
     schema["fields"] = [{**schema["fields"][1], "name": "label"}, schema["fields"][0], schema["fields"][2]]
@@ -78,7 +80,7 @@ def test_both_faces_change_one_table(lake: DriverNode) -> None:
 
 
 def test_a_table_of_others_is_changed(node: DriverNode) -> None:
-    """One that Iceberg REST has made takes every change, all at once or none."""
+    """A table created over Iceberg REST takes every change; the changes of a request are all made or none."""
     make_table(node, "a", "b", "x")
     changes = [
         {"@type": "deleteColumn", "fieldName": ["city"]},
@@ -95,7 +97,7 @@ def test_a_table_of_others_is_changed(node: DriverNode) -> None:
 
 
 def test_rename_drop_and_purge(lake: DriverNode) -> None:
-    """A rename stands alone, keeps the table's grants, and may go to another schema; drops that find nothing say so."""
+    """A rename must be the only change, keeps grants, and may go to another schema; drops of missing tables say so."""
     make_space(lake, "c")
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(lake, "ana", "select_table", kind="TABLE", on="main.a:b.t")
@@ -115,7 +117,7 @@ def test_rename_drop_and_purge(lake: DriverNode) -> None:
 
 
 def test_taken_names_and_missing_schemas(lake: DriverNode) -> None:
-    """Codes and exceptions are those that clients know."""
+    """Taken names and missing schemas have the codes and exceptions that clients expect."""
     taken = lake.post(TABLES, NEW)
     missing = lake.post(f"{API}/lake/catalogs/main/schemas/none/tables", NEW)
     illegal = lake.post(TABLES, {**NEW, "name": "a:b"})
@@ -128,7 +130,7 @@ def test_taken_names_and_missing_schemas(lake: DriverNode) -> None:
 
 
 def test_unknown_changes_and_lance(lake: DriverNode) -> None:
-    """A change that nobody knows is the caller's mistake; a Lance table is changed over Lance REST."""
+    """An unknown change is 400; a Lance table is changed over Lance REST."""
     unknown = lake.put(f"{TABLES}/t", {"updates": [{"@type": "explode"}]})
     lake.post(f"{API}/lake/catalogs", {"name": "lance", "type": "relational", "provider": "lakehouse-generic"})
     lake.done("POST", f"{API}/lake/catalogs/lance/schemas", {"name": "s"})
@@ -142,7 +144,7 @@ def test_unknown_changes_and_lance(lake: DriverNode) -> None:
 
 
 def test_a_load_may_ask_for_more(lake: DriverNode) -> None:
-    """Who reads a table gets it for reading alone."""
+    """A load may request the privilege to modify, which readers lack."""
     grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
 
     plain, more = (lake.get(f"{TABLES}/t{query}", user="ana") for query in ("", "?privileges=MODIFY_TABLE"))
@@ -152,7 +154,7 @@ def test_a_load_may_ask_for_more(lake: DriverNode) -> None:
 
 
 def test_partitions_are_those_of_the_rows(lake: DriverNode) -> None:
-    """They cannot be listed or added here, and the answer says where they are seen."""
+    """Partitions cannot be listed or added here, and the answer says where they are visible."""
     answers = [lake.get(f"{TABLES}/t/partitions"), lake.post(f"{TABLES}/t/partitions", {"partitions": []})]
 
     assert [(answer.status, answer["code"]) for answer in answers] == [(405, 1006)] * 2

@@ -24,14 +24,14 @@ def lake(node: DriverNode) -> DriverNode:
 
 
 def names(answer: DriverAnswer) -> list[str]:
-    """The names of a list."""
+    """Return the names of a list."""
     assert answer.status == 200, answer.body
     return [each["name"] for each in answer.json()["identifiers"]]
 
 
 @pytest.mark.parametrize("sent, made", [("a%3Db", "a=b"), ("a%2Fb%3D1", "a/b=1"), ("plain", "plain")])
 def test_the_name_of_a_new_table_is_percent_decoded_once(lake: DriverNode, sent: str, made: str) -> None:
-    """The Java client encodes the name inside the body as it does in a path."""
+    """The name in the body is percent-decoded once, because the Java client encodes it."""
     lake.done("POST", MAIN, {"name": "encoded"})
     body = {"name": sent, "columns": [{"name": "id", "type": "long"}]}
     told = lake.done("POST", f"{MAIN}/encoded/tables", body)["table"]["name"]
@@ -42,7 +42,7 @@ def test_the_name_of_a_new_table_is_percent_decoded_once(lake: DriverNode, sent:
 
 @pytest.mark.parametrize("path, kind", [("tables", "TABLE"), ("views", "VIEW"), ("functions", "FUNCTION")])
 def test_a_refused_name_is_told_with_its_kind(lake: DriverNode, path: str, kind: str) -> None:
-    """Vector 21, of each kind: the separator is no part of a name that is no schema's."""
+    """Vector 21: for each kind, the separator is refused in names other than schemas'."""
     lake.done("POST", MAIN, {"name": "kinds"})
     columns = [{"name": "id", "type": "long"}]
     view = {"columns": columns, "representations": [{"type": "sql", "dialect": "spark", "sql": "select 1 id"}]}
@@ -55,7 +55,7 @@ def test_a_refused_name_is_told_with_its_kind(lake: DriverNode, path: str, kind:
 
 
 def test_a_lance_table_lists_and_loads_with_its_columns(lake: DriverNode) -> None:
-    """In nested schemas, with types of Gravitino's, where it lies, and its version of now."""
+    """Lance tables in nested schemas are listed and loaded with Gravitino's types, location and current version."""
     make_space(lake, "lance", "ml")
     make_space(lake, "lance", "ml", "text")
     fill(lake, "lance", "ml", "text", "docs")
@@ -77,7 +77,7 @@ def test_a_lance_table_lists_and_loads_with_its_columns(lake: DriverNode) -> Non
 
 
 def test_a_table_without_data_has_no_columns(lake: DriverNode) -> None:
-    """Its properties are told; a comment is a field of its own."""
+    """A declared table has properties and a comment, and no columns."""
     make_space(lake, "lance", "ml")
     declare(lake, "lance", "ml", "later", properties={"k": "v", "comment": "soon"})
 
@@ -88,7 +88,9 @@ def test_a_table_without_data_has_no_columns(lake: DriverNode) -> None:
 
 
 def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: DriverNode) -> None:
-    """The schema of the setting is listed and loads; a namespace of that name takes its place."""
+    """Tables directly in a catalog are listed and loaded in the schema of the setting; a namespace of that name takes
+    precedence.
+    """
     declare(lake, "lance", "top")
 
     assert names(lake.get(LANCE)) == ["default"]
@@ -104,9 +106,7 @@ def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: DriverNode) -> Non
 
 
 def test_the_schema_that_stands_for_a_catalog_is_no_object_of_its_own(lake: DriverNode) -> None:
-    """Grants, owners, tags and changes of it are refused in words that say what to name; with the table's full
-    name they hold.
-    """
+    """Grants, owners, tags and changes of that schema are refused with advice; with a table's full name they work."""
     declare(lake, "lance", "top")
     lake.done("POST", f"{API}/lake/roles", {"name": "r", "securableObjects": []})
     lake.done("POST", f"{API}/lake/tags", {"name": "red"})
@@ -143,7 +143,7 @@ def test_the_schema_that_stands_for_a_catalog_is_no_object_of_its_own(lake: Driv
 
 
 def test_an_iceberg_table_lists_and_loads(lake: DriverNode) -> None:
-    """The same routes show Iceberg's, with partitioning and sort order."""
+    """Iceberg tables are listed and loaded over the same routes, with partitioning and sort order."""
     spaces = "/iceberg/v1/lake.main/namespaces"
     lake.done("POST", spaces, {"namespace": ["raw"]})
     schema = {
@@ -173,8 +173,8 @@ def test_an_iceberg_table_lists_and_loads(lake: DriverNode) -> None:
 
 
 def test_rights_on_lance_tables_are_those_of_the_tree(lake: DriverNode) -> None:
-    """A stranger sees nothing and is refused; a right on a table shows it; a broken table is told, not a failure
-    of the server.
+    """A stranger is refused, a right on a table makes it visible, and a broken table is reported without a server
+    error.
     """
     make_space(lake, "lance", "ml")
     fill(lake, "lance", "ml", "docs")
@@ -201,9 +201,7 @@ def test_rights_on_lance_tables_are_those_of_the_tree(lake: DriverNode) -> None:
 
 
 def test_a_format_is_refused_by_what_the_catalog_holds(lake: DriverNode) -> None:
-    """A Lance catalog says that it holds Lance tables and who makes them; an Iceberg catalog that it holds
-    Iceberg's.
-    """
+    """A catalog refuses tables of another format and names its own."""
     make_space(lake, "lance", "a")
     lake.done("POST", MAIN, {"name": "a"})
     body = {"name": "t", "columns": [{"name": "id", "type": "long"}], "properties": {"format": "lance"}}
@@ -216,7 +214,7 @@ def test_a_format_is_refused_by_what_the_catalog_holds(lake: DriverNode) -> None
 
 
 def test_a_reader_is_refused_before_they_hear_what_is_not_served(lake: DriverNode) -> None:
-    """Who may not change a Lance table is refused for that; who may is told over which protocol it is changed."""
+    """A user who may not change a Lance table is refused; others are told which protocol to use."""
     make_space(lake, "lance", "kept")
     declare(lake, "lance", "kept", "t")
     grant(lake, "reader", "use_catalog use_schema select_table", kind="METALAKE", on="lake")
@@ -230,7 +228,7 @@ def test_a_reader_is_refused_before_they_hear_what_is_not_served(lake: DriverNod
 
 
 def test_a_table_is_moved_by_who_owns_it(lake: DriverNode) -> None:
-    """To change a table, and to make others where it would go, is not enough to take it from its schema."""
+    """Moving a table to another schema needs ownership; the rights to change it and to create there are not enough."""
     for schema in ("from", "to"):
         lake.done("POST", MAIN, {"name": schema})
     lake.done("POST", f"{MAIN}/from/tables", {"name": "t", "columns": [{"name": "id", "type": "long"}]})

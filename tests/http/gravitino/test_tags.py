@@ -25,23 +25,23 @@ def made(node: DriverNode) -> DriverNode:
 
 
 def on(kind: str, name: str, what: str = "tags") -> str:
-    """The address of what is on an object."""
+    """Return the URL of the tags on an object."""
     return f"{LAKE}/objects/{kind}/{name}/{what}"
 
 
 def associate(node: DriverNode, target: str, *adds: object, removes: tuple[object, ...] = ()) -> DriverAnswer:
-    """Attach tags, and detach others, as version 2 of the protocol says."""
+    """Attach and detach tags with version 2 of the protocol."""
     body = {"tagsToAdd": list(adds), "tagsToRemove": list(removes)}
     return node.ask("POST", target, body, Accept=V2, Content_Type=V2)
 
 
 def pair(name: str, value: str | None = None) -> dict[str, object]:
-    """A tag with a value."""
+    """Return a tag with a value."""
     return {"name": name, "value": value}
 
 
 def told(node: DriverNode, target: str) -> list[tuple[object, ...]]:
-    """Name, inherited and values of the tags that an answer holds."""
+    """Return name, inheritance and values of the tags in an answer."""
     found = node.done("GET", f"{target}?details=true")["tags"]
     return [(each["name"], each["inherited"], each["assignmentValues"]) for each in found]
 
@@ -57,9 +57,7 @@ def alter(node: DriverNode, *updates: dict[str, object]) -> None:
 
 
 def test_tags_are_told_with_what_they_allow(made: DriverNode) -> None:
-    """Allowed values come back as they were sent; a tag that takes any says nothing, one that takes none an empty
-    list.
-    """
+    """Allowed values are returned as sent; a tag with any value omits them, one without values has an empty list."""
     made.done("POST", f"{LAKE}/tags", {"name": "bare", "allowedValues": []})
     tags = {each["name"]: each for each in made.done("GET", f"{LAKE}/tags?details=true")["tags"]}
 
@@ -72,7 +70,7 @@ def test_tags_are_told_with_what_they_allow(made: DriverNode) -> None:
 
 
 def test_values_come_down_with_the_nearest_tag(made: DriverNode) -> None:
-    """An object's own tag hides the inherited one with its values; names alone are told as before."""
+    """An object's own tag hides the inherited one with its values; lists of names are unchanged."""
     first = associate(made, on("catalog", "main"), pair("domain", "sales"), pair("red"))
     associate(made, on("table", TABLE), pair("domain", "risk"), pair("domain", "sales"))
 
@@ -85,7 +83,7 @@ def test_values_come_down_with_the_nearest_tag(made: DriverNode) -> None:
 
 
 def test_objects_by_value(made: DriverNode) -> None:
-    """With a value an answer holds where the tag has exactly that; without one, all that it is on."""
+    """With a value, the objects with exactly that value are listed; without, all objects of the tag."""
     associate(made, on("catalog", "main"), pair("red"))
     associate(made, on("table", TABLE), pair("red", "x"), pair("red", "y"))
     associate(made, on("column", COLUMN), pair("red", "y"))
@@ -101,7 +99,7 @@ def test_objects_by_value(made: DriverNode) -> None:
 
 
 def test_names_stay_what_they_were(made: DriverNode) -> None:
-    """Version 1 attaches without a value, refuses what is on the object, and takes a tag off with all its values."""
+    """Version 1 attaches without a value, refuses an attached tag, and detaches a tag with all its values."""
     associate(made, on("table", TABLE), pair("red", "x"))
     again = made.post(on("table", TABLE), {"tagsToAdd": ["red"]})
     mixed = made.post(on("table", TABLE), {"tagsToAdd": ["blue"], "tagsToRemove": [pair("red")]})
@@ -125,7 +123,7 @@ def test_names_stay_what_they_were(made: DriverNode) -> None:
     ],
 )
 def test_wrong_pairs(made: DriverNode, pairs: list[dict[str, object]], status: int, kind: str, words: str) -> None:
-    """Each is told in its own words, and the good pair beside it is not added."""
+    """Each invalid pair is refused with its own message, and valid pairs of the request are not added."""
     answer = associate(made, on("table", TABLE), pair("blue", "good"), *pairs)
 
     assert (answer.status, answer["type"]) == (status, kind)
@@ -134,7 +132,7 @@ def test_wrong_pairs(made: DriverNode, pairs: list[dict[str, object]], status: i
 
 
 def test_columns_take_tags_policies_and_statistics(made: DriverNode) -> None:
-    """What is on a column is told there, beside what comes down from its table; the table itself has none of it."""
+    """Attachments of a column are listed with the column, besides inherited ones; the table has none of them."""
     associate(made, on("table", TABLE), pair("blue", "t"))
     associate(made, on("column", COLUMN), pair("red", "c"))
     made.done("POST", on("column", COLUMN, "policies"), {"policiesToAdd": ["keep"]})
@@ -153,8 +151,8 @@ def test_columns_take_tags_policies_and_statistics(made: DriverNode) -> None:
 
 
 def test_what_is_on_a_column_follows_its_id(made: DriverNode) -> None:
-    """Renames of column and table keep it, over either protocol; a new column of an old name has nothing, and a
-    rollback gives it back.
+    """Attachments follow the column's id through renames over both protocols; a new column of an old name has none, a
+    rollback restores them.
     """
     associate(made, on("column", COLUMN), pair("red", "c"))
     made.done("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}})
@@ -179,7 +177,7 @@ def test_what_is_on_a_column_follows_its_id(made: DriverNode) -> None:
 
 
 def test_a_table_from_the_trash_has_its_columns_tags(made: DriverNode) -> None:
-    """They are kept with the table, and a successor of its name has none."""
+    """Attachments are restored with the table, and a new table of its name has none."""
     associate(made, on("column", COLUMN), pair("red"))
     made.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/t")
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
@@ -201,7 +199,7 @@ def test_a_table_from_the_trash_has_its_columns_tags(made: DriverNode) -> None:
     ],
 )
 def test_columns_that_are_not_there(made: DriverNode, name: str, status: int, kind: str) -> None:
-    """Tags, policies and statistics say so alike."""
+    """Tags, policies and statistics of a missing column are refused alike."""
     for what in ("tags", "policies", "statistics"):
         answer = made.get(on("column", name, what))
 
@@ -209,8 +207,8 @@ def test_columns_that_are_not_there(made: DriverNode, name: str, status: int, ki
 
 
 def test_who_may_load_the_table_knows_its_columns(made: DriverNode) -> None:
-    """To others a column that is there and one that is not are refused in the same words; statistics are written
-    by who may alter the table.
+    """Users who may not load the table get the same refusal for existing and missing columns; writing statistics needs
+    the right to alter.
     """
     for who, rights in (("ana", "use_catalog use_schema"), ("bob", "use_catalog use_schema select_table")):
         made.done("POST", f"{LAKE}/users", {"name": who})
@@ -228,8 +226,8 @@ def test_who_may_load_the_table_knows_its_columns(made: DriverNode) -> None:
 
 
 def test_names_with_dots(made: DriverNode) -> None:
-    """Every reading of a full name counts; one that fits two columns wants back-quotes, from those who may know of
-    both.
+    """A full name is read in every way; if two columns match, back-quotes are required, but only users who may know
+    both are told.
     """
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "b.c", "type": "long", "required": False}]}
     other = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "c", "type": "long", "required": False}]}
@@ -246,7 +244,9 @@ def test_names_with_dots(made: DriverNode) -> None:
 
 
 def test_columns_of_others_than_tables(made: DriverNode) -> None:
-    """A view has none here, a column has no partitions and no owner, and a policy says whether it is for columns."""
+    """Columns of views take no attachments, columns have no partitions or owner, and a policy states whether it
+    supports columns.
+    """
     made.done("POST", f"{LAKE}/policies", {"name": "wide", "policyType": "custom", "content": {"supportedObjectTypes": ["TABLE"]}})  # fmt: skip
     answers = (
         made.get(on("column", COLUMN, "statistics/partitions?from=a")),

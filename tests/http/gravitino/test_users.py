@@ -10,12 +10,12 @@ ALL = f"{API}/lake/users"
 
 
 def told(answer: DriverAnswer) -> tuple[int, object, object]:
-    """Status, code and type of a failure."""
+    """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
 def test_added_user_is_answered_whole(node: DriverNode) -> None:
-    """A new user has no roles, is enabled unless told otherwise, and keeps the outside id."""
+    """A new user has no roles, is enabled by default, and keeps its external id."""
     plain = node.done("POST", ALL, {"name": "ana"})["user"]
     full = node.done("POST", ALL, {"name": "ben", "externalId": "b-1", "enabled": False})["user"]
 
@@ -37,7 +37,7 @@ def test_list_gives_names_or_everything(node: DriverNode) -> None:
 @pytest.mark.parametrize("kind", ["users", "groups", "roles"])
 @pytest.mark.parametrize("name", ["limit", "pageSize", "pageToken"])
 def test_a_page_is_refused_by_name(node: DriverNode, kind: str, name: str) -> None:
-    """These lists come whole, as Gravitino's do: who asks for a part is told so, and is not given more than that."""
+    """Lists have no pages, as in Gravitino: parameters of pages are refused by name."""
     refused = node.get(f"{API}/lake/{kind}?{name}=1")
 
     assert told(refused) == (400, 1001, "IllegalArgumentException")
@@ -53,7 +53,7 @@ def test_list_shrinks_to_oneself(node: DriverNode) -> None:
 
 
 def test_user_is_loaded_by_managers_and_by_themselves(node: DriverNode) -> None:
-    """Others are refused alike whether the user exists or not; who may know gets 404."""
+    """Others are refused alike whether the user exists or not; managers get 404."""
     node.done("POST", ALL, {"name": "ana"})
     node.done("POST", ALL, {"name": "ben"})
 
@@ -66,7 +66,7 @@ def test_user_is_loaded_by_managers_and_by_themselves(node: DriverNode) -> None:
 
 
 def test_existing_user_is_409(node: DriverNode) -> None:
-    """A name that is taken is 409 with code 1004, in the words of the users' handler."""
+    """A taken name is 409 with code 1004, with Gravitino's message for users."""
     answer = node.post(ALL, {"name": "admin"})
 
     assert told(answer) == (409, 1004, "UserAlreadyExistsException")
@@ -77,14 +77,14 @@ def test_existing_user_is_409(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("body", [{"name": ""}, {"name": "a\nb"}, {"name": "x" * 256}, {}, {"name": 1}], ids=str)
 def test_bad_users_are_400(node: DriverNode, body: object) -> None:
-    """A name that is empty, too long or holds control characters is 400 with code 1001."""
+    """An empty or too long name, or one with control characters, is 400 with code 1001."""
     answer = node.post(ALL, body)
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
 
 
 def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
-    """Removing is answered with whether there was such a user; the next request of a removed user is refused."""
+    """Removing answers whether the user existed; the removed user's next request is refused."""
     node.done("POST", ALL, {"name": "ana"})
 
     answers = [node.delete(f"{ALL}/ana").json() for _ in range(2)]
@@ -94,7 +94,7 @@ def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
 
 
 def test_owner_of_the_metalake_stays(node: DriverNode) -> None:
-    """The user who owns the metalake cannot be removed: 400 says to hand it over first."""
+    """The owner of the metalake cannot be removed: 400 says to transfer the ownership first."""
     answer = node.delete(f"{ALL}/admin")
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
@@ -102,7 +102,7 @@ def test_owner_of_the_metalake_stays(node: DriverNode) -> None:
 
 
 def test_managing_takes_manage_users(node: DriverNode) -> None:
-    """Without MANAGE_USERS adding and removing is refused; with it allowed, at the next request."""
+    """Adding and removing need MANAGE_USERS, from the next request on."""
     node.done("POST", ALL, {"name": "ana"})
 
     refused = [node.post(ALL, {"name": "ben"}, user="ana"), node.delete(f"{ALL}/zoe", user="ana")]
@@ -114,7 +114,7 @@ def test_managing_takes_manage_users(node: DriverNode) -> None:
 
 
 def test_names_may_hold_nearly_anything(node: DriverNode) -> None:
-    """An address, a space, a percent sign and other alphabets come back as they went in."""
+    """Names with an address, a space, a percent sign or other alphabets are returned unchanged."""
     for name, path in [("ana@x.org", "ana%40x.org"), ("a b", "a%20b"), ("50%", "50%25"), ("øle", "%C3%B8le")]:
         node.done("POST", ALL, {"name": name})
 
@@ -122,7 +122,7 @@ def test_names_may_hold_nearly_anything(node: DriverNode) -> None:
 
 
 def test_percent_signs_in_messages_are_doubled(node: DriverNode) -> None:
-    """Clients format messages as printf does: no percent sign stands alone, in whatever part of the message."""
+    """Percent signs are doubled in every part of a message, because clients format it with printf."""
     node.done("POST", ALL, {"name": "50%"})
 
     messages = [

@@ -27,7 +27,7 @@ _ROW = re.compile(r"^\| (\d+) \| (.+) \| (.*) \|$")
 
 
 def expectations() -> Iterator[tuple[str, int, list[str]]]:
-    """The rows of the list: part, number, and the tests that are named."""
+    """Return the rows of the list: part, number, and named tests."""
     part = ""
     for line in LIST.read_text(encoding="utf-8").splitlines():
         part = line.removeprefix("## ") if line.startswith("## ") else part
@@ -36,7 +36,7 @@ def expectations() -> Iterator[tuple[str, int, list[str]]]:
 
 
 def test_no_expectation_is_missing() -> None:
-    """The numbers of each part go from one to its last, each once."""
+    """The numbers of each part are consecutive and unique."""
     numbers = {part: [number for each, number, _ in expectations() if each == part] for part in COUNTS}
 
     assert numbers == {part: list(range(1, count + 1)) for part, count in COUNTS.items()}
@@ -44,7 +44,7 @@ def test_no_expectation_is_missing() -> None:
 
 @pytest.mark.parametrize("part, number, tests", tuple(expectations()), ids=str)
 def test_expectation_has_tests_that_are_there(part: str, number: int, tests: list[str]) -> None:
-    """What a row names is a test function of a file that is there; a row without one fails."""
+    """Each row names at least one existing test function."""
     missing = [name for name in tests if not _is_there(name)]
 
     assert tests, f"{part} {number} is shown by no test"
@@ -66,7 +66,7 @@ def make(node: DriverNode, *names: str) -> None:
 
 
 def listed(node: DriverNode, parent: str = "") -> list[str]:
-    """The names of a list of schemas."""
+    """Return the names of a list of schemas."""
     query = f"?parentSchema={quote(parent)}" if parent else ""
     return [each["name"] for each in node.done("GET", f"{SCHEMAS}{query}")["identifiers"]]
 
@@ -81,7 +81,7 @@ def spelled(request: pytest.FixtureRequest, fresh: Callable[[str], Path]) -> Ite
 
 
 def test_vectors_13_14_neighbours_by_prefix_stay(spelled: tuple[DriverNode, str]) -> None:
-    """When a level is moved away, what lies below it answers there alone at once, and what only begins alike stays."""
+    """When a level is moved, its descendants move with it immediately, and schemas with the same prefix stay."""
     node, sep = spelled
     make(node, *(name.replace(":", sep) for name in ("raw:events:2024", "raw:events2", "raw2:events")))
     make_table(node, "raw", "events", "2024", "t")
@@ -96,7 +96,7 @@ def test_vectors_13_14_neighbours_by_prefix_stay(spelled: tuple[DriverNode, str]
 
 
 def test_vector_15_marks_of_like_are_characters(node: DriverNode) -> None:
-    """A drop of `pa_b` with all in it, and of `50%`, leaves what such a pattern would match."""
+    """Dropping `pa_b` with content, or `50%`, keeps schemas that such a LIKE pattern would match."""
     for levels in (("pa_b", "leaf"), ("paxb", "leaf"), ("50%", "leaf"), ("50x", "leaf")):
         make_space(node, *levels)
     gone = [
@@ -109,7 +109,7 @@ def test_vector_15_marks_of_like_are_characters(node: DriverNode) -> None:
 
 
 def test_vector_16_a_second_leaf_reuses_ids(node: DriverNode) -> None:
-    """The rows of existing parents are the same ones after another leaf was made below them."""
+    """Existing parents keep their rows when another leaf is created."""
     make(node, "A:B:C")
     before = rows_of(node)["node"]
     make(node, "A:B:D")
@@ -120,7 +120,7 @@ def test_vector_16_a_second_leaf_reuses_ids(node: DriverNode) -> None:
 
 
 def test_vector_17_parents_are_dropped_by_their_owner(node: DriverNode) -> None:
-    """Parents that came along stay when their leaf goes, empty, and go when they are dropped."""
+    """Implicit parents stay when their leaf is dropped, and can be dropped themselves."""
     make(node, "orphanA:orphanB:orphanC")
     node.done("DELETE", f"{SCHEMAS}/orphanA%3AorphanB%3AorphanC")
     stayed = (listed(node), listed(node, "orphanA"), listed(node, "orphanA:orphanB"))
@@ -131,7 +131,7 @@ def test_vector_17_parents_are_dropped_by_their_owner(node: DriverNode) -> None:
 
 
 def test_vector_21_no_separator_in_names_of_tables(node: DriverNode) -> None:
-    """Over Gravitino REST a table is not made under such a name."""
+    """Over Gravitino REST a table name cannot contain the separator."""
     make(node, "a")
     answer = node.post(f"{SCHEMAS}/a/tables", {"name": "table:name", "columns": [{"name": "id", "type": "long"}]})
 
@@ -139,8 +139,8 @@ def test_vector_21_no_separator_in_names_of_tables(node: DriverNode) -> None:
 
 
 def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
-    """What the separator parts is nested; an empty segment is none, and the usual one is a character that names
-    lack.
+    """Another separator separates levels, empty segments are refused, and the default separator is an ordinary
+    character.
     """
     with node_at(fresh("data"), names=NamesSection(separator="|", separator_policy="unrestricted")) as node:
         make(node, "team|sales")
@@ -151,8 +151,8 @@ def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
 
 
 def test_vectors_27_28_tags_come_down(node: DriverNode) -> None:
-    """A leaf, its table and its column have the tags of the catalog and of every level; a table of a level above
-    has not the leaf's.
+    """A leaf, its table and its column inherit the tags of the catalog and of every level; a table of a higher level
+    does not.
     """
     make(node, "A:B:C")
     make_table(node, "A", "B", "C", "t")
@@ -173,7 +173,7 @@ def test_vectors_27_28_tags_come_down(node: DriverNode) -> None:
 
 
 def test_items_1_3_bodies_are_as_clients_read_them(node: DriverNode) -> None:
-    """Code 0 in every body, words in lower case, times in ISO, and the fields that the clients cannot do without."""
+    """Each body has code 0, lower-case types, ISO times and the fields that clients require."""
     make_table(node, "a", "t")
     for kind in ("model", "fileset"):
         node.done("POST", f"{LAKE}/catalogs", {"name": f"{kind}s", "type": kind.upper()})
@@ -200,7 +200,7 @@ def test_items_1_3_bodies_are_as_clients_read_them(node: DriverNode) -> None:
 
 
 def test_item_6_full_names_are_decoded_once(node: DriverNode) -> None:
-    """A colon arrives escaped or bare; what is escaped twice is another name."""
+    """A colon arrives escaped or plain; a doubly escaped one is another name."""
     make(node, "a:b")
     make_table(node, "a", "b", "t")
     paths = ("table/main.a%3Ab.t", "table/main.a:b.t", "schema/main.a%3Ab", "table/main.a%253Ab.t")
@@ -210,7 +210,7 @@ def test_item_6_full_names_are_decoded_once(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("kind, name", [("METALAKE", "lake"), ("CATALOG", "main"), ("SCHEMA", "main.a"), ("SCHEMA", "main.a:b"), ("TABLE", "main.a:b.t")])  # fmt: skip
 def test_item_11_a_denial_anywhere_wins(node: DriverNode, kind: str, name: str) -> None:
-    """Whatever another role allows on the metalake, one denial on the way closes the table."""
+    """One denial on the path precedes every grant of other roles."""
     make_table(node, "a", "b", "t")
     grant(node, "ana", "use_catalog use_schema select_table modify_table", kind="METALAKE", on="lake")
     table = f"{SCHEMAS}/a%3Ab/tables/t"

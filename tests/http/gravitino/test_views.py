@@ -32,7 +32,9 @@ NEW = {
 
 
 def test_every_route(node: DriverNode) -> None:
-    """A view is made, told as it was sent, listed, changed, renamed and dropped; both protocols see the same one."""
+    """A view is created, returned as sent, listed, changed, renamed and dropped, and both protocols see the same
+    view.
+    """
     make_space(node, "a", "b")
 
     made = node.done("POST", VIEWS, NEW)["view"]
@@ -54,7 +56,7 @@ def test_every_route(node: DriverNode) -> None:
 
 
 def test_changes_come_together(node: DriverNode) -> None:
-    """A new text with its columns and comment, and properties, are one change: one version more."""
+    """A new text with columns and comment, and properties, are one change with one new version."""
     make_view(node, "a", "b", "v", version=view_version(default_namespace=["a", "b"]))
     changes = [
         {"@type": "replaceView", "columns": COLUMNS[:1], "representations": TEXTS, "comment": "new"},
@@ -90,7 +92,7 @@ def test_changes_come_together(node: DriverNode) -> None:
     ],
 )
 def test_nonsense_is_refused(node: DriverNode, change: object, word: str) -> None:
-    """A change that cannot be made is 400 with what is wrong, and changes nothing."""
+    """An impossible change is 400 with the reason, and changes nothing."""
     make_view(node, "a", "b", "v")
     before = node.done("GET", view_path("a", "b", "v"))
 
@@ -102,7 +104,7 @@ def test_nonsense_is_refused(node: DriverNode, change: object, word: str) -> Non
 
 
 def test_taken_names(node: DriverNode) -> None:
-    """A view's name, and a table's, are taken; the exception says by which."""
+    """Names of views and tables are unique together; the exception says which kind has the name."""
     make_table(node, "a", "b", "t")
     make_view(node, "a", "b", "v")
 
@@ -115,7 +117,7 @@ def test_taken_names(node: DriverNode) -> None:
 
 
 def test_types_that_gravitino_lacks(node: DriverNode) -> None:
-    """A type that only Iceberg has is told as external, and one of nanoseconds with its precision."""
+    """Types that Gravitino lacks are returned as external, and nanosecond timestamps with their precision."""
     schema = {"type": "struct", "fields": [
         {"id": 1, "name": "n", "required": False, "type": "timestamp_ns"},
         {"id": 2, "name": "g", "required": False, "type": "geometry(srid:1)"},
@@ -131,7 +133,7 @@ def test_types_that_gravitino_lacks(node: DriverNode) -> None:
 
 
 def test_views_are_owned_granted_on_and_tagged(node: DriverNode) -> None:
-    """Whoever makes a view owns it; it is granted on, tagged, and its owner set like a table's."""
+    """The creator of a view owns it; it is granted on, tagged and transferred like a table."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     make_space(node, "a", "b")
     grant(node, "ana", "use_catalog use_schema create_view", kind="CATALOG", on="main")

@@ -34,19 +34,19 @@ def node(tmp_path: Path) -> Iterator[DriverNode]:
 
 
 def strategy(node: DriverNode, *tables: str, user: str = "admin", **more: object) -> DriverAnswer:
-    """Ask for the jobs of a policy."""
+    """Request the jobs of a policy."""
     body = {"identifiers": [*tables], "strategyName": "small", **more}
     return node.post(f"{OPS}/strategy-jobs", body, user=user)
 
 
 def lines(*records: dict[str, Any], **more: object) -> dict[str, object]:
-    """A body with lines of statistics."""
+    """Return a body with lines of statistics."""
     text = "\n".join(json.dumps(each) for each in records)
     return {"calculatorName": "local-stats-calculator", "statisticsPayload": text, **more}
 
 
 def test_jobs_of_a_policy(node: DriverNode) -> None:
-    """Tables with a finding are recommended, the neediest first; without `dryRun` each gets a job, once."""
+    """Tables with a finding are recommended, most urgent first; without `dryRun` each gets one job."""
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     dry = strategy(node, "main.a.t", "main.a.u", dryRun=True).json()
     scores = [(each["identifier"], each["score"], each["jobTemplate"]) for each in dry["results"]]
@@ -65,7 +65,9 @@ def test_jobs_of_a_policy(node: DriverNode) -> None:
 
 
 def test_policies_that_ask_for_nothing(node: DriverNode) -> None:
-    """A policy that does not apply, is disabled, or is about other work has no jobs; one that is missing is told."""
+    """A policy that does not apply, is disabled, or is about other operations gives no jobs; a missing one is
+    reported.
+    """
     add_policy(node, "small", WHOLE, {"compact": False}, on="main.a.t", kind="table")
     assert strategy(node, "main.a.t", "main.a.u").json()["results"] == []
     node.post(f"{API}/lake/objects/catalog/main/policies", {"policiesToAdd": ["small"]})
@@ -79,7 +81,7 @@ def test_policies_that_ask_for_nothing(node: DriverNode) -> None:
 
 
 def test_jobs_of_statistics(node: DriverNode) -> None:
-    """Each table gets a job of the built-in template; metrics need none."""
+    """Each table gets a job of the built-in template; metrics need no job."""
     path = f"{OPS}/update-stats-jobs"
     options = {
         "updaterOptions": {"gravitino_uri": "http://x", "metalake": "lake"},
@@ -95,7 +97,7 @@ def test_jobs_of_statistics(node: DriverNode) -> None:
 
 
 def test_statistics_from_lines(node: DriverNode) -> None:
-    """Statistics of tables and partitions are those of the other routes; lines about other tables are left out."""
+    """Statistics of tables and partitions are visible over the other routes; lines about other tables are ignored."""
     partition = {
         "stats-type": "partition", "identifier": "main.a.t", "partition-path": {"dt": "1", "hour": "2"},
         "custom-rows": {"value": 7}, "timestamp": 5,
@@ -122,7 +124,7 @@ def test_statistics_from_lines(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_lines_that_are_refused(node: DriverNode, record: dict[str, Any], text: str) -> None:
-    """A line that is not understood is refused with what is wrong, and nothing is written."""
+    """A malformed line is refused with the reason, and nothing is written."""
     answer = node.post(f"{OPS}/statistics", lines(record))
 
     assert (answer.status, text in str(answer.body)) == (400, True), answer.body
