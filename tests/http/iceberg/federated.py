@@ -32,12 +32,12 @@ class FarCatalog(NamedTuple):
     client: httpx2.Client
 
     def source(self, method: str, path: str, body: object = None) -> httpx2.Response:
-        """Send a request to the source itself."""
+        """Send a request directly to the source."""
         headers = {"authorization": f"Bearer {self.token}"}
         return self.client.request(method, f"{self.uri}{path}", json=body, headers=headers)
 
     def made(self, method: str, path: str, body: object = None) -> None:
-        """Send a request that must succeed to the source."""
+        """Send a request that must succeed directly to the source."""
         answer = self.source(method, path, body)
         assert answer.status_code in (200, 204), answer.text
 
@@ -53,27 +53,27 @@ class FarCatalog(NamedTuple):
 
 
 def space(*levels: str, root: str = FAR) -> str:
-    """The address of a namespace."""
+    """Return the URL of a namespace."""
     return f"{root}/namespaces/{'%1F'.join(quote(level, safe='') for level in levels)}"
 
 
 def table(*levels: str, root: str = FAR, kind: str = "tables") -> str:
-    """The address of a table."""
+    """Return the URL of a table."""
     return f"{space(*levels[:-1], root=root)}/{kind}/{quote(levels[-1], safe='')}"
 
 
 def new_table(name: str, **more: object) -> dict[str, object]:
-    """The body of a create."""
+    """Return the body of a create."""
     return {"name": name, "schema": SCHEMA, **more}
 
 
 def setting(key: str, value: str, *requirements: dict[str, object]) -> dict[str, object]:
-    """The body of a commit that sets a property."""
+    """Return the body of a commit that sets a property."""
     return {"requirements": list(requirements), "updates": [{"action": "set-properties", "updates": {key: value}}]}
 
 
 def catalog(properties: dict[str, str], name: str = "far") -> dict[str, object]:
-    """The body that makes a catalog of the provider."""
+    """Return the body that creates a catalog of the provider."""
     return {"name": name, "type": "relational", "provider": "iceberg-rest", "properties": properties}
 
 

@@ -63,8 +63,8 @@ def _together(who: str, *tables: tuple[str, str], location: str = "") -> Request
 
 
 def requests(who: str, files: dict[str, object]) -> dict[Row, Request]:
-    """The request of each row for a caller: objects that a row changes are the caller's own, so that cells do not
-    meet.
+    """Return the request of each row for a caller. Objects that a row changes are separate per caller, so that cells
+    are independent.
     """
     return _of_catalogs(who) | _of_namespaces(who, files) | _of_tables(who, files) | _of_views(who, files)
 
@@ -194,7 +194,7 @@ def _of_views(who: str, files: dict[str, object]) -> dict[Row, Request]:
 
 
 def prepare(node: DriverNode) -> dict[str, object]:
-    """Make everybody and everything that the rows speak of; returns metadata files that can be registered."""
+    """Create all users and objects of the rows. Returns metadata files that can be registered."""
     files: dict[str, object] = {"warehouse": node.data / "warehouse" / "main"}
     for name in ("there", "other", "closed"):
         wire.make_space(node, name)
@@ -224,7 +224,7 @@ def prepare(node: DriverNode) -> dict[str, object]:
 
 
 def _copied_view(node: DriverNode, name: str) -> str:
-    """Write the metadata of a view as that of another one, at a place that nobody has; returns its file."""
+    """Write a view's metadata as that of another view, at an unused location. Returns its file."""
     metadata = wire.make_view(node, "there", name)["metadata"]
     place = f"file://{node.data}/warehouse/main/{name}"
     file = wire.local(f"{place}/metadata/00000.metadata.json")
@@ -239,13 +239,13 @@ def own(node: DriverNode, user: str, kind: str, name: str) -> None:
 
 
 def ask(node: DriverNode, who: str, request: Request) -> int:
-    """The status that a caller gets."""
+    """Return the status that a caller gets."""
     method, path, body = request
     return node.ask(method, path, body, user=who).status
 
 
 def rows_written() -> Iterator[tuple[Row, dict[str, int]]]:
-    """The rows of the record's table: route, object, status by caller."""
+    """Return the rows of the record's table: route, object, status by caller."""
     lines = [
         line.strip("| ").split("|")
         for line in RECORD.read_text(encoding="utf-8").splitlines()
@@ -258,12 +258,12 @@ def rows_written() -> Iterator[tuple[Row, dict[str, int]]]:
 
 
 def routes() -> set[str]:
-    """Every route that the protocol has."""
+    """Return every route of the protocol."""
     return {f"{route.method} {route.path}" for route in CATALOG_ROUTES} | {CONFIG}
 
 
 def render(node: DriverNode) -> str:
-    """The table as a node answers now."""
+    """Return the table of a node's current answers."""
     files = prepare(node)
     asked: dict[str, dict[Row, Request]] = {who: requests(who, files) for who in CALLERS}
     order: Callable[[Row], tuple[bool, str]] = lambda row: (row[0] != CONFIG, "")  # noqa: E731 - a key, read once

@@ -34,11 +34,11 @@ class Writer(WrittenTable):
         return location
 
     def added(self, *locations: str, name: str = "m.avro", **more: object) -> Json:
-        """A manifest that adds these files."""
+        """Return a manifest that adds these files."""
         return self.manifest(name, [entry(data_file(each)) for each in locations], **more)
 
     def updates(self, *manifests: Json) -> list[object]:
-        """The updates that add a snapshot with these manifests, which are listed in a new file."""
+        """Return the updates that add a snapshot with these manifests, listed in a new manifest list."""
         number = self.snapshots + 1
         told = wire.snapshot(
             number,
@@ -55,33 +55,33 @@ class Writer(WrittenTable):
 
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[Writer]:
-    """A table of a node that looks for added files; which database it has makes no difference."""
+    """A table on a node that checks added files. Over SQLite only: the check does not depend on the database."""
     with wire.node_over(tmp_path) as node:
         yield Writer(node)
 
 
 @contextmanager
 def nothing_committed(node: DriverNode) -> Iterator[None]:
-    """No row changes, and no metadata file is left."""
+    """Check that no row changes and no metadata file is left."""
     rows, files = rows_of(node), metadata_files(node)
     yield
     assert (rows_of(node), metadata_files(node)) == (rows, files)
 
 
 def metadata_files(node: DriverNode) -> list[str]:
-    """The metadata files of all tables."""
+    """Return the metadata files of all tables."""
     return [each for each in wire.files_of(node) if each.endswith(".metadata.json")]
 
 
 def refused(answer: DriverAnswer, *words: str) -> None:
-    """A commit that is refused in Iceberg's shape, with the file that lacks."""
+    """Check that a commit is refused in Iceberg's form, with the missing file."""
     assert error_of(answer)[:2] == (400, "IllegalArgumentException"), answer.body
     for word in words:
         assert word in error_of(answer)[2], error_of(answer)[2]
 
 
 def test_files_that_are_there(table: Writer) -> None:
-    """They are committed; files that a new manifest takes over from older ones are not looked for again."""
+    """Commits of existing files succeed; files that a new manifest takes over from older ones are not checked again."""
     taken_over = entry(data_file(f"{table.location}/data/gone.parquet"), status=EXISTING, snapshot=1, sequence=1)
     new = entry(data_file(table.file("b.parquet")))
 
@@ -91,7 +91,7 @@ def test_files_that_are_there(table: Writer) -> None:
 
 
 def test_a_manifest_of_an_earlier_snapshot_is_not_read_again(table: Writer) -> None:
-    """Only what a commit adds is looked into: an older manifest may be gone, or name what is gone."""
+    """Only files added by the commit are checked: an older manifest may be missing or name missing files."""
     first = table.added(table.file("a.parquet"))
     assert table.send(first).status == 200
     wire.local(first["manifest_path"]).unlink()
@@ -101,7 +101,7 @@ def test_a_manifest_of_an_earlier_snapshot_is_not_read_again(table: Writer) -> N
 
 
 def test_what_is_missing_is_named(table: Writer) -> None:
-    """A data file, a manifest, a manifest list: the commit is refused, and changes nothing."""
+    """A missing data file, manifest or manifest list refuses the commit, and nothing is changed."""
     gone, no_manifest = table.file("gone.parquet", is_there=False), table.added(table.file("a.parquet"), name="m2.avro")
     wire.local(no_manifest["manifest_path"]).unlink()
     no_list = wire.snapshot(7, manifest_list=f"{table.location}/metadata/none.avro")
@@ -113,7 +113,7 @@ def test_what_is_missing_is_named(table: Writer) -> None:
 
 
 def test_no_file_is_an_avro_file_by_its_name(table: Writer) -> None:
-    """A manifest that cannot be read is refused as well."""
+    """An unreadable manifest refuses the commit."""
     broken = table.added(table.file("a.parquet"))
     wire.local(broken["manifest_path"]).write_bytes(b"nothing")
 
@@ -121,7 +121,7 @@ def test_no_file_is_an_avro_file_by_its_name(table: Writer) -> None:
 
 
 def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
-    """A file of another table is refused in the same words whether it is there or not, also behind a link."""
+    """A file of another table is refused alike whether it exists or not, also behind a link."""
     other = str(make_table(table.node, "a", "u")["metadata"]["location"])  # type: ignore[index]
     there, gone = f"{other}/data/there.parquet", f"{other}/data/gone.parquet"
     wire.local(there).parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
 
 
 def test_data_paths_are_the_tables_own(table: Writer) -> None:
-    """Files at a data path are looked for: at one that the table has, and at one that the same commit brings."""
+    """Files at data paths are checked, at the table's own and at one that the same commit sets."""
     first, second = (f"{table.location.rpartition('/')[0]}/{name}" for name in ("cold", "colder"))
     assert commit(table.node, "a", "t", updates=[set_properties(**{"write.data.path": first})]).status == 200
     for place in (first, second):
@@ -152,7 +152,7 @@ def test_data_paths_are_the_tables_own(table: Writer) -> None:
 
 
 def test_a_path_of_another_table_tells_nothing(table: Writer) -> None:
-    """A commit that would send writers into another table is refused for that, whatever file it names there."""
+    """A commit that sets another table's directory as data path is refused for that, whatever files it names."""
     other = str(make_table(table.node, "a", "u")["metadata"]["location"])  # type: ignore[index]
     brings = (set_properties(**{"write.data.path": f"{other}/data"}),)
 
@@ -160,7 +160,7 @@ def test_a_path_of_another_table_tells_nothing(table: Writer) -> None:
 
 
 def test_other_doors(table: Writer) -> None:
-    """A large commit, a transaction, a staged create and a create in a transaction are refused as a small commit is."""
+    """Large commits, transactions, staged creates and creates in transactions are refused like small commits."""
     node, gone = table.node, table.file("gone.parquet", is_there=False)
     updates = table.updates(table.added(gone))
     change = {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": updates}
@@ -176,15 +176,17 @@ def test_other_doors(table: Writer) -> None:
 
 
 def _moved(table: Writer, place: str) -> list[object]:
-    """Updates that add a snapshot to a table which is to lie at a place: its manifests are there, its file is not."""
+    """Return updates that add a snapshot to a table with a given location; its manifests exist, its data file does
+    not.
+    """
     writer = object.__new__(Writer)
     writer.location, writer.snapshots, writer.node = place, 0, table.node
     return writer.updates(writer.added(f"{place}/data/gone.parquet"))
 
 
 def test_beyond_the_bounds_nothing_is_looked_for(table: Writer) -> None:
-    """What is over the number of files, or not done in time, is taken as it is, which log and metric tell; it is
-    refused within them.
+    """Beyond the limits of files and time a commit is accepted unchecked, with a log line and a metric; within them it
+    is refused.
     """
     there, gone = table.file("a.parquet"), table.file("gone.parquet", is_there=False)
     steer(table.node, check_added_files_max=1)
@@ -202,7 +204,7 @@ def test_beyond_the_bounds_nothing_is_looked_for(table: Writer) -> None:
 
 
 def test_without_the_setting_nothing_is_read(table: Writer) -> None:
-    """As before: a commit names what it likes."""
+    """With the setting off, files are not checked."""
     steer(table.node, check_added_files=False)
 
     assert commit(table.node, "a", "t", updates=[wire.snapshot(1)]).status == 200
@@ -210,7 +212,7 @@ def test_without_the_setting_nothing_is_read(table: Writer) -> None:
 
 
 def test_who_may_not_commit_learns_nothing(table: Writer) -> None:
-    """A reader is refused before any file is looked for."""
+    """A reader is refused before any file is checked."""
     grant(table.node, "rita", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     updates = table.updates(table.added(table.file("gone.parquet", is_there=False)))
 

@@ -36,7 +36,7 @@ END = {"namespace": ["a"], "name": "t"}
 
 @pytest.fixture(scope="module")
 def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with a table that nothing in this module may change."""
+    """A node with a table that tests of this module must not change."""
     with node_over(tmp_path_factory.mktemp("still"), body_bytes_max=100_000) as node:
         make_space(node, "a", k="v")
         make_table(node, "a", "t")
@@ -72,7 +72,7 @@ NO_OBJECT = {
 @pytest.mark.parametrize("kind", NO_OBJECT)
 @pytest.mark.parametrize("route", WITH_BODY, ids=str)
 def test_body_that_is_no_json_object(still: DriverNode, route: tuple[str, str], kind: str) -> None:
-    """A body that is no JSON object is 400 that says so, on every route that takes one."""
+    """A body that is not a JSON object is 400 with that message, on every route with a body."""
     with nothing_done(still):
         answer = still.ask(*route, NO_OBJECT[kind])
 
@@ -150,7 +150,7 @@ WRONG = [
 
 @pytest.mark.parametrize("path, body, text", WRONG, ids=lambda value: str(value)[-70:])
 def test_field_of_the_wrong_kind(still: DriverNode, path: str, body: object, text: str) -> None:
-    """A field that is missing or of the wrong type or value is 400 that names it, and nothing is done."""
+    """A missing field, or one of the wrong type or value, is 400 with its name, and nothing is changed."""
     with nothing_done(still):
         answer = still.post(path, body)
 
@@ -176,7 +176,7 @@ PARTS = {
     ],
 )  # fmt: skip
 def test_name_that_cannot_be(still: DriverNode, method: str, path: str, part: str) -> None:
-    """A part of a path that no name can be is 400 with the reason, whatever is asked of it."""
+    """An invalid name in a path is 400 with the reason, on every route."""
     with nothing_done(still):
         answer = still.ask(method, path.format(ROOT).format(part))
 
@@ -188,7 +188,7 @@ def test_name_that_cannot_be(still: DriverNode, method: str, path: str, part: st
 
 @pytest.mark.parametrize("levels", ["a%1F", "%1Fa", "a%1F%1Fb", "%1F", "%1F".join(["a"] * 33)])
 def test_levels_that_cannot_be(still: DriverNode, levels: str) -> None:
-    """Empty levels and more than 32 of them are 400."""
+    """Empty levels, and more than 32 levels, are 400."""
     answers = [
         still.get(f"{SPACES}/{levels}"),
         still.get(f"{SPACES}?parent={levels}"),
@@ -199,7 +199,7 @@ def test_levels_that_cannot_be(still: DriverNode, levels: str) -> None:
 
 
 def test_empty_name_in_a_path(still: DriverNode) -> None:
-    """A path with nothing between its slashes is 400, not another route."""
+    """A path with an empty segment is 400 and not another route."""
     answers = [still.get(f"{SPACES}//tables"), still.get(f"{SPACES}//tables/t")]
 
     assert [error_of(answer)[:2] for answer in answers] == [BAD] * 2
@@ -207,7 +207,7 @@ def test_empty_name_in_a_path(still: DriverNode) -> None:
 
 @pytest.mark.parametrize("name", ["\0", "a\x01", "\x1f", ".", "..", "", "x" * 256, "é" * 128, "with:separator"])
 def test_namespace_name_in_a_body_that_cannot_be(still: DriverNode, name: str) -> None:
-    """Names that the tree refuses are 400 in bodies as well, at any level, and no parent is left behind."""
+    """Invalid names in bodies are 400 at any level, and no parent is created."""
     with nothing_done(still):
         answers = [still.post(SPACES, {"namespace": levels}) for levels in ([name], ["p", name], [name, "c"])]
 
@@ -215,7 +215,7 @@ def test_namespace_name_in_a_body_that_cannot_be(still: DriverNode, name: str) -
 
 
 def test_names_too_deep(still: DriverNode) -> None:
-    """A name of more than 32 parts is 400, the table's own name counted, by path and by body."""
+    """A name of more than 32 parts, the table's own included, is 400 in paths and bodies."""
     deep = [f"d{number}" for number in range(33)]
     with nothing_done(still):
         answers = [
@@ -232,14 +232,14 @@ def test_names_too_deep(still: DriverNode) -> None:
     "prefix", ["main", "lake", "lake.main.x", "lake.", ".main", "la%20ke.main", "lake%2Emain%2Ex", "é.main", "%"]
 )
 def test_prefix_that_cannot_be(still: DriverNode, prefix: str) -> None:
-    """A prefix that is not a metalake and a catalog is 400 and says where to get one."""
+    """A prefix that is not a metalake and a catalog is 400, and the message says where to get one."""
     answer = still.get(f"/iceberg/v1/{prefix}/namespaces")
 
     assert error_of(answer)[:2] == BAD
 
 
 def test_body_over_the_limit(still: DriverNode) -> None:
-    """A body over the limit is 413 by its declared and by its real length; one at the limit is read."""
+    """A body over the limit is 413 by its declared and by its actual length; one at the limit is read."""
     limit = still.built.application.body_bytes_max
     padded = {"namespace": ["a"], "properties": {"k": ""}}
     with nothing_done(still):
@@ -259,16 +259,14 @@ def test_body_over_the_limit(still: DriverNode) -> None:
      f"{space_path('a')}/functions", "/iceberg/v1/oauth/token", "/iceberg/v1/config/x", f"{ROOT}/tables"],
 )  # fmt: skip
 def test_unknown_route(still: DriverNode, path: str) -> None:
-    """A path under `/iceberg` that is no route is 404 in Iceberg's shape, also those of the protocol that are not
-    served.
-    """
+    """An unknown path under `/iceberg`, also of an unsupported route of the protocol, is 404 in Iceberg's form."""
     answers = [still.ask(method, path, {}) for method in ("GET", "POST")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NotFoundException")] * 2
 
 
 def test_unknown_method(still: DriverNode) -> None:
-    """Every method that a route does not have is 405 in Iceberg's shape; a write that lacks its prefix is told so."""
+    """A wrong method is 405 in Iceberg's form; a write without a prefix is answered with that reason."""
     routes = {(route.path, route.method) for route in IcebergProtocol().router.routes}
     paths = {path for path, _ in routes}
     for path in paths:
@@ -291,7 +289,7 @@ CREDENTIALS = [
 
 @pytest.mark.parametrize("header", CREDENTIALS)
 def test_credential_that_cannot_be_verified(still: DriverNode, header: str) -> None:
-    """A credential that is malformed or wrong is 401 everywhere, asks for a Bearer token, and does not repeat it."""
+    """A malformed or wrong credential is 401 everywhere with a Bearer challenge, and is not repeated in the answer."""
     answers = [
         still.ask(method, path, body, user=None, authorization=header)
         for method, path, body in (
@@ -307,7 +305,7 @@ def test_credential_that_cannot_be_verified(still: DriverNode, header: str) -> N
 
 
 def test_revoked_and_expired_tokens(node: DriverNode) -> None:
-    """A token works until it is revoked or has expired, and is 401 at the very next request."""
+    """A token works until it is revoked or expires; then it is 401 at the next request."""
     make_table(node, "a", "t")
     kept = node.post(f"{OWN}/tokens", {"name": "kept"}).json()
     short = node.post(f"{OWN}/tokens", {"name": "short", "expires_in_s": 1}).json()
@@ -327,9 +325,7 @@ def test_revoked_and_expired_tokens(node: DriverNode) -> None:
 
 
 def test_nobody(still: DriverNode) -> None:
-    """No header and `Bearer None` are asked who they are: 401. `tests/http/iceberg/test_credentials.py` has the
-    rest.
-    """
+    """No header, and `Bearer None`, are 401. `tests/http/iceberg/test_credentials.py` has the other cases."""
     answers = [still.get(TABLE, user=None), still.get(TABLE, user=None, authorization="Bearer None")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(401, "NotAuthorizedException")] * 2
@@ -338,7 +334,7 @@ def test_nobody(still: DriverNode) -> None:
 
 @pytest.mark.parametrize("target", ["metalake", "catalog"])
 def test_disabled_metalake_or_catalog(node: DriverNode, target: str) -> None:
-    """Everything below a disabled metalake or catalog is 403 with the reason, for its owner too, until it is
+    """Below a disabled metalake or catalog every request is 403 with the reason, for its owner too, until it is
     enabled.
     """
     make_table(node, "a", "t")
@@ -361,7 +357,7 @@ def test_disabled_metalake_or_catalog(node: DriverNode, target: str) -> None:
 
 
 def test_text_that_a_database_may_not_hold(database: Database, tmp_path: Path) -> None:
-    """U+0000 is refused in names and kept in properties, the same on either backend; as a user it is nobody known."""
+    """U+0000 is refused in names and stored in properties on both backends; as a user name it is unknown."""
     url = None if database.kind == "sqlite" else database.address
     with node_over(tmp_path, database=url) as node:
         make_space(node, "a")

@@ -66,7 +66,9 @@ NEW_SCHEMA = {**SCHEMA, "fields": [*SCHEMA["fields"], NEW_COLUMN]}
     ids=lambda value: str(value)[:40],
 )
 def test_requirement_that_fails(node: DriverNode, requirement: dict[str, object], text: str) -> None:
-    """A requirement that does not hold is 409 in the words that clients and their kit look for, and nothing is done."""
+    """A failing requirement is 409 with the message that clients and the compatibility kit expect, and nothing is
+    changed.
+    """
     make_table(node, "a", "t")
     commit(node, "a", "t", updates=[snapshot(1), point(1), point(1, "v1", "tag")])
 
@@ -79,7 +81,7 @@ def test_requirement_that_fails(node: DriverNode, requirement: dict[str, object]
 
 
 def test_requirements_that_hold(lake: DriverNode) -> None:
-    """Requirements that hold let the commit through; the uuid is compared without regard to case."""
+    """A commit with fulfilled requirements succeeds; UUIDs are compared without regard to case."""
     made = make_table(lake, "a", "t")
     held = [
         {"type": "assert-table-uuid", "uuid": str(made["metadata"]["table-uuid"]).upper()},
@@ -132,7 +134,7 @@ def test_requirements_that_hold(lake: DriverNode) -> None:
     ids=lambda value: str(value)[:48],
 )  # fmt: skip
 def test_update_that_cannot_be(node: DriverNode, updates: list[object], status: int, kind: str, text: str) -> None:
-    """What is wrong with an update is 400 with its name; a snapshot that is only behind is 409, to be built again."""
+    """An invalid update is 400 with its name; a snapshot that is only behind is 409, so that the client rebuilds it."""
     make_table(node, "a", "t")
     commit(node, "a", "t", updates=[snapshot(1), point(1)])
 
@@ -144,7 +146,7 @@ def test_update_that_cannot_be(node: DriverNode, updates: list[object], status: 
 
 
 def test_updates_are_all_or_nothing(node: DriverNode) -> None:
-    """When the last of several updates is refused, none of the others is made."""
+    """If the last of several updates is refused, none is made."""
     make_table(node, "a", "t")
 
     with nothing_done(node):
@@ -154,7 +156,7 @@ def test_updates_are_all_or_nothing(node: DriverNode) -> None:
 
 
 def test_commit_that_changes_nothing(node: DriverNode) -> None:
-    """A commit without effect answers the table as it is and writes nothing."""
+    """A commit without effect returns the unchanged table and writes nothing."""
     made = make_table(node, "a", "t")
 
     with nothing_done(node):
@@ -167,7 +169,7 @@ def test_commit_that_changes_nothing(node: DriverNode) -> None:
 
 
 def test_missing_table(node: DriverNode) -> None:
-    """A commit to a table that is not there is 404, and 404 of its namespace when a staged create is to be finished."""
+    """A commit to a missing table is 404; to finish a staged create in a missing namespace is 404 for the namespace."""
     answers = [
         commit(node, "gone", "t", updates=[set_properties(k="v")]),
         commit(node, "gone", "t", updates=[], requirements=[{"type": "assert-create"}]),
@@ -180,9 +182,7 @@ def test_missing_table(node: DriverNode) -> None:
 
 
 def test_unknown_fields_are_kept(lake: DriverNode) -> None:
-    """A field of a schema or snapshot that we do not know is in the metadata ever after; one of the request is
-    ignored.
-    """
+    """Unknown fields of schemas and snapshots are kept in the metadata; unknown fields of the request are ignored."""
     make_table(lake, "a", "t", schema={**SCHEMA, "x-schema": {"deep": [1, None]}}, unknown=1)
     update = snapshot(1)
     update["snapshot"]["x-snapshot"] = 2**53  # type: ignore[index]
@@ -196,9 +196,7 @@ def test_unknown_fields_are_kept(lake: DriverNode) -> None:
 
 
 def test_concurrent_commits_all_come_through(lake: DriverNode) -> None:
-    """Commits to one table stand in line on a node until each is in: nothing is lost, nothing twice, nothing built
-    in vain.
-    """
+    """Concurrent commits to one table on a node wait in a queue: none is lost, doubled or built in vain."""
     make_table(lake, "a", "t")
     lost = LOST_RACES[()]
     names = [f"k{number}" for number in range(4)]
@@ -216,7 +214,7 @@ def test_concurrent_commits_all_come_through(lake: DriverNode) -> None:
 
 
 def test_concurrent_schema_changes(lake: DriverNode) -> None:
-    """Of two commits that assert the same schema one wins and the other is 409: its requirement no longer holds."""
+    """Of two commits that require the same schema one succeeds and the other is 409."""
     make_table(lake, "a", "t")
     body = {
         "requirements": [{"type": "assert-current-schema-id", "current-schema-id": 0}],
@@ -232,9 +230,7 @@ def test_concurrent_schema_changes(lake: DriverNode) -> None:
 
 
 def test_concurrent_appends_to_different_branches(lake: DriverNode) -> None:
-    """Appends to different branches that carry one sequence number do not both fit: the loser rebuilds, as 409
-    tells it.
-    """
+    """Of appends to different branches with one sequence number one is 409, so that its client rebuilds it."""
     make_table(lake, "a", "t")
     commit(lake, "a", "t", updates=[snapshot(1), point(1)])
     bodies = [
@@ -253,7 +249,7 @@ def test_concurrent_appends_to_different_branches(lake: DriverNode) -> None:
 
 
 def test_concurrent_creates(lake: DriverNode) -> None:
-    """Of creates of one name that race exactly one makes the table; the others are 409 and leave no file."""
+    """Of concurrent creates of one name exactly one succeeds; the others are 409 and leave no file."""
     make_table(lake, "a", "other")
     body = {"name": "t", "schema": SCHEMA}
 
@@ -266,7 +262,7 @@ def test_concurrent_creates(lake: DriverNode) -> None:
 
 
 def test_commit_and_rename_at_once(lake: DriverNode) -> None:
-    """A commit that races a rename either comes first or finds no table; the table is whole and has one name."""
+    """A commit concurrent with a rename either comes first or is 404; the table has one name and is complete."""
     make_table(lake, "a", "t")
     body = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
 
@@ -284,7 +280,7 @@ def test_commit_and_rename_at_once(lake: DriverNode) -> None:
 
 
 def test_races_without_end(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit whose patience ends gives up as 409, which is certain, and leaves none of the files it wrote."""
+    """A commit at its deadline is 409, so certainly not committed, and none of its files is left."""
     make_table(node, "a", "t")
     monkeypatch.setattr(commits, "document_swap", _raise(commits.LostRace()))
     monkeypatch.setattr(commits, "PATIENCE_S", -1.0)
@@ -305,8 +301,8 @@ def _raise(error: BaseException) -> Callable[..., None]:
 
 
 def test_unexpected_failure_of_a_commit(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug of ours under a commit is 500 with the type that stops clients from cleaning up; its text stays in the
-    log.
+    """An unexpected error in a commit is 500 with the type that keeps clients from deleting files; its text is only in
+    the log.
     """
     make_table(node, "a", "t")
     monkeypatch.setattr(commits, "change_apply", _raise(ZeroDivisionError("secret")))
@@ -320,7 +316,7 @@ def test_unexpected_failure_of_a_commit(node: DriverNode, monkeypatch: pytest.Mo
 
 
 def test_outcome_that_nobody_knows(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the store cannot say whether it committed, the answer is 500 of unknown state and the file is kept."""
+    """If it is unknown whether the store committed, the answer is 500 of unknown state, and the file is kept."""
     make_table(node, "a", "t")
     monkeypatch.setattr(commits, "document_swap", _raise(StateUnknown("The connection was lost during COMMIT")))
 
@@ -331,7 +327,7 @@ def test_outcome_that_nobody_knows(node: DriverNode, monkeypatch: pytest.MonkeyP
 
 
 def test_store_that_is_not_there(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When it is certain that nothing was committed, the answer is 503 with Retry-After and the file is gone."""
+    """If it is certain that nothing was committed, the answer is 503 with Retry-After, and the file is deleted."""
     make_table(node, "a", "t")
     monkeypatch.setattr(
         commits, "document_swap", _raise(ServiceUnavailable("The store is busy: try again", retry_after_s=3))
@@ -345,9 +341,7 @@ def test_store_that_is_not_there(node: DriverNode, monkeypatch: pytest.MonkeyPat
 
 
 def test_gzip(lake: DriverNode) -> None:
-    """A table that asks for it gets compressed metadata files, under the name that readers go by, and is served
-    plain.
-    """
+    """With the table's property, metadata files are compressed, have the usual suffix, and are served uncompressed."""
     made = make_table(lake, "a", "t", properties={"write.metadata.compression-codec": "gzip"})
     committed = commit(lake, "a", "t", updates=[set_properties(k="v")])
     back = commit(
@@ -364,7 +358,7 @@ def test_gzip(lake: DriverNode) -> None:
 
 
 def test_file_names_count(node: DriverNode) -> None:
-    """The version in a metadata file's name counts up, and each has a uuid of its own."""
+    """The version in a metadata file's name increases, and each name has a new UUID."""
     made = make_table(node, "a", "t")
     answers = [commit(node, "a", "t", updates=[set_properties(k=str(number))]) for number in range(3)]
 
@@ -375,7 +369,7 @@ def test_file_names_count(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("below", ["", "/metadata/deep", "/.other"])
 def test_metadata_path(node: DriverNode, below: str) -> None:
-    """`write.metadata.path` says where below the table's location the next metadata files go."""
+    """`write.metadata.path` sets the directory of later metadata files, below the table's location."""
     place = f"{make_table(node, 'a', 't')['metadata']['location']}{below}"
 
     answer = commit(node, "a", "t", updates=[set_path(place)])
@@ -385,13 +379,13 @@ def test_metadata_path(node: DriverNode, below: str) -> None:
 
 
 def set_path(place: str) -> dict[str, object]:
-    """The update that says where metadata files go."""
+    """Return the update that sets the directory of metadata files."""
     return {"action": "set-properties", "updates": {"write.metadata.path": place}}
 
 
 @pytest.mark.parametrize("place", ["{root}/elsewhere", "{victim}/metadata", "{victim}", "{own}x", "{root}"])
 def test_metadata_path_elsewhere(node: DriverNode, place: str) -> None:
-    """Metadata files go nowhere but below the table's own location: neither into another table's nor to nobody's."""
+    """A metadata path outside of the table's own location is refused, whether it is another table's or unused."""
     victim, own = (make_table(node, "a", name)["metadata"]["location"] for name in ("victim", "t"))
     chosen = place.format(root=f"file://{node.data}/warehouse/main", victim=victim, own=own)
 
@@ -406,7 +400,7 @@ def test_metadata_path_elsewhere(node: DriverNode, place: str) -> None:
 
 
 def test_metadata_path_that_is_left_behind(node: DriverNode) -> None:
-    """A commit that moves the table away from its metadata path is refused until it names another."""
+    """A commit that moves the table away from its metadata path is refused unless it sets another one."""
     own = make_table(node, "a", "t")["metadata"]["location"]
     assert commit(node, "a", "t", updates=[set_path(f"{own}/m")]).status == 200
     move = {"action": "set-location", "location": f"{own}x"}
@@ -419,7 +413,7 @@ def test_metadata_path_that_is_left_behind(node: DriverNode) -> None:
 
 
 def test_metadata_path_of_an_older_release(node: DriverNode) -> None:
-    """A path elsewhere that the store already holds is not written to: files go below the table's location."""
+    """A stored metadata path outside of the table's location is not used: files are written below the location."""
     made = make_table(node, "a", "t")
     own, other = made["metadata"]["location"], f"file://{node.data}/warehouse/main/elsewhere"
     old = {**made["metadata"], "properties": {"write.metadata.path": other}}
@@ -433,16 +427,14 @@ def test_metadata_path_of_an_older_release(node: DriverNode) -> None:
 
 
 def change_body(node: DriverNode, metadata: object) -> None:
-    """Put a document in place of the only one, as an older release might have left it."""
+    """Replace the only document, as an older release might have left it."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
         connection.execute("UPDATE document SET body = ?, version = version + 1", (json.dumps(metadata).encode(),))
         connection.execute("UPDATE store SET epoch = epoch + 1")  # nobody goes on with what they know
 
 
 def test_location_of_another_table(lake: DriverNode) -> None:
-    """A table that moves to another one's location is 400 that says so, whichever way it is spelled; nothing is
-    written.
-    """
+    """A move to another table's location is 400 with that reason, in every spelling, and nothing is written."""
     victim = make_table(lake, "a", "victim")["metadata"]["location"]
     before = make_table(lake, "a", "t")
     files = files_of(lake)
@@ -456,7 +448,7 @@ def test_location_of_another_table(lake: DriverNode) -> None:
 
 
 def test_files_off_the_log_that_are_not_the_tables(node: DriverNode) -> None:
-    """What a registered file's log names elsewhere stays, be it outside every root or another table's."""
+    """Files elsewhere in a registered table's log are kept, outside of all roots and in other tables' locations."""
     victim = make_table(node, "a", "victim")
     precious = node.data / "precious.txt"
     precious.write_text("x")
@@ -487,7 +479,7 @@ def _kept(node: DriverNode, answers: list[DriverAnswer]) -> list[bool]:
 
 @pytest.mark.parametrize("deletes", ["true", "false"])
 def test_files_that_fall_off_the_log(lake: DriverNode, deletes: str) -> None:
-    """Metadata files that leave the log are deleted after the commit when the table asks for it, and only then."""
+    """Metadata files that leave the log are deleted after the commit if the table requests that, and only then."""
     properties = {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": deletes}
     make_table(lake, "a", "t", properties=properties)
 
@@ -499,7 +491,7 @@ def test_files_that_fall_off_the_log(lake: DriverNode, deletes: str) -> None:
 
 
 def test_times_rise(node: DriverNode) -> None:
-    """Entries of the metadata log never go back in time, however fast commits follow."""
+    """Times in the metadata log never decrease, however fast commits follow."""
     make_table(node, "a", "t")
     for number in range(5):
         commit(node, "a", "t", updates=[set_properties(k=str(number))])
@@ -510,7 +502,7 @@ def test_times_rise(node: DriverNode) -> None:
 
 
 def test_large_metadata(lake: DriverNode) -> None:
-    """A document of half a megabyte is committed to and served like a small one, while others are answered."""
+    """A document of half a megabyte is committed and served like a small one, while other requests run."""
     make_table(lake, "a", "t")
     make_table(lake, "a", "small")
     big = {f"p{number}": "x" * 500 for number in range(1000)}
@@ -528,7 +520,7 @@ def test_large_metadata(lake: DriverNode) -> None:
 
 
 def test_deadline_before_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that is too late before its change reaches the store is 503 with Retry-After: nothing was changed."""
+    """A request past its deadline before its change reaches the store is 503 with Retry-After: nothing was changed."""
     make_table(node, "a", "t")
     node.built.application.deadlines.seconds = 0.05
 
@@ -546,7 +538,7 @@ def test_deadline_before_the_store(node: DriverNode, monkeypatch: pytest.MonkeyP
 
 
 def test_deadline_in_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that is too late while the store works on its change is 500 of unknown state, and the file is kept."""
+    """A request past its deadline while the store executes its change is 500 of unknown state, and the file is kept."""
     make_table(node, "a", "t")
     node.built.application.deadlines.seconds = 0.05
     submit = node.built.services.store.submit
@@ -567,7 +559,7 @@ def test_deadline_in_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch
 
 
 def test_deadline_after_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that is too late with what follows its commit does not say that nothing was changed."""
+    """A request past its deadline after its commit does not answer that nothing was changed."""
     make_table(node, "a", "t")
     node.built.application.deadlines.seconds = 0.05
 

@@ -12,7 +12,7 @@ CONFIG = "/iceberg/v1/config"
 
 
 def make_catalog(node: DriverNode, name: str, **properties: str) -> None:
-    """Make a catalog of the metalake `lake`."""
+    """Create a catalog of the metalake `lake`."""
     given = {key.replace("_", "."): value for key, value in properties.items()}
     body = {"name": name, "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": given}
     node.done("POST", f"{API}/lake/catalogs", body)
@@ -22,7 +22,7 @@ def make_catalog(node: DriverNode, name: str, **properties: str) -> None:
     "query", ["", "?warehouse=", "?warehouse=main", "?warehouse=lake/main", "?warehouse=lake%2Fmain"]
 )
 def test_warehouse_forms(node: DriverNode, query: str) -> None:
-    """No warehouse, the catalog's name, and metalake and catalog mean the same catalog."""
+    """Without a warehouse, by the catalog's name, and by metalake and catalog, the same catalog is used."""
     answer = node.get(f"{CONFIG}{query}")
 
     assert answer.status == 200
@@ -30,7 +30,7 @@ def test_warehouse_forms(node: DriverNode, query: str) -> None:
 
 
 def test_prefix_leads_to_the_catalog(node: DriverNode) -> None:
-    """The prefix of another catalog leads to that catalog, and not to the default one."""
+    """Each catalog has its own prefix, which leads to that catalog."""
     make_catalog(node, "other")
 
     prefix = node.get(f"{CONFIG}?warehouse=other").json()["overrides"]["prefix"]
@@ -42,7 +42,7 @@ def test_prefix_leads_to_the_catalog(node: DriverNode) -> None:
 
 
 def test_endpoints_are_complete(node: DriverNode) -> None:
-    """Every route of a catalog is advertised as clients write it, HEAD included: what is not is taken as missing."""
+    """Each route of a catalog is listed in the clients' notation, HEAD included, because clients do not use others."""
     told = node.get(CONFIG)["endpoints"]
 
     assert told == [f"{route.method} /v1{route.path}".replace("{plan}", "{plan-id}") for route in CATALOG_ROUTES]
@@ -52,7 +52,7 @@ def test_endpoints_are_complete(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("warehouse", ["nowhere", "lake/nowhere", "nolake/main"])
 def test_unknown_warehouse(node: DriverNode, warehouse: str) -> None:
-    """A warehouse that is not there is 404 with its own type, whoever asks."""
+    """A missing warehouse is 404 with its own type, for every caller."""
     answers = [node.get(f"{CONFIG}?warehouse={warehouse}", user=user) for user in ("admin", "stranger")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NoSuchWarehouseException")] * 2
@@ -61,7 +61,7 @@ def test_unknown_warehouse(node: DriverNode, warehouse: str) -> None:
 @pytest.mark.parametrize("user", ["stranger", "member"])
 @pytest.mark.parametrize("disabled", [False, True])
 def test_invisible_warehouse_does_not_exist(node: DriverNode, user: str, disabled: bool) -> None:
-    """To who may not use it, a catalog answers as one that is not there, but for its name; also a disabled one."""
+    """A catalog that the caller may not use is answered like a missing one, also if it is disabled."""
     node.done("POST", f"{API}/lake/users", {"name": "member"})
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": not disabled})
 
@@ -73,7 +73,7 @@ def test_invisible_warehouse_does_not_exist(node: DriverNode, user: str, disable
 
 
 def test_granted_warehouse_is_there_at_once(node: DriverNode) -> None:
-    """USE_CATALOG on the catalog is all it takes, and counts at the next request."""
+    """USE_CATALOG is sufficient, from the next request on."""
     before = node.get(CONFIG, user="ana")
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
     after = node.get(CONFIG, user="ana")
@@ -82,7 +82,7 @@ def test_granted_warehouse_is_there_at_once(node: DriverNode) -> None:
 
 
 def test_disabled_warehouse_is_told_to_who_may_use_it(node: DriverNode) -> None:
-    """A disabled catalog is 403 with the reason to who may use it, until it is enabled again."""
+    """A disabled catalog is 403 with the reason for its users, until it is enabled."""
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
 
     refused = error_of(node.get(CONFIG))
@@ -94,14 +94,14 @@ def test_disabled_warehouse_is_told_to_who_may_use_it(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("warehouse", ["a.b", "a/b/c", "%FF", "%2", "/", "lake/", "/main", "system", "x%00"])
 def test_malformed_warehouse(node: DriverNode, warehouse: str) -> None:
-    """A warehouse that can be no name is 400, with what is wrong about it."""
+    """A warehouse that is no valid name is 400 with the reason."""
     answer = node.get(f"{CONFIG}?warehouse={warehouse}")
 
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
 def test_properties_that_clients_need_are_passed_on(node: DriverNode) -> None:
-    """Endpoint and region of an object store reach clients as defaults; keys and anything else do not."""
+    """Endpoint and region of an object store are defaults for clients; keys and other properties are not."""
     make_catalog(node, "remote", s3_endpoint="https://s3.eu-west-1.amazonaws.com", s3_region="here", s3_secret="x")
 
     defaults = node.get(f"{CONFIG}?warehouse=remote")["defaults"]
@@ -110,7 +110,7 @@ def test_properties_that_clients_need_are_passed_on(node: DriverNode) -> None:
 
 
 def test_a_lance_catalog_is_refused_by_name(node: DriverNode) -> None:
-    """The catalog for Lance tables is no warehouse of Iceberg tables: the refusal says what it holds."""
+    """A catalog for Lance tables as warehouse is refused with its format."""
     answer = node.get("/iceberg/v1/config?warehouse=lance")
 
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")

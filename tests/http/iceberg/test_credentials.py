@@ -25,16 +25,14 @@ ASKED = pytest.mark.parametrize(
 
 
 def ask(node: DriverNode, method: str, path: str, **headers: str) -> DriverAnswer:
-    """Ask without a user."""
+    """Send a request without a user."""
     return node.ask(method, f"/iceberg/v1{path}", user=None, **headers)
 
 
 @ASKED
 @pytest.mark.parametrize("header", [None, "Bearer None"])
 def test_nobody_is_asked_who_it_is(node: DriverNode, method: str, path: str, header: str | None) -> None:
-    """No credential is 401 with the scheme and the words to send one, in the same way for what exists and what
-    does not.
-    """
+    """Missing credentials are 401 with the scheme and advice, alike for existing and missing objects."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
 
     answer = ask(node, method, path, **({} if header is None else {"authorization": header}))
@@ -50,7 +48,7 @@ def test_nobody_is_asked_who_it_is(node: DriverNode, method: str, path: str, hea
 
 
 def test_the_log_has_the_words_for_head(node: DriverNode) -> None:
-    """An answer to HEAD has no body: the words to send a credential are in the log."""
+    """An answer to HEAD has no body, so the advice is in the log."""
     lines: list[tuple[object, ...]] = []
     node.built.application.request_log = cast("RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None))
 
@@ -61,9 +59,7 @@ def test_the_log_has_the_words_for_head(node: DriverNode) -> None:
 
 
 def test_anonymous_who_holds_something_is_served(node: DriverNode) -> None:
-    """Where an administrator gave the user anonymous rights, requests without a credential use them; else they are
-    403.
-    """
+    """If the user `anonymous` has rights, requests without credentials use them; otherwise they are 403."""
     grant(node, "anonymous", "use_catalog", kind="CATALOG", on="main")
 
     config, listed, created = (
@@ -77,15 +73,15 @@ def test_anonymous_who_holds_something_is_served(node: DriverNode) -> None:
 
 
 def test_somebody_who_is_no_user_is_forbidden(node: DriverNode) -> None:
-    """A name that is no user's is still 403: who asks was said."""
+    """The name of an unknown user is 403, because the caller is identified."""
     assert node.get("/iceberg/v1/lake.main/namespaces", user="stranger").status == 403
 
 
 def test_nobody_is_served_with_access_off(open_node: DriverNode) -> None:
-    """Without access control nobody is asked who they are."""
+    """With access control off, no credentials are needed."""
     assert ask(open_node, "GET", "/lake.main/namespaces").status == 200
 
 
 def test_gravitino_keeps_its_anonymous(node: DriverNode) -> None:
-    """Over Gravitino's protocol no header is the user anonymous, as upstream has it: 403, not 401."""
+    """Over Gravitino's protocol a missing header means the user `anonymous`, as in Gravitino: 403, not 401."""
     assert node.get(f"{API}/lake/catalogs", user=None).status == 403

@@ -43,7 +43,7 @@ def far(fresh: Callable[[str], Path]) -> Iterator[FarCatalog]:
 
 
 def test_tables_are_made_loaded_changed_and_known_to_the_source(far: FarCatalog) -> None:
-    """What is made over this server stands in the source, and is told the same by both."""
+    """Tables created over this server exist in the source, and both servers return the same metadata."""
     made = far.node.done("POST", f"{space('sales')}/tables", new_table("t", properties={"a": "1"}))
 
     assert made["metadata"]["properties"]["a"] == "1"
@@ -64,7 +64,7 @@ def test_tables_are_made_loaded_changed_and_known_to_the_source(far: FarCatalog)
 
 
 def test_namespaces_nest_and_have_properties(far: FarCatalog) -> None:
-    """Namespaces of any depth and spelling come, change and go."""
+    """Namespaces of any depth and spelling are created, changed and dropped."""
     odd = ("a b", "ä/ö+%", "c.d")
     made = far.node.done("POST", SPACES, {"namespace": odd, "properties": {"k": "v"}})
 
@@ -86,7 +86,7 @@ def test_namespaces_nest_and_have_properties(far: FarCatalog) -> None:
 
 
 def test_config_tells_what_the_source_offers_too(far: FarCatalog) -> None:
-    """A client learns our prefix and separator, nothing of where the source is."""
+    """Clients get this server's prefix and separator, and nothing about the source's address."""
     told = far.node.done("GET", "/iceberg/v1/config?warehouse=far")
 
     assert told["overrides"] == {"prefix": "lake.far", "namespace-separator": "%1F"}
@@ -96,7 +96,7 @@ def test_config_tells_what_the_source_offers_too(far: FarCatalog) -> None:
 
 
 def test_tags_spare_a_client_what_it_has(far: FarCatalog) -> None:
-    """A tag of the source's comes back as one of ours, answers 304, and stands for one representation of one
+    """An ETag of the source becomes one of this server, is answered 304, and is bound to one representation and
     catalog.
     """
     far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
@@ -114,7 +114,7 @@ def test_tags_spare_a_client_what_it_has(far: FarCatalog) -> None:
 
 
 def test_tables_move_and_are_registered_and_let_go(far: FarCatalog) -> None:
-    """Rename, move, unregister, register; several commits at once are one."""
+    """Tables are renamed, moved, unregistered and registered; commits of several tables are one request."""
     for name in ("t", "u"):
         far.node.done("POST", f"{space('sales')}/tables", new_table(name))
     far.node.done("POST", SPACES, {"namespace": ["other"]})
@@ -166,7 +166,7 @@ VIEW = {
 
 
 def test_views_are_made_loaded_replaced_renamed_and_dropped(far: FarCatalog) -> None:
-    """Views of the source are as its tables."""
+    """Views of the source work like its tables."""
     made = far.node.done("POST", f"{space('sales')}/views", {"name": "v", **VIEW})
 
     assert far.names("sales", what="views") == ["v"]
@@ -184,8 +184,8 @@ def test_views_are_made_loaded_replaced_renamed_and_dropped(far: FarCatalog) -> 
 
 
 def test_rights_hang_on_names_and_bind_the_next_request(far: FarCatalog) -> None:
-    """A grant on a table that others made in the source is seen at once, and so is its end; who may nothing learns
-    nothing.
+    """A grant on an existing table of the source takes effect immediately, and so does its revoke; without rights
+    nothing is revealed.
     """
     for name in ("a", "b"):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(name))
@@ -213,7 +213,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(far: FarCatalog) -> None
 
 
 def test_a_second_node_knows_at_once(far: FarCatalog) -> None:
-    """What is granted, made, renamed or revoked over one node binds the next request to another."""
+    """Grants, creates, renames and revokes on one node apply to the next request on another."""
     far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table("a"))
     far.use("bea", "use_catalog use_schema")
     address = far.properties["uri"].removeprefix("http://").partition("/")[0]
@@ -230,7 +230,7 @@ def test_a_second_node_knows_at_once(far: FarCatalog) -> None:
 
 
 def test_makers_own_what_they_make_and_names_carry_rights_along(far: FarCatalog) -> None:
-    """Who makes a table may drop it; renamed it keeps its grants; dropped and made anew it has none."""
+    """The creator of a table may drop it; a renamed table keeps its grants; one created again has none."""
     far.use("ann", "use_catalog use_schema create_table")
     far.use("bea", "use_catalog use_schema")
     assert far.node.get(table("sales", "t"), user="ann").status == 404, "who makes tables learns that a name is free"
@@ -251,9 +251,7 @@ def test_makers_own_what_they_make_and_names_carry_rights_along(far: FarCatalog)
 
 
 def test_a_body_means_what_was_decided_on(far: FarCatalog) -> None:
-    """A body that names another table, or says something twice, changes what the address names and was decided on,
-    or nothing.
-    """
+    """A body that names another table, or a duplicate field, affects only the table in the URL, or is refused."""
     for name in ("mine", "theirs"):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(name))
     far.use("bea", "use_catalog use_schema")
@@ -277,7 +275,7 @@ def test_a_body_means_what_was_decided_on(far: FarCatalog) -> None:
 
 
 def test_wrong_bodies_are_answered_here(far: FarCatalog) -> None:
-    """What is no request never reaches the source."""
+    """Malformed requests are not forwarded to the source."""
     far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
     far.bridge.cut()
     wrong = (
@@ -297,7 +295,7 @@ def test_wrong_bodies_are_answered_here(far: FarCatalog) -> None:
 
 
 def test_pages_are_the_sources_and_hide_what_is_hidden(far: FarCatalog) -> None:
-    """Pages follow each other by the source's token; what a caller may not see is left out."""
+    """Pages continue by the source's token, and hidden objects are left out."""
     for at in range(5):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"t{at}"))
     far.use("bea", "use_catalog use_schema")
@@ -313,7 +311,7 @@ def test_pages_are_the_sources_and_hide_what_is_hidden(far: FarCatalog) -> None:
 
 
 def test_other_doors_tell_where_to_go(far: FarCatalog) -> None:
-    """Gravitino's clients see the same tables with their columns; the catalog's secrets are seen nowhere."""
+    """Gravitino's clients see the same tables with columns, and no answer has the catalog's secrets."""
     far.node.done("POST", f"{space('sales')}/tables", new_table("t", properties={"a": "1"}))
     schemas = f"{API}/lake/catalogs/far/schemas"
 
@@ -332,8 +330,8 @@ def test_other_doors_tell_where_to_go(far: FarCatalog) -> None:
 
 
 def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Callable[[str], Path]) -> None:
-    """Cut: 502, and 503 for a commit, which certainly was not made; silent: 502 and for a commit 500; others are
-    answered all the while.
+    """Disconnected source: 502, and 503 for a commit, which was not made. Silent source: 502, and 500 for a commit.
+    Other requests are answered.
     """
     with far_at(fresh("near"), fresh("away"), timeout_s=3.0) as far:
         far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
@@ -358,8 +356,8 @@ def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Call
 
 
 def test_a_crowd_is_served_and_all_of_many_tables_are_listed(far: FarCatalog) -> None:
-    """64 callers at one source: each gets what it asked for, or is told to come again; all names of a large
-    namespace are listed.
+    """Each of 64 concurrent callers is answered or refused with Retry-After, and a large namespace is listed
+    completely.
     """
     for at in range(8):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"t{at}"))
@@ -387,8 +385,8 @@ HIDDEN = {
 
 
 def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: FarCatalog) -> None:
-    """Whoever may alter a catalog has its token shown nowhere else, neither kept nor tried out; who says it again
-    may.
+    """A user who may alter the catalog cannot send its token to another address, unless the user sets the token
+    again.
     """
     to = {"@type": "setProperty", "property": "uri", "value": f"{far.properties['uri']}/other"}
     at = f"{API}/lake/catalogs/far"
@@ -406,8 +404,8 @@ def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: FarCatalog
 def test_credentials_go_to_whom_the_catalog_says(
     fresh: Callable[[str], Path], rule: str, reader: bool, writer: bool
 ) -> None:
-    """Credentials of the source's go to who may have them and asks; where they are renewed is here; its own words
-    go to nobody.
+    """Vended credentials of the source are passed to permitted callers on request, with a renewal URL of this server;
+    its errors are not.
     """
     entry = {"prefix": "s3://b/t/", "config": HIDDEN}
     load = {"metadata-location": "s3://b/t/1", "metadata": {"format-version": 2}, "config": HIDDEN, "storage-credentials": [entry], "read-restrictions": {"x": 1}}  # fmt: skip
@@ -456,9 +454,7 @@ def test_credentials_go_to_whom_the_catalog_says(
 
 
 def test_what_the_source_has_done_is_told(far: FarCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A right that goes after the source has made, renamed or dropped a table refuses nothing: the answer is true,
-    and the tree follows.
-    """
+    """If a right is revoked after the source executed a change, the request succeeds and the tree is updated."""
     node, names = far.node, f"{API}/lake/owners/table/far.sales"
     far.use("mia", "use_catalog use_schema")
     role = far.use("mia", "create_table")
@@ -491,12 +487,12 @@ def test_what_the_source_has_done_is_told(far: FarCatalog, monkeypatch: pytest.M
 
 
 def _takes(node: DriverNode, role: str) -> Callable[[], Awaitable[None]]:
-    """Take a role from mia."""
+    """Revoke a role from mia."""
     return _asks(node, "PUT", f"{API}/lake/permissions/users/mia/revoke", {"roleNames": [role]})
 
 
 def _asks(node: DriverNode, method: str, path: str, body: object) -> Callable[[], Awaitable[None]]:
-    """Have the admin ask for something meanwhile."""
+    """Run a request of the admin meanwhile."""
 
     async def act() -> None:
         answer = await node.answer(method, path, body)

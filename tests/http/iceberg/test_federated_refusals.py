@@ -36,12 +36,12 @@ NOT_SERVED = ("/plan", "/plan/{plan}", "/tasks", "/sign")
 
 
 def _there(text: str) -> str:
-    """The address of the same thing in the catalog that shows it."""
+    """Return the URL of the same object in the catalog that shows it."""
     return text.replace("/lake.main/", "/lake.far/").replace("warehouse=main", "warehouse=far")
 
 
 def _second_alone(route: Route[Handler]) -> Route[Handler]:
-    """Have what is asked of the catalog that shows another one go straight to the handler that asks the source."""
+    """Send requests for the federated catalog directly to the handler that asks the source."""
     both, there = serve_federated(route), HANDLERS.get(route.operation)
     if there is None:
         return both
@@ -56,7 +56,7 @@ def _second_alone(route: Route[Handler]) -> Route[Handler]:
 def asked(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, dict[Row, DriverAnswer]]]:
-    """The answers of every row to every caller."""
+    """Return the answers to every row for every caller."""
     away, near = (tmp_path_factory.mktemp(name) for name in ("away", "near"))
     with wire.node_over(away) as source:
         files = refusals.prepare(source)
@@ -79,7 +79,7 @@ def _answers(near: Path, away: Path, files: dict[str, object]) -> dict[str, dict
 
 
 def _grant(node: DriverNode) -> None:
-    """Give everybody the rights that the rows speak of; nothing is made, it is all in the source."""
+    """Grant all rights of the rows; the objects exist in the source."""
     for who, privileges in CALLERS.items():
         if privileges is not None:
             node.done("POST", f"{API}/lake/users", {"name": who})
@@ -108,7 +108,7 @@ def _is_as_written(row: Row, *, native: int, here: int) -> bool:
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
-    """Every caller gets what the record states of the server's own catalogs, or less."""
+    """Every caller gets the status that the record states for native catalogs, or a less revealing one."""
     told = {who: (WRITTEN[row][who], asked[who][row].status) for who in CALLERS}
 
     assert {who: pair for who, pair in told.items() if not _is_as_written(row, native=pair[0], here=pair[1])} == {}
@@ -121,7 +121,7 @@ PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (rou
 def test_a_refusal_does_not_tell_what_there_is(
     asked: dict[str, dict[Row, DriverAnswer]], pair: tuple[str, str, str]
 ) -> None:
-    """Who is refused both ways hears the same, but for names, whether the source has the thing or not."""
+    """A caller who is refused both gets the same message, but for names, whether the source has the object or not."""
     route, there, gone = pair
     for who in CALLERS:
         first, second = asked[who][route, there], asked[who][route, gone]

@@ -36,7 +36,7 @@ MANIFEST = {
 
 
 def avro(path: Path, schema: dict[str, object], rows: list[dict[str, object]]) -> str:
-    """Write an Avro file; returns its location."""
+    """Write an Avro file. Returns its location."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data = io.BytesIO()
     fastavro.writer(data, fastavro.parse_schema(schema), rows)
@@ -45,7 +45,7 @@ def avro(path: Path, schema: dict[str, object], rows: list[dict[str, object]]) -
 
 
 def append(node: DriverNode, number: int, *, outside: Path | None = None) -> set[str]:
-    """Append two data files to table `a.t` by a manifest; returns every file that belongs to the snapshot."""
+    """Append two data files to table `a.t` by a manifest. Returns all files of the snapshot."""
     home = local(node.get(table_path("a", "t"))["metadata"]["location"])
     data = [home / "data" / f"{number}-{part}.parquet" for part in range(2)] + ([outside] if outside else [])
     for file in data:
@@ -65,14 +65,16 @@ def append(node: DriverNode, number: int, *, outside: Path | None = None) -> set
 
 
 def purge(node: DriverNode) -> None:
-    """Drop table `a.t` with purge, and let the worker finish."""
+    """Drop table `a.t` with purge, and run the task."""
     assert node.delete(f"{table_path('a', 't')}?purgeRequested=true").status == 204
     while node.runner.run(node.built.upkeep.run_one()):
         pass
 
 
 def test_purge_deletes_what_the_metadata_lists(lake: DriverNode) -> None:
-    """Data files, manifests, their lists and metadata files go; files beside them and other tables' stay."""
+    """A purge deletes data files, manifests, manifest lists and metadata files; unreferenced files and other tables'
+    files stay.
+    """
     make_table(lake, "a", "other")
     made = make_table(lake, "a", "t")
     ours = append(lake, 1) | append(lake, 2) | {str(local(made["metadata-location"]))}
@@ -91,7 +93,7 @@ def test_purge_deletes_what_the_metadata_lists(lake: DriverNode) -> None:
 
 
 def test_purge_may_find_files_gone(node: DriverNode) -> None:
-    """Files that are gone already do not keep a purge from deleting the rest; a purge that was begun is ended."""
+    """Missing files do not stop a purge, and an interrupted purge is completed."""
     make_table(node, "a", "t")
     ours = append(node, 1)
     append(node, 2)
@@ -106,7 +108,7 @@ def test_purge_may_find_files_gone(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("gc", ["true", "false"])
 def test_purge_heeds_gc_enabled(node: DriverNode, gc: str) -> None:
-    """A table with `gc.enabled=false` keeps its data files: they may belong to others."""
+    """A table with `gc.enabled=false` keeps its data files, which may belong to others."""
     make_table(node, "a", "t", properties={"gc.enabled": gc})
     append(node, 1)
 
@@ -117,7 +119,7 @@ def test_purge_heeds_gc_enabled(node: DriverNode, gc: str) -> None:
 
 @pytest.mark.parametrize("value", ["false", "False", ""])
 def test_drop_without_purge(node: DriverNode, value: str) -> None:
-    """Purge is only for who asks for it."""
+    """A purge needs its own flag."""
     make_table(node, "a", "t")
     ours = append(node, 1)
 
@@ -140,7 +142,7 @@ def test_purge_that_is_malformed(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("verify, status", [("local", 404), ("always", 404), ("never", 200)])
 def test_vanished_metadata_file(tmp_path: Path, verify: str, status: int) -> None:
-    """A local metadata file that is gone is noticed by the next load, 304 or not, unless the setting is `never`."""
+    """A missing local metadata file is detected by the next load, even with an ETag, unless the setting is `never`."""
     with node_over(tmp_path, verify=verify) as node:
         made = make_table(node, "a", "t")
         etag = node.get(table_path("a", "t")).headers["etag"]
@@ -159,7 +161,7 @@ def test_vanished_metadata_file(tmp_path: Path, verify: str, status: int) -> Non
 
 
 def test_vanished_file_does_not_stop_a_commit(node: DriverNode) -> None:
-    """A commit builds on the store's document, so it heals a table whose metadata file is gone."""
+    """A commit builds on the stored document, so it repairs a table whose metadata file is missing."""
     made = make_table(node, "a", "t")
     local(made["metadata-location"]).unlink()
 
@@ -170,7 +172,7 @@ def test_vanished_file_does_not_stop_a_commit(node: DriverNode) -> None:
 
 
 def test_storage_that_cannot_be_written(node: DriverNode) -> None:
-    """When the metadata file cannot be written the table is not made, and the answer does not claim to know less."""
+    """If the metadata file cannot be written, the table is not created, and the answer is definite."""
     made = make_table(node, "a", "t")
     (node.data / "warehouse" / "main" / "blocked").write_text("a file where a directory should be")
     place = f"file://{node.data}/warehouse/main/blocked/t"
@@ -188,7 +190,7 @@ def test_storage_that_cannot_be_written(node: DriverNode) -> None:
 
 
 def victim_and(node: DriverNode) -> tuple[set[str], Path]:
-    """Make a table `a.victim` with a snapshot's files, and an empty `a.t`; returns the victim's files and home."""
+    """Create a table `a.victim` with files, and an empty `a.t`. Returns the victim's files and location."""
     make_table(node, "a", "t")
     append(node, 1)
     before = set(files_of(node))
@@ -202,7 +204,9 @@ def victim_and(node: DriverNode) -> tuple[set[str], Path]:
 
 
 def test_purge_keeps_what_is_not_the_tables_own(node: DriverNode) -> None:
-    """Another table's files stay, whatever a table's metadata says: as statistics, data, manifests, lists, logs."""
+    """Another table's files stay, whatever a table's metadata lists as statistics, data, manifests, manifest lists or
+    logs.
+    """
     victims, home = victim_and(node)
     metadata = next(path for path in victims if path.endswith(".metadata.json"))
     statistics = {
@@ -229,9 +233,7 @@ def test_purge_keeps_what_is_not_the_tables_own(node: DriverNode) -> None:
 
 
 def test_a_place_is_taken_until_its_files_are_purged(node: DriverNode) -> None:
-    """No table is made where a task deletes files; when it has ended the location is free, and nothing of the
-    dropped table is left.
-    """
+    """While a purge runs, no table can be created at the location; afterwards it is free and empty."""
     made = make_table(node, "a", "t")
     ours = append(node, 1)
     assert node.delete(f"{table_path('a', 't')}?purgeRequested=true").status == 204
@@ -247,7 +249,7 @@ def test_a_place_is_taken_until_its_files_are_purged(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("link", ["data", ""])
 def test_purge_does_not_follow_links(node: DriverNode, link: str) -> None:
-    """A symbolic link below the warehouse opens no way to files elsewhere."""
+    """A symbolic link below the warehouse gives no access to files elsewhere."""
     home = local(make_table(node, "a", "t")["metadata"]["location"])
     elsewhere = node.data / "elsewhere"
     if link:
@@ -264,7 +266,7 @@ def test_purge_does_not_follow_links(node: DriverNode, link: str) -> None:
 
 
 def test_purge_takes_a_commit_that_came_between(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit that came after the drop was decided, and before it was made, is purged with the rest."""
+    """A commit between the decision and the drop is purged, too."""
     make_table(node, "a", "t")
     submit, raced = node.built.services.store.submit, []
 
@@ -286,7 +288,7 @@ def test_purge_takes_a_commit_that_came_between(node: DriverNode, monkeypatch: p
 
 
 def test_purge_removes_the_directories_it_emptied(node: DriverNode) -> None:
-    """Nothing is left of a table but what somebody else put there."""
+    """Only foreign files are left of a purged table."""
     make_table(node, "a", "t")
     append(node, 1)
     warehouse = node.data / "warehouse" / "main"
@@ -301,7 +303,7 @@ def test_purge_removes_the_directories_it_emptied(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("location", ["/".join(["d"] * 2000), "d/" * 65, "x" * 300, "y" * 2001])
 def test_location_that_is_too_deep(node: DriverNode, location: str) -> None:
-    """A location deeper or longer than any store takes is 400, and leaves nothing."""
+    """A location that is too deep or too long is 400, and nothing is left."""
     make_table(node, "a", "t")
     place = f"file://{node.data}/warehouse/main/{location}"
 
@@ -318,9 +320,7 @@ def test_location_that_is_too_deep(node: DriverNode, location: str) -> None:
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
 @pytest.mark.parametrize("end", ["", "/"])
 def test_location_has_a_scheme(node: DriverNode, scheme: str, end: str) -> None:
-    """A plain path is stored with a scheme, for readers that need one; a location that has one stays as its client
-    spelled it.
-    """
+    """A plain path is stored with a scheme, for readers that need one; a location with a scheme is not changed."""
     warehouse = f"{node.data}/warehouse/main"
     make_table(node, "a", "other")
     stored = f"{scheme or 'file://'}{warehouse}"
@@ -335,7 +335,7 @@ def test_location_has_a_scheme(node: DriverNode, scheme: str, end: str) -> None:
 
 
 def test_location_around_the_warehouse(node: DriverNode) -> None:
-    """A table at the warehouse itself, where every other table would lie in it, is refused before there is any."""
+    """A table at the warehouse itself is refused, because it would contain every other table."""
     make_space(node, "a")
 
     answers = [

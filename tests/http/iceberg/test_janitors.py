@@ -28,14 +28,14 @@ BEFORE = OLD - 86_400_000
 
 @pytest.fixture
 def watched(node: DriverNode) -> DriverNode:
-    """A node whose store has watched for longer than the grace time."""
+    """A node whose store has existed for longer than the grace time."""
     make_space(node, "a")
     watch(node, since_ms=BEFORE)
     return node
 
 
 def watch(node: DriverNode, *, since_ms: int, mark: str = "ours") -> None:
-    """Put the janitor's task as it is after its first round, due now."""
+    """Set the janitor's task to the state after its first round, due now."""
     store, permit = node.built.services.store, node.built.upkeep._permit
 
     def put(tx) -> None:  # noqa: ANN001
@@ -46,24 +46,24 @@ def watch(node: DriverNode, *, since_ms: int, mark: str = "ours") -> None:
 
 
 def clean(node: DriverNode) -> None:
-    """Do the janitor's round."""
+    """Run the janitor's round."""
     assert node.runner.run(node.built.upkeep.run_one()) is True
 
 
 def file_name(version: int, at_ms: int = OLD) -> str:
-    """The name of a metadata file of that moment."""
+    """Return the name of a metadata file of a given time."""
     return f"{version:05d}-{new_uuid(at_ms)}.metadata.json"
 
 
 def beside(node: DriverNode, name: str) -> Path:
-    """Put a file beside the metadata files of table `a.t`."""
+    """Write a file beside the metadata files of table `a.t`."""
     path = local(node.get(table_path("a", "t"))["metadata-location"]).with_name(name)
     path.write_text("{}")
     return path
 
 
 def leftover(node: DriverNode, *, at_ms: int = OLD, files: tuple[str, ...] | None = None) -> Path:
-    """Make the directory of a create that failed, with these files; by default a first metadata file."""
+    """Create the directory of a failed create with these files, by default a first metadata file."""
     home = node.data / "warehouse" / "main" / new_uuid(at_ms).replace("-", "")
     (home / "data").mkdir(parents=True)
     (home / "metadata").mkdir()
@@ -73,7 +73,7 @@ def leftover(node: DriverNode, *, at_ms: int = OLD, files: tuple[str, ...] | Non
 
 
 def test_files_that_lost_go(watched: DriverNode) -> None:
-    """A metadata file whose version another one has that the table names was never committed."""
+    """A metadata file with the version of another one that the table names was never committed, and is deleted."""
     make_table(watched, "a", "t")
     commit(watched, "a", "t", updates=[set_properties(k="v")])
     before = set(files_of(watched))
@@ -86,7 +86,7 @@ def test_files_that_lost_go(watched: DriverNode) -> None:
 
 
 def another_uuid(name: str) -> str:
-    """The name with a UUID of another version, which we do not draw."""
+    """Return the name with a UUID of another version than the server's."""
     return f"{name[:20]}4{name[21:]}"
 
 
@@ -104,9 +104,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_other_files_stay(watched: DriverNode, kind: str) -> None:
-    """What is younger than the grace time or older than the watch, of a version that nobody has, or not of our
-    pattern, stays.
-    """
+    """Files that are too young, older than the store's first round, of unused versions, or with foreign names stay."""
     make_table(watched, "a", "t")
     path = beside(watched, OTHERS[kind]())
 
@@ -116,7 +114,7 @@ def test_other_files_stay(watched: DriverNode, kind: str) -> None:
 
 
 def test_files_that_fell_off_the_log_stay(watched: DriverNode) -> None:
-    """They were committed once; only a table's own setting takes them away."""
+    """Metadata files that left the log stay, because they were committed; only the table's own setting deletes them."""
     made = make_table(watched, "a", "t", properties={"write.metadata.previous-versions-max": "1"})
     path = local(made["metadata-location"])
     old = path.with_name(file_name(0))
@@ -131,8 +129,8 @@ def test_files_that_fell_off_the_log_stay(watched: DriverNode) -> None:
 
 @pytest.mark.parametrize("files", [None, ()])
 def test_what_failed_creates_left_goes(watched: DriverNode, files: tuple[str, ...] | None) -> None:
-    """A directory of ours with nothing but a first metadata file, or nothing, goes; the mark tells whose warehouse
-    it is.
+    """A directory of a failed create that has at most a first metadata file is deleted, if the warehouse is marked as
+    the store's.
     """
     home = leftover(watched, files=files)
 
@@ -153,7 +151,7 @@ KEPT = {
 
 @pytest.mark.parametrize("kind", KEPT)
 def test_directories_with_anything_else_stay(watched: DriverNode, kind: str) -> None:
-    """A dropped table's files are its last owner's."""
+    """Files of a dropped table stay."""
     home = leftover(watched, files=KEPT[kind])
 
     clean(watched)
@@ -163,7 +161,7 @@ def test_directories_with_anything_else_stay(watched: DriverNode, kind: str) -> 
 
 @pytest.mark.parametrize("at_ms", [NOW, BEFORE - 1], ids=["young", "before the watch"])
 def test_directories_outside_the_watch_stay(watched: DriverNode, at_ms: int) -> None:
-    """A create that is under way, and what was there before the store began to watch, is left alone."""
+    """Directories of running creates, and those from before the store existed, stay."""
     home = leftover(watched, at_ms=at_ms)
 
     clean(watched)
@@ -172,7 +170,7 @@ def test_directories_outside_the_watch_stay(watched: DriverNode, at_ms: int) -> 
 
 
 def test_live_and_pending_tables_stay(watched: DriverNode) -> None:
-    """A table that nobody ever committed to is a table; one that a purge waits for is the purge's."""
+    """Directories of tables without commits, and of tables with a pending purge, stay."""
     live, dropped = leftover(watched), leftover(watched)
     for name, home in (("live", live), ("dropped", dropped)):
         file = next((home / "metadata").iterdir())
@@ -191,7 +189,7 @@ def test_live_and_pending_tables_stay(watched: DriverNode) -> None:
 
 
 def test_warehouse_of_another_store_is_left_alone(watched: DriverNode) -> None:
-    """Two servers may share a warehouse: what one does not know may be the other's table."""
+    """If two servers share a warehouse, unknown directories stay, because they may be the other's tables."""
     home = leftover(watched)
     (home.parent / MARK).write_text("theirs")
 
@@ -201,7 +199,7 @@ def test_warehouse_of_another_store_is_left_alone(watched: DriverNode) -> None:
 
 
 def test_first_round_only_begins_to_watch(node: DriverNode) -> None:
-    """A store that is new, upgraded or restored takes nothing for garbage that it has not seen come."""
+    """A new, upgraded or restored store deletes only files that appeared since."""
     make_space(node, "a")
     watch(node, since_ms=BEFORE)
     home = leftover(node)
@@ -223,14 +221,14 @@ def test_first_round_only_begins_to_watch(node: DriverNode) -> None:
 
 
 def janitors_sql(text: str):  # noqa: ANN201
-    """A statement."""
+    """Execute a statement."""
     from limnos.store.sql import Sql
 
     return Sql(text)
 
 
 def test_dry_run_lists_and_takes_nothing(watched: DriverNode) -> None:
-    """The command tells the same paths first, and takes them away when it is meant."""
+    """The command lists the paths first, and deletes the same paths on confirmation."""
     home = leftover(watched)
     make_table(watched, "a", "t")
     lost = beside(watched, file_name(0))
@@ -249,7 +247,7 @@ def test_dry_run_lists_and_takes_nothing(watched: DriverNode) -> None:
 
 
 def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """The command ends in words, not in a trace, where no store can be; a new one has nothing to take away."""
+    """The command fails with a message, not a traceback, if there is no store; for a new one it deletes nothing."""
     (tmp_path / "file").write_text("x")
 
     with pytest.raises(CannotStart):
@@ -258,7 +256,7 @@ def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_round_is_on_the_list_of_every_server(node: DriverNode) -> None:
-    """The janitor comes again by itself, once for the whole store."""
+    """The janitor's task recurs by itself, once per store."""
     for _ in range(2):
         node.runner.run(node.built.upkeep.sweep())
     clean(node)
@@ -272,7 +270,7 @@ def test_round_is_on_the_list_of_every_server(node: DriverNode) -> None:
 
 
 def test_failed_creates_leave_no_directories(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A create that is refused, or whose file cannot be written, takes its directories away again."""
+    """A create that is refused, or whose file cannot be written, removes its directories."""
     make_table(node, "a", "t")
     before = sorted((node.data / "warehouse").rglob("*"))
     body = {"name": "t", "schema": {"type": "struct", "fields": []}}

@@ -29,7 +29,7 @@ HUGE = {f"k{number}": "x" * 1000 for number in range(DOCUMENT_BYTES_MAX // 1000 
 
 
 def without(metadata: object, *keys: str) -> dict:
-    """Metadata without the fields that differ from table to table."""
+    """Return metadata without the fields that differ between tables."""
     assert isinstance(metadata, dict)
     varying = {"table-uuid", "location", "last-updated-ms", "metadata-log", *keys}
     return {key: value for key, value in metadata.items() if key not in varying}
@@ -37,7 +37,7 @@ def without(metadata: object, *keys: str) -> dict:
 
 @pytest.fixture
 def busy(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The pieces of offloaded work."""
+    """Return the recorded offloaded work."""
     done: list[str] = []
     do = node.built.services.offloader.do
 
@@ -51,7 +51,7 @@ def busy(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
 def test_large_commit(node: DriverNode, busy: list[str], codec: str) -> None:
-    """A large commit changes a table as a small one does, and so do later ones of the table that has become large."""
+    """A large commit changes a table like a small one, and so do later commits to the large table."""
     for name in "sl":
         make_table(node, "a", name, properties={"write.metadata.compression-codec": codec})
 
@@ -69,7 +69,7 @@ def test_large_commit(node: DriverNode, busy: list[str], codec: str) -> None:
 
 
 def test_large_commit_that_is_refused(node: DriverNode, busy: list[str]) -> None:
-    """A large commit is refused as a small one is: a requirement, a wrong update, bad JSON, a missing table."""
+    """A large commit is refused like a small one: requirement, invalid update, malformed JSON, missing table."""
     make_table(node, "a", "t")
     padding = set_properties(k=PADDING)
     wrong = {"type": "assert-table-uuid", "uuid": "x"}
@@ -87,7 +87,7 @@ def test_large_commit_that_is_refused(node: DriverNode, busy: list[str]) -> None
 
 
 def test_large_commit_of_nothing(node: DriverNode, busy: list[str]) -> None:
-    """A large commit that changes nothing answers what is there."""
+    """A large commit without effect returns the unchanged table."""
     made = make_table(node, "a", "t")
 
     answer = commit(node, "a", "t", updates=[{"action": "remove-properties", "removals": [PADDING]}])
@@ -97,7 +97,7 @@ def test_large_commit_of_nothing(node: DriverNode, busy: list[str]) -> None:
 
 
 def test_large_create(node: DriverNode, busy: list[str]) -> None:
-    """A large create makes the table that a small one makes, with one more property."""
+    """A large create gives the same table as a small one, with one more property."""
     make_space(node, "a")
     body = {"schema": SCHEMA, "properties": {"k": PADDING}}
 
@@ -112,7 +112,7 @@ def test_large_create(node: DriverNode, busy: list[str]) -> None:
 
 
 def test_large_staged_create(node: DriverNode, busy: list[str]) -> None:
-    """A table is staged by a large request, and made by a large commit, as by small ones."""
+    """A table is staged by a large request and created by a large commit as by small ones."""
     make_space(node, "a")
 
     staged = node.post(
@@ -129,7 +129,7 @@ def test_large_staged_create(node: DriverNode, busy: list[str]) -> None:
 
 
 def test_large_file_is_registered(node: DriverNode, busy: list[str]) -> None:
-    """A large metadata file is registered as it is, and a location without a scheme gets its one spelling."""
+    """A large metadata file is registered unchanged, and a location without a scheme gets one."""
     made = make_table(node, "a", "t", properties={"k": PADDING})
     file = local(made["metadata-location"])
     written = json.loads(file.read_bytes())
@@ -146,7 +146,7 @@ def test_large_file_is_registered(node: DriverNode, busy: list[str]) -> None:
 
 
 def test_references_of_a_large_table(node: DriverNode, busy: list[str]) -> None:
-    """Only the snapshots of references are served of a large table when that is asked for."""
+    """On request only the snapshots of references of a large table are served."""
     make_table(node, "a", "t", properties=HUGE)
     commit(node, "a", "t", updates=[snapshot(1), point(1), snapshot(2), point(2)])
 
@@ -158,8 +158,8 @@ def test_references_of_a_large_table(node: DriverNode, busy: list[str]) -> None:
 
 @pytest.mark.parametrize("padding", ["", PADDING])
 def test_clocks_of_clients(node: DriverNode, monkeypatch: pytest.MonkeyPatch, padding: str) -> None:
-    """A commit, a staged create and a registered file from the future are refused, large or small; how far ahead
-    is a setting of the server.
+    """Commits, staged creates and registered files with future times are refused, large or small, by the server's
+    setting.
     """
     make_table(node, "a", "t")
     now_ms = 1_700_000_000_100

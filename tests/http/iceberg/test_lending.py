@@ -26,8 +26,8 @@ READS = view_version("select * from hidden.t")
 
 @pytest.fixture
 def world(lake: DriverNode) -> DriverNode:
-    """`ana` reads views of `open`; `bob` may make views there and read `hidden`, where a table is; `eve` may only
-    make views.
+    """`ana` reads views of `open`; `bob` may create views there and read the table in `hidden`; `eve` may only create
+    views.
     """
     make_table(lake, "hidden", "t")
     make_table(lake, "hidden", "other")
@@ -54,7 +54,7 @@ def own(node: DriverNode, kind: str, name: str, user: str, who: str = "USER") ->
 
 
 def refused(answer: DriverAnswer, word: str) -> None:
-    """See that a chain lent nothing, and that the answer says why, beside which right was missing."""
+    """Check that a chain gave no right, and that the answer says why, besides the missing right."""
     status, kind, message = error_of(answer)
     assert (status, kind) == (403, "ForbiddenException"), message
     assert word in message
@@ -62,9 +62,7 @@ def refused(answer: DriverAnswer, word: str) -> None:
 
 
 def test_view_lends_what_its_writer_may_load(world: DriverNode) -> None:
-    """Who may read a view reads the table through it, with the writer's right; not without it, nor another table,
-    nor more.
-    """
+    """A reader of a view may read its table with the author's right, only through the view, and no other table."""
     make_view(world, "open", "v", user="bob", version=READS)
 
     through = load(world, ("open", "v"))
@@ -81,7 +79,9 @@ def test_view_lends_what_its_writer_may_load(world: DriverNode) -> None:
 
 
 def test_chain_of_three(world: DriverNode) -> None:
-    """Each view is loaded by the right of the one before: of the inner ones the reader needs to know nothing."""
+    """Each view of a chain is loaded by the right of the previous one's author; the reader needs no right on inner
+    views.
+    """
     make_space(world, "inner")
     grant(world, "bob", "use_schema create_view select_view", kind="SCHEMA", on="main.inner")
     make_view(world, "inner", "one", user="bob", version=READS)
@@ -101,7 +101,7 @@ def test_chain_of_three(world: DriverNode) -> None:
 
 
 def test_writer_without_the_right_lends_nothing(world: DriverNode) -> None:
-    """Naming a table in a view of one's own gives no right to it, neither to oneself nor to others."""
+    """Naming a table in one's own view gives no right on it to anybody."""
     make_view(world, "open", "mine", user="eve", version=READS)
 
     for user in ("eve", "ana"):
@@ -109,9 +109,8 @@ def test_writer_without_the_right_lends_nothing(world: DriverNode) -> None:
 
 
 def test_another_ones_right_cannot_be_borrowed(world: DriverNode) -> None:
-    """A view whose text was not written by its owner lends nothing, whoever of the two has the right.
-
-    So neither who owns a namespace and replaces a view in it, nor who hands a view over, acts by another one's right.
+    """A view whose text was written by another user than its owner gives no rights. So neither replacing a view in
+    one's namespace nor transferring one uses another user's right.
     """
     make_view(world, "open", "v", user="bob", version=view_version("select 1 as id"))
     own(world, "SCHEMA", "main.open", "eve")
@@ -125,7 +124,7 @@ def test_another_ones_right_cannot_be_borrowed(world: DriverNode) -> None:
 
 
 def test_owner_takes_over_by_writing_it_again(world: DriverNode) -> None:
-    """The same text, written by who owns the view now, lends that one's right; a property changes nothing of it."""
+    """If the present owner writes the same text again, that owner's right applies; changing a property does not."""
     make_view(world, "open", "v", user="eve", version=READS)
     own(world, "VIEW", "main.open.v", "bob")
     world.ask("POST", view_path("open", "v"), {"updates": [set_properties(k="v")]}, user="bob")
@@ -140,7 +139,7 @@ def test_owner_takes_over_by_writing_it_again(world: DriverNode) -> None:
 
 
 def test_right_that_was_taken_is_not_lent(world: DriverNode) -> None:
-    """Revoked, disabled or removed, a writer lends nothing from the next request on."""
+    """A revoked, disabled or removed author gives no rights from the next request on."""
     make_view(world, "open", "v", user="bob", version=READS)
     found = [load(world, ("open", "v"))]
     world.done("PATCH", "/api/limnos/v1/metalakes/lake/users/bob", {"enabled": False})
@@ -162,7 +161,7 @@ def test_right_that_was_taken_is_not_lent(world: DriverNode) -> None:
 
 
 def test_view_of_a_group(world: DriverNode) -> None:
-    """A view that a group owns lends the right of its writer, as long as that one is of the group."""
+    """A view of a group gives its author's right while the author is in the group."""
     make_view(world, "open", "v", user="bob", version=READS)
     world.done("POST", f"{API}/lake/groups", {"name": "crew"})
     own(world, "VIEW", "main.open.v", "crew", "GROUP")
@@ -175,7 +174,7 @@ def test_view_of_a_group(world: DriverNode) -> None:
 
 
 def test_replaced_text_lends_no_more(world: DriverNode) -> None:
-    """What a view read before is lent by no older version of it."""
+    """Tables that only an older version of the view names are not readable through it."""
     make_view(world, "open", "v", user="bob", version=READS)
     world.ask("POST", view_path("open", "v"), replaced_by(view_version("select 1 as id")), user="bob")
 
@@ -183,7 +182,7 @@ def test_replaced_text_lends_no_more(world: DriverNode) -> None:
 
 
 def test_denial_is_not_lifted(world: DriverNode) -> None:
-    """Who is denied the table is denied it through views, too."""
+    """A denial on the table also applies through views."""
     make_view(world, "open", "v", user="bob", version=READS)
     rules = [{"name": "select_table", "condition": "deny"}]
     objects = [{"fullName": "main.hidden.t", "type": "TABLE", "privileges": rules}]
@@ -198,7 +197,7 @@ def test_denial_is_not_lifted(world: DriverNode) -> None:
 
 
 def test_view_that_is_not_there(world: DriverNode) -> None:
-    """A chain over a view that is missing, hidden or a table is refused in the same words, but for its name."""
+    """A chain over a missing or hidden view, or over a table, is refused with the same message, but for its name."""
     make_view(world, "hidden", "v", version=READS)
     make_table(world, "open", "t")
 
@@ -210,7 +209,7 @@ def test_view_that_is_not_there(world: DriverNode) -> None:
 
 
 def test_missing_table_is_told_to_whom_it_would_be_lent(world: DriverNode) -> None:
-    """Who could read it through the view learns that it is missing; nobody else does."""
+    """A missing table is reported as missing only to users who could read it through the view."""
     make_view(world, "open", "v", user="bob", version=view_version("select * from hidden.gone"))
 
     assert error_of(load(world, ("open", "v"), name="gone")) == (
@@ -232,9 +231,7 @@ def test_missing_table_is_told_to_whom_it_would_be_lent(world: DriverNode) -> No
     ],
 )
 def test_chains_that_no_view_makes(world: DriverNode, chain: str, word: str) -> None:
-    """A view that is read through itself, a name without a namespace, a very long chain: 400, before anything is
-    looked up.
-    """
+    """A cycle, a name without a namespace, and a very long chain are 400 before any lookup."""
     answer = world.get(f"{table_path('hidden', 't')}?referenced-by={chain}", user="ana")
 
     assert answer.status == 400
@@ -242,7 +239,7 @@ def test_chains_that_no_view_makes(world: DriverNode, chain: str, word: str) -> 
 
 
 def test_view_that_reads_itself(world: DriverNode) -> None:
-    """A text that names its own view lends that view to its readers, who have it already, and nothing loops."""
+    """A view that names itself gives its readers no new right, and causes no loop."""
     make_view(world, "open", "v", user="bob", version=view_version("select * from open.v"))
 
     assert world.get(f"{view_path('open', 'v')}?referenced-by=open%1Fv", user="ana").status == 200
@@ -250,7 +247,7 @@ def test_view_that_reads_itself(world: DriverNode) -> None:
 
 
 def test_commas(world: DriverNode) -> None:
-    """A comma of a name is encoded; a client that encodes the whole value encodes the commas between views as well."""
+    """Commas in names are encoded; clients that encode the whole value encode the commas between views, too."""
     make_view(world, "open", "a,b", user="bob", version=READS)
     make_view(world, "open", "v", user="bob", version=view_version("select * from open.w"))
     make_view(world, "open", "w", user="bob", version=READS)
@@ -262,12 +259,12 @@ def test_commas(world: DriverNode) -> None:
 
 
 def test_own_right_needs_no_chain(world: DriverNode) -> None:
-    """Who may load the table is not asked for the views."""
+    """A user who may load the table needs no right on the views."""
     assert load(world, ("open", "gone"), user="bob").status == 200
 
 
 def test_view_moves_with_what_it_lends(world: DriverNode) -> None:
-    """A view is lent through under its new name once it was renamed, and no longer under the old one."""
+    """After a rename the view gives rights under its new name only."""
     make_view(world, "open", "v", user="bob", version=READS)
     ends = {"source": {"namespace": ["open"], "name": "v"}, "destination": {"namespace": ["open"], "name": "w"}}
     renamed = world.ask("POST", f"{ROOT}/views/rename", ends, user="bob")
@@ -278,7 +275,7 @@ def test_view_moves_with_what_it_lends(world: DriverNode) -> None:
 
 
 def test_large_view_lends_nothing(world: DriverNode) -> None:
-    """A text that takes long to look through lends nothing."""
+    """A text that is too long to analyze gives no rights."""
     world.built.application.body_bytes_max = 16 << 20
     made = world.post(
         f"{space_path('open')}/views",
@@ -291,7 +288,7 @@ def test_large_view_lends_nothing(world: DriverNode) -> None:
 
 
 def test_explain_tells_what_is_lent(world: DriverNode) -> None:
-    """Asked with the chain, explain says yes and by which views, or no and at which link."""
+    """With the chain, explain says that access is allowed and by which views, or at which link it is refused."""
     make_view(world, "open", "v", user="bob", version=READS)
     question = {"action": "table_load", "path": ["main", "hidden", "t"], "user": "ana"}
     address = "/api/limnos/v1/metalakes/lake/access/explain"
@@ -309,7 +306,7 @@ def test_explain_tells_what_is_lent(world: DriverNode) -> None:
 
 
 def test_a_view_that_nobody_lets_one_load_lends_nothing(world: DriverNode) -> None:
-    """Who may select views and may not use their schema loads none, neither through another nor to read a table."""
+    """SELECT_VIEW without USE_SCHEMA loads no view, alone or in a chain."""
     make_view(world, "open", "v", user="bob", version=READS)
     make_view(world, "open", "w", user="bob", version=view_version("select * from v", default_namespace=["open"]))
     grant(world, "dan", "use_catalog select_view", kind="CATALOG", on="main")

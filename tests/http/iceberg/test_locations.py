@@ -30,26 +30,24 @@ MOVE = "/api/limnos/v1/metalakes/lake/catalogs/main/move"
 
 
 def location_of(node: DriverNode, *levels: str) -> str:
-    """The location that a namespace answers."""
+    """Return the location in a namespace's answer."""
     return str(node.done("GET", space_path(*levels))["properties"]["location"])
 
 
 def root_of(node: DriverNode) -> str:
-    """The warehouse of the catalog, with its scheme."""
+    """Return the warehouse of the catalog, with its scheme."""
     return f"file://{node.data}/warehouse/main"
 
 
 def stage(node: DriverNode, *levels: str, **more: object) -> dict[str, object]:
-    """Stage a table; returns its metadata."""
+    """Stage a table. Returns its metadata."""
     body = {"name": levels[-1], "schema": SCHEMA, "stage-create": True, **more}
     found: dict[str, object] = node.done("POST", f"{space_path(*levels[:-1])}/tables", body)["metadata"]
     return found
 
 
 def test_every_namespace_has_a_location(lake: DriverNode) -> None:
-    """A namespace answers a location of its own below the warehouse, when it is made and later, without a name in
-    it.
-    """
+    """A namespace has a location below the warehouse, from its creation on, without its name in it."""
     made = lake.post(SPACES, {"namespace": ["a", "b"]})
 
     own = location_of(lake, "a", "b")
@@ -60,7 +58,9 @@ def test_every_namespace_has_a_location(lake: DriverNode) -> None:
 
 
 def test_a_table_staged_there_is_made(lake: DriverNode) -> None:
-    """A client that stages a table below its namespace's location, as Trino does, finds no file there, and makes it."""
+    """A client that stages a table below its namespace's location, as Trino does, finds an empty directory and can
+    create the table.
+    """
     make_space(lake, "a")
     place = f"{location_of(lake, 'a')}/t-0123"
 
@@ -73,7 +73,7 @@ def test_a_table_staged_there_is_made(lake: DriverNode) -> None:
 
 
 def test_rename_and_move_leave_locations_alone(lake: DriverNode) -> None:
-    """A namespace keeps its location when it gets another name or parent; a successor gets another one."""
+    """A renamed or moved namespace keeps its location; a new one of its name gets another."""
     make_space(lake, "b")
     table = make_table(lake, "a", "t")
     before = location_of(lake, "a")
@@ -87,7 +87,7 @@ def test_rename_and_move_leave_locations_alone(lake: DriverNode) -> None:
 
 
 def test_tables_follow_the_location_that_was_given(lake: DriverNode) -> None:
-    """Tables without a location of their own go below the nearest one that a namespace was given; others stay."""
+    """Tables without a location get one below the nearest namespace with a set location; existing tables stay."""
     early = make_table(lake, "a", "b", "early")
     place = f"{root_of(lake)}/of_a"
     lake.done("POST", f"{space_path('a')}/properties", {"updates": {"location": f"{place}/"}})
@@ -103,7 +103,7 @@ def test_tables_follow_the_location_that_was_given(lake: DriverNode) -> None:
 
 
 def test_a_location_that_is_removed_is_computed_again(node: DriverNode) -> None:
-    """Removing the property leads back to the computed place; removing what was never given is told as missing."""
+    """Removing the property restores the computed location; removing an unset one is reported as missing."""
     make_space(node, "a")
     computed = location_of(node, "a")
     properties = f"{space_path('a')}/properties"
@@ -120,7 +120,7 @@ def test_a_location_that_is_removed_is_computed_again(node: DriverNode) -> None:
     "place", ["file:///etc/x", "/etc/x", "s3://bucket/x", "relative", "", "file:///{root}/../x", "ftp://x/y"]
 )
 def test_a_location_elsewhere_is_refused(node: DriverNode, place: str) -> None:
-    """A namespace's location lies within the catalog's roots: else 400, over each protocol, and nothing changes."""
+    """A namespace's location outside of the catalog's roots is 400 over each protocol, and nothing is changed."""
     make_space(node, "a")
     place = place.replace("{root}", f"{node.data}/warehouse/main")
     change = [{"@type": "setProperty", "property": "location", "value": place}]
@@ -142,7 +142,7 @@ def test_a_location_elsewhere_is_refused(node: DriverNode, place: str) -> None:
 
 
 def test_a_location_is_stored_with_its_scheme(node: DriverNode) -> None:
-    """A local path is stored and answered as a URL; whoever sets another property later finds it as it was."""
+    """A local path is stored and returned as a URL, and unchanged by later property changes."""
     make_space(node, "a", location=f"{node.data}/warehouse/main/x/")
     node.done("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}})
 
@@ -151,7 +151,7 @@ def test_a_location_is_stored_with_its_scheme(node: DriverNode) -> None:
 
 
 def test_a_warehouse_without_a_scheme(node: DriverNode) -> None:
-    """Where a catalog's warehouse is a plain path, the locations below it have a scheme all the same."""
+    """If a catalog's warehouse is a plain path, locations below it have a scheme nevertheless."""
     warehouse = f"{node.data}/warehouse/plain"
     properties = {"warehouse": warehouse}
     body = {"name": "plain", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": properties}
@@ -167,9 +167,7 @@ def test_a_warehouse_without_a_scheme(node: DriverNode) -> None:
 
 
 def test_a_warehouse_that_the_server_allows_no_more(fresh: Callable[[str], Path]) -> None:
-    """Where the server has taken the warehouse from a catalog, its namespaces are answered still; tables are
-    refused.
-    """
+    """If the server no longer allows a catalog's warehouse, namespaces are answered and new tables are refused."""
     data, outside = fresh("data"), fresh("outside")
     properties = {"warehouse": f"file://{outside}"}
     body = {"name": "far", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": properties}
@@ -190,7 +188,9 @@ def test_a_warehouse_that_the_server_allows_no_more(fresh: Callable[[str], Path]
 
 @pytest.mark.parametrize("end", ["", "/"])
 def test_no_table_takes_the_place_of_a_namespace(node: DriverNode, end: str) -> None:
-    """A table at exactly the computed place of a namespace would keep its tables out: 400; below it there is room."""
+    """A table at the computed location of a namespace would exclude the namespace's tables: 400; below it is
+    allowed.
+    """
     make_space(node, "theirs")
     make_table(node, "mine", "t")
     place = location_of(node, "theirs")
@@ -204,7 +204,7 @@ def test_no_table_takes_the_place_of_a_namespace(node: DriverNode, end: str) -> 
 
 
 def test_roots_that_were_narrowed_count_for_tables(node: DriverNode) -> None:
-    """A location that the catalog allows no more takes no new tables."""
+    """At a location that the catalog no longer allows, new tables are refused."""
     elsewhere = node.data / "warehouse" / "elsewhere"
     updates = [{"@type": "setProperty", "property": "allowed-locations", "value": f"file://{elsewhere}"}]
     node.done("PUT", f"{API}/lake/catalogs/main", {"updates": updates})
@@ -221,7 +221,7 @@ def test_roots_that_were_narrowed_count_for_tables(node: DriverNode) -> None:
 
 
 def test_a_staged_table_has_its_directories(node: DriverNode) -> None:
-    """The directories of a staged table are there, and empty: DuckDB writes files into them and makes none."""
+    """The directories of a staged table exist and are empty, because DuckDB writes files without creating them."""
     make_space(node, "a")
 
     place = local(stage(node, "a", "t")["location"])
@@ -231,7 +231,7 @@ def test_a_staged_table_has_its_directories(node: DriverNode) -> None:
 
 
 def test_a_stage_that_is_refused_makes_no_directory(node: DriverNode) -> None:
-    """A staged create outside of the roots, or of a name that is taken, leaves nothing behind."""
+    """A staged create outside of the roots, or of a taken name, leaves nothing."""
     make_table(node, "a", "t")
     before = sorted((node.data / "warehouse").rglob("*"))
     outside = node.data / "outside"
@@ -249,7 +249,7 @@ def test_a_stage_that_is_refused_makes_no_directory(node: DriverNode) -> None:
 
 
 def test_who_may_make_no_table_stages_none(node: DriverNode) -> None:
-    """Nothing is built, and no directory is there afterwards, for who may only look into the namespace."""
+    """A user who may only read the namespace is refused before anything is built, and no directory is left."""
     make_space(node, "a")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     before = sorted(node.data.rglob("*/"))

@@ -75,7 +75,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 def places(value: object) -> Iterator[tuple[object, object]]:
-    """Every container and key below a value."""
+    """Yield every container and key of a value."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in list(inside):
         yield value, key
@@ -83,7 +83,7 @@ def places(value: object) -> Iterator[tuple[object, object]]:
 
 
 def mutated(chance: random.Random, value: object) -> object:
-    """A copy of a JSON value with one or two things wrong."""
+    """Return a copy of a JSON value with one or two mistakes."""
     changed = copy.deepcopy(value)
     for _ in range(chance.choice([1, 1, 2])):
         found = list(places(changed))
@@ -102,7 +102,7 @@ def mutated(chance: random.Random, value: object) -> object:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_commits(node: DriverNode, seed: int) -> None:
-    """A commit of several updates with something wrong is done, or refused as wrong; so are those after it."""
+    """A commit with a mistake succeeds or is refused as invalid, and so do later commits."""
     chance = random.Random(seed)
     for number in range(ROUNDS // 4):
         name = f"t{seed}_{number // 20}"
@@ -119,7 +119,7 @@ def test_commits(node: DriverNode, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_creates(node: DriverNode, seed: int) -> None:
-    """A create with something wrong is done, or refused as wrong; what was made can be committed to."""
+    """A create with a mistake succeeds or is refused as invalid; a created table accepts commits."""
     chance = random.Random(seed)
     for number in range(ROUNDS // 4):
         sent = mutated(chance, {**CREATE, "name": f"c{seed}_{number}"})
@@ -135,7 +135,7 @@ def test_creates(node: DriverNode, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_registered_files(node: DriverNode, tmp_path: Path, seed: int, version: int) -> None:
-    """A metadata file with something wrong is refused, or is a table from then on that takes every kind of commit."""
+    """A metadata file with a mistake is refused, or becomes a table that accepts every kind of commit."""
     chance = random.Random(seed)
     kept = f"k{version}_{seed}"
     made = make_table(node, "a", kept, properties={"format-version": str(version)})
@@ -160,7 +160,7 @@ def test_registered_files(node: DriverNode, tmp_path: Path, seed: int, version: 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_staged_creates(node: DriverNode, seed: int) -> None:
-    """The commit of a staged create with something wrong makes the table, or is refused as wrong."""
+    """The commit of a staged create with a mistake creates the table, or is refused as invalid."""
     chance = random.Random(seed)
     staged = node.done("POST", f"{space_path('a')}/tables", {"name": "s", "schema": SCHEMA, "stage-create": True})
     location = str(staged["metadata"]["location"])

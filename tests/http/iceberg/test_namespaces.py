@@ -34,7 +34,7 @@ def test_every_route(lake: DriverNode) -> None:
 
 
 def test_nesting(lake: DriverNode) -> None:
-    """A level lists its direct children by their whole paths; parents that were missing are made with the child."""
+    """A level lists its direct children by their whole paths; missing parents are created with the child."""
     make_space(lake, "a", "b", "c", depth="3")
     make_space(lake, "a", "d")
 
@@ -47,7 +47,7 @@ def test_nesting(lake: DriverNode) -> None:
 
 
 def test_implicit_parents_have_the_makers_owner(node: DriverNode) -> None:
-    """Who makes a namespace owns it and the parents made with it, and not those that were there."""
+    """The creator of a namespace owns it and its new parents, but not existing ones."""
     make_space(node, "a")
     grant(node, "ana", "use_catalog create_schema", kind="CATALOG", on="main")
     make_space(node, "a", "b", "c", user="ana")
@@ -60,7 +60,7 @@ def test_implicit_parents_have_the_makers_owner(node: DriverNode) -> None:
 
 
 def test_parents_and_child_come_together_or_not_at_all(node: DriverNode) -> None:
-    """When the last name of a chain is refused, none of its parents is made."""
+    """If the last name of a path is refused, no parent is created."""
     with nothing_done(node):
         refused = node.post(SPACES, {"namespace": ["p", "q", "with:separator"]})
 
@@ -73,9 +73,7 @@ GO = "GoIceberg/0.7.0"
 
 @pytest.mark.parametrize("agent, name", [(GO, "a+b"), ("Java/17.0.15", "a b"), ("PyIceberg/0.12.0", "a b")])
 def test_raw_plus_means_what_its_client_means(node: DriverNode, agent: str, name: str) -> None:
-    """A `+` alone in a path is a plus from iceberg-go, which escapes spaces otherwise, and a space from everyone
-    else.
-    """
+    """A lone `+` in a path is a plus from iceberg-go, which escapes spaces otherwise, and a space from all others."""
     make_table(node, name, name)
     make_space(node, "a+b" if name == "a b" else "a b")
     home = f"{SPACES}/a+b"
@@ -89,7 +87,7 @@ def test_raw_plus_means_what_its_client_means(node: DriverNode, agent: str, name
 
 @pytest.mark.parametrize("agent", [GO, "Java/17.0.15"])
 def test_plus_beside_an_escaped_space(node: DriverNode, agent: str) -> None:
-    """Whoever writes a space as `%20` does not form-encode: the `+` in the same segment is a plus, from any client."""
+    """A client that writes spaces as `%20` does not form-encode, so `+` in the same segment is a plus."""
     make_space(node, "a+b", "c d")
 
     assert node.get(f"{SPACES}/a+b%1Fc%20d", user_agent=agent)["namespace"] == ["a+b", "c d"]
@@ -97,7 +95,7 @@ def test_plus_beside_an_escaped_space(node: DriverNode, agent: str) -> None:
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_names(lake: DriverNode, name: str) -> None:
-    """Whatever a level holds, it comes back as it was sent, in bodies and by its escaped path, at every depth."""
+    """Names with any characters are returned as sent, in bodies and by their escaped paths, at every depth."""
     made = lake.post(SPACES, {"namespace": ["top", name, name]})
 
     assert made["namespace"] == ["top", name, name]
@@ -119,7 +117,7 @@ def test_spaces_as_java_writes_them(node: DriverNode) -> None:
 
 
 def test_parent_that_is_quoted_twice(node: DriverNode) -> None:
-    """PyIceberg quotes the parent twice: a parent that names nothing is decoded once more, one that exists is not."""
+    """PyIceberg quotes the parent twice: a parent that does not exist is decoded once more."""
     make_space(node, "a b", "child")
     twice = node.get(f"{SPACES}?parent=a%2520b")
 
@@ -131,14 +129,14 @@ def test_parent_that_is_quoted_twice(node: DriverNode) -> None:
 
 
 def test_missing_parent_is_404(node: DriverNode) -> None:
-    """A parent that names nothing in either reading is 404 with the namespace's type."""
+    """A parent that does not exist in either reading is 404 with the namespace's type."""
     answers = [node.get(f"{SPACES}?parent={parent}") for parent in ("gone", "go%2520ne", "a%1Fgone")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NoSuchNamespaceException")] * 3
 
 
 def test_name_that_is_taken(lake: DriverNode) -> None:
-    """Making a namespace again is 409 and changes nothing of the one that is there."""
+    """Creating an existing namespace is 409 and does not change it."""
     make_space(lake, "a", k="v")
 
     again = lake.post(SPACES, {"namespace": ["a"], "properties": {"k": "other"}})
@@ -148,7 +146,7 @@ def test_name_that_is_taken(lake: DriverNode) -> None:
 
 
 def test_names_differ_by_case_and_normal_form(lake: DriverNode) -> None:
-    """Upper and lower case, composed and decomposed letters are different names, in the order of their code points."""
+    """Names that differ in case or Unicode composition are different, and sorted by code points."""
     for name in ("é", "e\u0301", "a", "A", "Z"):
         make_space(lake, name)
 
@@ -156,7 +154,7 @@ def test_names_differ_by_case_and_normal_form(lake: DriverNode) -> None:
 
 
 def test_comment_is_a_property(node: DriverNode) -> None:
-    """The property `comment` is the comment that Gravitino's clients see, both ways, and can be removed."""
+    """The property `comment` is Gravitino's comment, in both directions, and can be removed."""
     make_space(node, "a", comment="first", k="v")
     schema = f"{API}/lake/catalogs/main/schemas/a"
     first = node.get(schema).json()["schema"]["comment"]
@@ -173,7 +171,7 @@ def test_comment_is_a_property(node: DriverNode) -> None:
 
 
 def test_same_key_in_updates_and_removals(node: DriverNode) -> None:
-    """A key that is both set and removed is 422 with its name, and the rest of the request is not done either."""
+    """A key that is both set and removed is 422 with its name, and nothing is changed."""
     make_space(node, "a", k="v")
 
     with nothing_done(node):
@@ -185,7 +183,7 @@ def test_same_key_in_updates_and_removals(node: DriverNode) -> None:
 
 
 def test_set_and_remove_in_one_request(node: DriverNode) -> None:
-    """Different keys are set and removed by one request; a key removed twice is told once."""
+    """One request can set and remove different keys; a key removed twice is listed once."""
     make_space(node, "a", old="1", kept="2")
 
     answer = node.post(f"{space_path('a')}/properties", {"removals": ["old", "old"], "updates": {"new": "3"}})
@@ -196,7 +194,7 @@ def test_set_and_remove_in_one_request(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("body", [{}, {"removals": None, "updates": None}, {"removals": [], "updates": {}}])
 def test_empty_properties_update(node: DriverNode, body: object) -> None:
-    """An update that asks for nothing changes nothing and says so."""
+    """An empty update changes nothing and says so."""
     make_space(node, "a", k="v")
 
     answer = node.post(f"{space_path('a')}/properties", body)
@@ -206,7 +204,7 @@ def test_empty_properties_update(node: DriverNode, body: object) -> None:
 
 
 def test_drop_of_a_full_namespace(lake: DriverNode) -> None:
-    """A namespace with a child or a table stays, with 409 that names what is in it; emptied it goes."""
+    """A namespace with a child or a table is 409 with the names of its content; an empty one is dropped."""
     make_space(lake, "a", "b")
     make_table(lake, "t", "inner")
     full = [error_of(lake.delete(space_path(name))) for name in ("a", "t")]
@@ -222,7 +220,7 @@ def test_drop_of_a_full_namespace(lake: DriverNode) -> None:
 
 
 def test_dropped_name_is_free(node: DriverNode) -> None:
-    """A name that was dropped can be made again, without the old one's properties and grants."""
+    """A namespace created again under a dropped one's name has none of its properties and grants."""
     make_space(node, "a", k="v")
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(node, "ana", "use_schema", kind="SCHEMA", on="main.a")
@@ -241,7 +239,7 @@ def test_dropped_name_is_free(node: DriverNode) -> None:
     [("GET", ""), ("HEAD", ""), ("DELETE", ""), ("POST", "/properties"), ("GET", "/tables")],
 )
 def test_missing_namespace(lake: DriverNode, method: str, path: str) -> None:
-    """Every route of a namespace that is not there is 404 to who could see it."""
+    """Each route of a missing namespace is 404 to users who could see it."""
     make_space(lake, "a")
 
     answers = [
@@ -254,7 +252,7 @@ def test_missing_namespace(lake: DriverNode, method: str, path: str) -> None:
 
 
 def test_parents_are_refused_on_demand(node: DriverNode) -> None:
-    """With `parents=false` a missing parent is 404 to who may create there, 403 in the usual words to others."""
+    """With `parents=false` a missing parent is 404 to users who may create there, 403 to others."""
     grant(node, "ana", "use_catalog create_schema", kind="CATALOG", on="main")
     body = {"namespace": ["x", "y"]}
 
@@ -269,7 +267,7 @@ def test_parents_are_refused_on_demand(node: DriverNode) -> None:
 
 
 def test_properties_have_a_bound(lake: DriverNode) -> None:
-    """Their number and their length are limited, as each request for the namespace reads them; removals are not."""
+    """Number and length of properties are limited, because each request reads them; removals are not."""
     make_space(lake, "a")
     path, many = f"{space_path('a')}/properties", {f"k{number}": "v" for number in range(10_000)}
 

@@ -15,21 +15,21 @@ ADDRESS = "/iceberg/v1/oauth/tokens"
 
 
 def token_of(node: DriverNode, user: str, **fields: object) -> str:
-    """Make a token for a user."""
+    """Create a token for a user."""
     made = node.ask("POST", "/api/limnos/v1/tokens", {"name": "t", "user": user, **fields}, user="admin")
     assert made.status == 200, made.body
     return str(made["token"])
 
 
 def ask(node: DriverNode, body: bytes | None = None, *, header: str | None = None, **fields: str) -> DriverAnswer:
-    """Ask for a token."""
+    """Request a token."""
     form = urlencode(fields).encode() if body is None else body
     headers = {} if header is None else {"authorization": header}
     return node.ask("POST", ADDRESS, form, user=None, content_type=FORM, **headers)
 
 
 def test_secret_is_a_token(node: DriverNode) -> None:
-    """Client credentials answer the token itself, with what is left of its life; it opens what the user may see."""
+    """Client credentials return the token itself with its remaining lifetime, and it has the user's rights."""
     token = token_of(node, "admin", expires_in_s=600)
 
     told = ask(node, grant_type="client_credentials", client_id="admin", client_secret=token, scope="catalog")
@@ -43,8 +43,8 @@ def test_secret_is_a_token(node: DriverNode) -> None:
 
 
 def test_ways_to_send_it(node: DriverNode) -> None:
-    """The secret may come in a Basic header, percent-encoded or not, or without the client's name; what never ends
-    says no end.
+    """The secret may be in a Basic header, percent-encoded or not, or without the client's name; an unlimited token has
+    no expiry.
     """
     token = token_of(node, "admin")
     basic = "Basic " + base64.b64encode(f"admin:{token}".encode()).decode()
@@ -78,7 +78,7 @@ def test_ways_to_send_it(node: DriverNode) -> None:
     ],
 )
 def test_what_is_refused(node: DriverNode, fields: dict[str, str], status: int, error: str, words: str) -> None:
-    """Each refusal has OAuth's two fields and says what to send."""
+    """Each refusal has OAuth's two fields and advice."""
     told = ask(node, **fields)
 
     assert told.status == status
@@ -88,7 +88,7 @@ def test_what_is_refused(node: DriverNode, fields: dict[str, str], status: int, 
 
 
 def test_secret_of_somebody_else(node: DriverNode) -> None:
-    """A token is the secret of its own user alone."""
+    """A token is accepted as the secret of its own user only."""
     told = ask(node, grant_type="client_credentials", client_id="ana", client_secret=token_of(node, "admin"))
 
     assert (told.status, told["error"]) == (401, "invalid_client")
@@ -99,14 +99,14 @@ def test_secret_of_somebody_else(node: DriverNode) -> None:
     [b"", b"\xff=1", b"grant_type", b"a=1&a=2", b"&".join(b"f%d=1" % i for i in range(60)), b'{"grant_type": "x"}'],
 )
 def test_what_is_no_form(node: DriverNode, body: bytes) -> None:
-    """What is no form is 400 in OAuth's shape."""
+    """A body that is not a form is 400 in OAuth's form."""
     told = ask(node, body)
 
     assert (told.status, told["error"]) == (400, "invalid_request")
 
 
 def test_revoked_token_is_no_secret(node: DriverNode) -> None:
-    """A token that was revoked gives none, and what was given for it is the same one."""
+    """A revoked token returns none, and tokens returned for it before are the same revoked token."""
     token = token_of(node, "admin")
     node.ask("DELETE", f"/api/limnos/v1/tokens/{token.split('_')[1]}", user="admin")
 
