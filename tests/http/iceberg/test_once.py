@@ -50,7 +50,7 @@ USER = "ana"
 
 
 class Case(NamedTuple):
-    """A request that changes something, in namespace `a` with table `t`, and the right to send it."""
+    """A changing request in namespace `a` with table `t`, and the right to send it."""
 
     method: str
     target: str
@@ -102,12 +102,12 @@ GOOD = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
 def key() -> str:
-    """A new key."""
+    """Return a new key."""
     return new_uuid(1_900_000_000_000)
 
 
 def furnish(node: DriverNode, operation: str) -> Case:
-    """Make what a request needs, for a user who may send it."""
+    """Create the objects of a request, for a user who may send it."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")
     node.done("POST", SPACES, {"namespace": ["empty"], "properties": {"old": "1"}})
@@ -133,7 +133,7 @@ def furnish(node: DriverNode, operation: str) -> Case:
 
 
 def left_file(node: DriverNode) -> str:
-    """A metadata file that belongs to no table."""
+    """Write a metadata file that belongs to no table."""
     metadata = metadata_of(node, "a", "t")
     place = f"{str(metadata['location']).rpartition('/')[0]}/left"
     file = local(place) / "metadata" / "00000-left.metadata.json"
@@ -153,7 +153,7 @@ def clocks(node: DriverNode) -> object:
 
 
 def rows(node: DriverNode, statement: str) -> list:
-    """Rows of the store."""
+    """Return rows of the store."""
     url = node.built.services.store.url if hasattr(node.built.services.store, "url") else None
     if url is None:
         with closing(sqlite3.connect(node.built.services.store.path)) as connection, connection:
@@ -164,12 +164,12 @@ def rows(node: DriverNode, statement: str) -> list:
 
 
 def files(node: DriverNode) -> set[str]:
-    """All metadata files below the data directory."""
+    """Return all metadata files below the data directory."""
     return {str(path) for path in node.data.rglob("*.metadata.json")}
 
 
 def count_writes(node: DriverNode) -> list[str]:
-    """From now on, collect where metadata files are written, also such as are deleted again."""
+    """From now on, record the written metadata files, including those deleted again."""
     written: list[str] = []
     keep = node.built.services.files.write
 
@@ -183,7 +183,7 @@ def count_writes(node: DriverNode) -> list[str]:
 
 @pytest.mark.parametrize("operation", ["create-table", "commit-table", "commit-transaction", "create-view"])
 def test_others_wait_for_the_first(lake: DriverNode, operation: str) -> None:
-    """The same request ten times at once on one node: one works, the others wait, and all are answered the same."""
+    """Of ten concurrent equal requests on one node one is executed, the others wait, and all get the same answer."""
     case, text = furnish(lake, operation), key()
     data = json.dumps(case.body).encode()
     written = count_writes(lake)
@@ -200,7 +200,7 @@ def test_others_wait_for_the_first(lake: DriverNode, operation: str) -> None:
 
 
 def test_every_change_is_in_the_table() -> None:
-    """Every route of a catalog that changes something looks at keys, and every one that does is tried here."""
+    """Each changing route of a catalog supports keys, and each such route is tested here."""
     changing = {route.operation for route in CATALOG_ROUTES if route.method in ("POST", "DELETE")}
 
     assert changing - NOT_KEYED == set(KEYED)
@@ -209,9 +209,7 @@ def test_every_change_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_repetition_is_answered_and_not_carried_out(lake: DriverNode, operation: str) -> None:
-    """Sent again under its key a request is answered as the first time; nothing moves, and no file is written or
-    deleted.
-    """
+    """A repeated request under its key gets the first answer; no revision moves, and no file is written or deleted."""
     case, text = furnish(lake, operation), key()
     first = ask(lake, case, text)
     before = clocks(lake), files(lake)
@@ -228,9 +226,8 @@ def test_repetition_is_answered_and_not_carried_out(lake: DriverNode, operation:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_who_lost_the_right_is_shown_nothing(lake: DriverNode, operation: str) -> None:
-    """Before a repetition is answered it is decided again: who may not do it any more is refused, and sees no old body.
-
-    A commit is not refused, since its client would delete the files of its snapshot: its outcome is unknown to it.
+    """A repetition is decided again: a user who lost the right is refused without the old body. A commit gets an
+    unknown outcome instead of a refusal, since its client would delete the snapshot's files.
     """
     case, text = furnish(lake, operation), key()
     first = ask(lake, case, text)
@@ -247,8 +244,8 @@ def test_who_lost_the_right_is_shown_nothing(lake: DriverNode, operation: str) -
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_key_means_one_request(lake: DriverNode, operation: str) -> None:
-    """Another request under the key is refused, be it one byte that differs; nothing is done, and the first is
-    still known.
+    """A request that differs in one byte under the same key is refused and not executed, and the first answer stays
+    known.
     """
     case, text = furnish(lake, operation), key()
     first = ask(lake, case, text)
@@ -268,9 +265,7 @@ def test_key_means_one_request(lake: DriverNode, operation: str) -> None:
 
 
 def test_keys_are_their_callers_own(lake: DriverNode) -> None:
-    """Under the same key another caller's request is another one: it is carried out, or refused, as if there were
-    no first.
-    """
+    """The same key of another user is another request, which is executed or refused by itself."""
     case, text = furnish(lake, "create-namespace"), key()
     grant(lake, "bob", "use_catalog create_schema", kind="CATALOG", on="main")
     first = ask(lake, case, text)
@@ -284,7 +279,7 @@ def test_keys_are_their_callers_own(lake: DriverNode) -> None:
 
 
 def test_user_of_the_same_name_is_another_caller(lake: DriverNode) -> None:
-    """A user who is removed and added again has no keys of the earlier one."""
+    """A user who is removed and added again does not have the former user's keys."""
     case, text = furnish(lake, "create-namespace"), key()
     ask(lake, case, text)
     lake.done("DELETE", f"{API}/lake/users/{USER}")
@@ -319,8 +314,8 @@ REFUSALS: dict[str, tuple[Case, Case, int]] = {
 
 @pytest.mark.parametrize("what", sorted(REFUSALS))
 def test_refusal_is_final(lake: DriverNode, what: str) -> None:
-    """A refusal that says what is, and not who asks, stays one under its key, whatever has changed since; without
-    it, not.
+    """A refusal about the state of objects is repeated under its key, whatever has changed; without the key it is
+    decided again.
     """
     case, change, status = REFUSALS[what]
     make_table(lake, "a", "t")
@@ -338,7 +333,7 @@ def test_refusal_is_final(lake: DriverNode, what: str) -> None:
 
 
 def test_refusals_about_the_caller_are_not_kept(lake: DriverNode) -> None:
-    """Who was forbidden something, and is allowed it now, is not held to the refusal; nor does it leave a row."""
+    """A refusal about the caller is not stored: once allowed, the request succeeds under the same key."""
     make_table(lake, "a", "t")
     case, text = CASES["commit-table"], key()
     grant(lake, USER, "use_catalog", kind="CATALOG", on="main")
@@ -351,7 +346,7 @@ def test_refusals_about_the_caller_are_not_kept(lake: DriverNode) -> None:
 
 
 def test_disabled_catalog_is_not_kept(lake: DriverNode) -> None:
-    """What an administrator has switched off may go well under the same key once it is on again."""
+    """A refusal for a disabled catalog is not stored: once it is enabled, the request succeeds under the same key."""
     case, text = CASES["create-namespace"], key()
     lake.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
     refused = ask(lake, case, text, user="admin")
@@ -361,8 +356,8 @@ def test_disabled_catalog_is_not_kept(lake: DriverNode) -> None:
 
 
 def test_nonsense_leaves_no_row(lake: DriverNode) -> None:
-    """What is refused for itself, before anybody asks who sent it, is refused again by itself: no stranger fills
-    the table.
+    """A malformed request is refused before access is decided, and stores no row, so strangers cannot fill the
+    table.
     """
     make_table(lake, "a", "t")
     case = CASES["commit-table"]._replace(body=b"{")
@@ -386,7 +381,7 @@ def test_nonsense_leaves_no_row(lake: DriverNode) -> None:
     ],
 )
 def test_key_is_a_uuid_of_version_7(node: DriverNode, text: str) -> None:
-    """Anything else is 400 with words, and nothing is done."""
+    """A key that is no UUID of version 7 is 400, and nothing is executed."""
     answer = ask(node, CASES["create-namespace"], text, user="admin")
 
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
@@ -395,7 +390,7 @@ def test_key_is_a_uuid_of_version_7(node: DriverNode, text: str) -> None:
 
 
 def test_reads_take_no_notice(node: DriverNode) -> None:
-    """A key on a request that changes nothing is not looked at."""
+    """A key on a request without changes is ignored."""
     make_space(node, "a")
 
     assert node.get(SPACES, idempotency_key="x").status == 200
@@ -403,7 +398,7 @@ def test_reads_take_no_notice(node: DriverNode) -> None:
 
 
 def test_answer_shows_what_is_there_now(lake: DriverNode) -> None:
-    """A repeated commit is answered with the table as it is, to which others may have committed since."""
+    """A repeated commit returns the table's present state, with later commits of others."""
     case, text = furnish(lake, "commit-table"), key()
     ask(lake, case, text)
     lake.done("POST", table_path("a", "t"), {"updates": [set_properties(more="m")]})
@@ -416,8 +411,8 @@ def test_answer_shows_what_is_there_now(lake: DriverNode) -> None:
 @pytest.mark.parametrize("successor", [False, True])
 @pytest.mark.parametrize("operation", ["create-table", "register-table", "create-namespace", "commit-table"])
 def test_what_was_made_may_be_gone(lake: DriverNode, operation: str, successor: bool) -> None:
-    """What a create made and somebody dropped is 404, a successor of its name is not shown; a commit is never
-    refused.
+    """A repeated create of a dropped table is 404, and a new table of its name is not returned; a repeated commit is
+    never refused.
     """
     case, text = furnish(lake, operation), key()
     ask(lake, case, text, user="admin")
@@ -435,7 +430,7 @@ def test_what_was_made_may_be_gone(lake: DriverNode, operation: str, successor: 
 
 
 def test_staged_create_is_finished_once(lake: DriverNode) -> None:
-    """The commit that makes a staged table is one like others; to stage it stores nothing, and may be repeated."""
+    """The commit that finishes a staged create has a key like others; staging stores nothing and may be repeated."""
     make_space(lake, "a")
     stage = Case("POST", f"{space_path('a')}/tables", {"name": "s", "schema": SCHEMA, "stage-create": True})
     staged = [ask(lake, stage, text, user="admin") for text in [key()] * 2]
@@ -455,10 +450,8 @@ def test_staged_create_is_finished_once(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("count", [0, 4000])
 def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: DriverNode, count: int) -> None:
-    """A commit that is there already is answered with the table as it is, though its requirements hold no more; large
-    or small.
-
-    Another snapshot under the id, or one that was taken back, is refused as ever.
+    """A commit whose snapshot exists already returns the present table although its requirements fail, large or small.
+    A different snapshot with the id, or one that was rolled back, is refused.
     """
     make_table(lake, "a", "t")
     summary = {"operation": "append", **{f"k{number}": "v" * 20 for number in range(count)}}
@@ -485,9 +478,7 @@ def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: DriverNode, co
 
 @pytest.mark.parametrize("operation", ["commit-table", "drop-table"])
 def test_who_waited_too_long_for_the_first_is_not_told_that_nothing_was_done(node: DriverNode, operation: str) -> None:
-    """While a request with the same key is under way nobody knows what becomes of it: 500, and not 503, when the
-    time is over.
-    """
+    """A caller whose deadline passes while a request with the same key runs gets 500 of unknown state, not 503."""
     make_table(node, "a", "t")
     lines = KEY_QUEUE.of(node.built.services)
     node.runner.run(lines.enter(0))  # the first, which does not end
@@ -501,7 +492,7 @@ def test_who_waited_too_long_for_the_first_is_not_told_that_nothing_was_done(nod
 
 @pytest.mark.parametrize("size", [1_000, 400_000])
 def test_large_requests_are_told_apart(lake: DriverNode, size: int) -> None:
-    """A large body is as much a part of the request as a small one, to its last byte."""
+    """Large bodies are compared completely, like small ones."""
     make_table(lake, "a", "t")
     case, text = Case("POST", table_path("a", "t"), {"updates": [set_properties(k="v" * size)]}), key()
     first = ask(lake, case, text, user="admin")
@@ -513,7 +504,7 @@ def test_large_requests_are_told_apart(lake: DriverNode, size: int) -> None:
 
 
 def test_purge_is_not_repeated(lake: DriverNode) -> None:
-    """A drop with its files leaves one task, however often it comes."""
+    """A repeated drop with purge creates one task."""
     make_table(lake, "a", "t")
     case, text = Case("DELETE", f"{table_path('a', 't')}?purgeRequested=true"), key()
     told = [ask(lake, case, text, user="admin").status for _ in range(3)]
@@ -523,9 +514,7 @@ def test_purge_is_not_repeated(lake: DriverNode) -> None:
 
 
 def test_change_of_nothing_counts(lake: DriverNode) -> None:
-    """Properties that were there already are a change all the same: repeated after somebody else's, it does not
-    undo that one.
-    """
+    """Setting unchanged properties counts as a change: its repetition does not undo a later change by another user."""
     make_space(lake, "a", k="v")
     case, text = Case("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}}), key()
     first = ask(lake, case, text, user="admin")
@@ -537,7 +526,7 @@ def test_change_of_nothing_counts(lake: DriverNode) -> None:
 
 
 def test_keys_are_forgotten(lake: DriverNode) -> None:
-    """After its time a key is new again, and the task that prunes takes its row away and no other."""
+    """After its lifetime a key is new again, and the pruning task deletes expired rows only."""
     case, old, young = CASES["create-namespace"], key(), key()
     ask(lake, case, old, user="admin")
     rows(lake, "UPDATE idempotency SET expires_at = 1")

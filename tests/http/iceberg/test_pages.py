@@ -18,7 +18,7 @@ NAMES = ["B", "a", "b", "c c", "c/c", "d", "é", "数"]
 
 
 def walk(node: DriverNode, path: str, size: int, *, user: str = "admin") -> Iterator[list[str]]:
-    """Every page of a list: the last part of each name."""
+    """Return every page of a list: the last part of each name."""
     token = ""
     while True:
         answer = node.get(f"{path}{'&' if '?' in path else '?'}pageToken={quote(token)}&pageSize={size}", user=user)
@@ -41,7 +41,7 @@ def tables(lake: DriverNode) -> DriverNode:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 100])
 def test_pages_of_tables(tables: DriverNode, size: int) -> None:
-    """Pages of any size hold every table once, in order, and the last one has no token."""
+    """Pages of any size have every table once, in order, and the last one has no token."""
     pages = list(walk(tables, f"{space_path('n')}/tables", size))
 
     assert [name for page in pages for name in page] == NAMES
@@ -51,7 +51,7 @@ def test_pages_of_tables(tables: DriverNode, size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 8])
 def test_pages_of_namespaces(lake: DriverNode, size: int) -> None:
-    """The same for namespaces, at the top and below a parent."""
+    """The same holds for namespaces, at the top and below a parent."""
     for name in NAMES:
         make_space(lake, name)
         make_space(lake, "parent", name)
@@ -64,7 +64,7 @@ def test_pages_of_namespaces(lake: DriverNode, size: int) -> None:
 
 
 def test_without_token_everything_comes(tables: DriverNode) -> None:
-    """Who sends no token gets everything at once; an empty token begins paging, here with all on one page."""
+    """Without a token the list is complete; an empty token requests pages, here a single one."""
     listed = [
         tables.get(f"{space_path('n')}/tables{query}").json() for query in ("", "?pageToken=", "?pageToken=&pageSize=")
     ]
@@ -75,7 +75,7 @@ def test_without_token_everything_comes(tables: DriverNode) -> None:
 
 
 def test_pages_of_partial_sight(tables: DriverNode) -> None:
-    """A caller who may see some tables gets full pages of just those, and follows grants at the next page."""
+    """A caller who may see some tables gets full pages of these, and new grants apply to the next page."""
     grant(tables, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     for name in ("B", "b", "d"):
         grant(tables, "ana", "select_table", kind="TABLE", on=f"main.n.{name}")
@@ -94,7 +94,7 @@ def test_pages_of_partial_sight(tables: DriverNode) -> None:
 
 
 def test_denied_items_are_left_out(tables: DriverNode) -> None:
-    """Who may read everything but one table sees all but that one, on whole pages."""
+    """A caller who is denied one table sees all others, on full pages."""
     grant(tables, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(tables, "ana", "select_table", kind="TABLE", on="main.n.b", condition="deny")
 
@@ -115,7 +115,7 @@ def test_namespaces_of_partial_sight(lake: DriverNode) -> None:
 
 
 def test_pages_stay_right_while_names_come_and_go(tables: DriverNode) -> None:
-    """A token goes on behind the last name of its page, also when that name was dropped and others came."""
+    """A token continues after the last name of its page, even if that name was dropped and others were added."""
     path = f"{space_path('n')}/tables"
     first = tables.get(f"{path}?pageToken=&pageSize=3").json()
     tables.delete(table_path("n", "b"))
@@ -130,7 +130,7 @@ def test_pages_stay_right_while_names_come_and_go(tables: DriverNode) -> None:
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "1.5", "100001", "9" * 5000, "%31%FF", "٣", "1e3", "0x10"])
 def test_malformed_page_size(node: DriverNode, size: str) -> None:
-    """A page size that is no number from 1 to the largest is 400."""
+    """A page size that is not a number from 1 to the maximum is 400."""
     make_space(node, "n")
     escaped = size if "%" in size else quote(size)
 
@@ -141,7 +141,7 @@ def test_malformed_page_size(node: DriverNode, size: str) -> None:
 
 @pytest.mark.parametrize("token", ["%21%21", "abc", "%FF", "_w", "é", "YQ%3D%3Dx"])
 def test_foreign_page_token(node: DriverNode, token: str) -> None:
-    """A token that this server never gave is 400 and says to start again."""
+    """An unknown token is 400, and the message says to start again."""
     make_space(node, "n")
 
     answer = node.get(f"{SPACES}?pageToken={token if '%' in token else quote(token)}")
@@ -150,7 +150,7 @@ def test_foreign_page_token(node: DriverNode, token: str) -> None:
 
 
 def test_dropped_user_sees_nothing(tables: DriverNode) -> None:
-    """Who was removed from the metalake between two pages is refused at the next one."""
+    """A user removed between two pages is refused at the next one."""
     grant(tables, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     path = f"{space_path('n')}/tables"
     token = tables.get(f"{path}?pageSize=2", user="ana")["next-page-token"]
@@ -161,7 +161,7 @@ def test_dropped_user_sees_nothing(tables: DriverNode) -> None:
 
 
 def test_joined_listing_follows_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is remembered of a joined listing is its own blocks', under its own words; only so much is remembered."""
+    """Cached joined listings are bound to their blocks and affixes, and their number is limited."""
 
     def body(*parts: tuple[bytes, ...], before: bytes = b"<") -> bytes:
         return join_page(b"f", NamePage(parts, None, whole=True), before=before, after=b">")
@@ -186,7 +186,7 @@ def test_joined_listing_follows_its_blocks(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_joined_part_is_not_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The very parts of another time give the very bytes of then, also when they have become old."""
+    """Identical parts give the identical cached bytes, also from the old generation."""
     monkeypatch.setattr(pages, "JOINED_ALL_BYTES_MAX", 6 * (pages.JOINED_ENTRY_BYTES + 10))
     joined = pages.JoinedPageCache()
     parts = ((b'"a"', b'"b"'),)

@@ -23,7 +23,7 @@ CROWD = 40
 
 
 class Stuck(Everything):
-    """Runs all offloaded work, except that of one caller, which waits until the test releases or ends it."""
+    """Executes all offloaded work, except that of one caller, which waits until the test releases or ends it."""
 
     def __init__(self, name: str, *, caller: str) -> None:
         self.name, self.caller = name, caller
@@ -31,7 +31,7 @@ class Stuck(Everything):
         self.let = asyncio.Event()
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Do a chore."""
+        """Execute offloaded work."""
         if (name, caller) != (self.name, self.caller):
             return await super().do(name, *parts, caller=caller)
         self.began += 1
@@ -45,14 +45,14 @@ class Stuck(Everything):
 
 @pytest.fixture
 def table(lake: DriverNode) -> Shown:
-    """The restricted table, at a node whose callers have turns as a server's do."""
+    """The restricted table, on a node with a real server's scan queue."""
     made = Shown(lake, manifests=3)
     SCAN_QUEUE.put(lake.built.services, turns_of())
     return made
 
 
 def turns_of() -> FairQueue:
-    """The turns that a server gives."""
+    """Return the scan queue of a server."""
     return FairQueue(SCANS_HELD, limits={"caller": SCANS_HELD_OWN}, waits={"caller": SCANS_WAITING_OWN})
 
 
@@ -63,7 +63,7 @@ def turns_of() -> FairQueue:
 def test_a_client_that_leaves_ends_the_work(
     table: Shown, monkeypatch: pytest.MonkeyPatch, user: str, chore: str, at_once: int
 ) -> None:
-    """Whatever a plan is at when its client leaves is ended, and its turn is the next one's."""
+    """If the client disconnects at any stage of a plan, the work ends and its slot is freed."""
     monkeypatch.setattr(plans, "LOOK_S", 0.01)
     offloader = Stuck(chore, caller=user)
     SCAN_OFFLOADER.put(table.node.built.services, offloader)
@@ -86,8 +86,8 @@ def test_a_client_that_leaves_ends_the_work(
 
 
 def test_a_crowd_of_one_caller(table: Shown) -> None:
-    """Of one caller's plans two are worked on and some wait, the others are told to come again; somebody else's
-    goes on at once, and who waited is answered.
+    """Of one caller's plans two run, some wait, and others are refused with Retry-After; another caller's plan runs
+    immediately.
     """
     grant(table.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     offloader = Stuck("scan-manifests", caller="bob")
@@ -115,8 +115,8 @@ def test_a_crowd_of_one_caller(table: Shown) -> None:
 
 @pytest.mark.parametrize("user", ["bob", "admin"])
 def test_what_one_step_reads_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
-    """Manifests that come to more than a step may hold, whatever their list says of their length, are read no
-    further: 406, and the next plan goes on.
+    """Manifests that exceed a step's limit, whatever sizes their list states, are not read further: 406, and the next
+    plan runs.
     """
     sizes = [Path(str(each["manifest_path"]).removeprefix("file://")).stat().st_size for each in table.told]
     monkeypatch.setattr(scans, "READ_BYTES_MAX", sum(sizes) - 1)

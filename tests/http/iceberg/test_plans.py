@@ -14,19 +14,19 @@ from tests.manifests import data_file, entry, listed, manifest
 
 
 def long(value: int) -> bytes:
-    """A bound of a column of longs."""
+    """Encode a bound of a column of longs."""
     return value.to_bytes(8, "little", signed=True)
 
 
 def ranged(path: str, low: int, high: int, **more: object) -> dict[str, object]:
-    """A data file whose column 1 lies between two values."""
+    """Return a data file whose column 1 lies between two values."""
     counts = {"value_counts": {1: 10, 2: 10}, "null_value_counts": {1: 0, 2: 10}}
     return data_file(path, lower_bounds={1: long(low)}, upper_bounds={1: long(high)}, **counts, **more)
 
 
 def test_a_scan_is_planned(lake: DriverNode) -> None:
-    """A plan names the files of the current snapshot that may hold rows of the filter, whole, with what is left of
-    the filter.
+    """A plan has the files of the current snapshot that may contain matching rows, complete, with the residual
+    filter.
     """
     table = WrittenTable(lake)
     entries = [entry(ranged(f"{table.location}/data/{n}.parquet", n * 10, n * 10 + 9)) for n in range(3)]
@@ -47,7 +47,7 @@ def test_a_scan_is_planned(lake: DriverNode) -> None:
 
 
 def test_an_empty_table(lake: DriverNode) -> None:
-    """A table without a snapshot has no files to read, and its columns are looked at all the same."""
+    """An empty table has no files to read, but columns of the filter are validated."""
     table = WrittenTable(lake)
 
     there, not_there = table.plan(), table.plan(filter={"type": "is-null", "term": "nowhere"})
@@ -57,7 +57,7 @@ def test_an_empty_table(lake: DriverNode) -> None:
 
 
 def test_a_right_to_rows(lake: DriverNode) -> None:
-    """A plan tells of rows, so who may write the table and not read it gets none."""
+    """A plan reveals rows, so a user who may write but not read the table gets none."""
     table = WrittenTable(lake)
     grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(lake, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
@@ -78,13 +78,13 @@ def many(node: DriverNode, *, manifests: int = 3) -> WrittenTable:
 
 
 def steer(node: DriverNode, **settings: object) -> None:
-    """Give a node other settings of planning."""
+    """Change a node's settings of planning."""
     node.built.services.defaults = node.built.services.defaults._replace(**settings)  # type: ignore[arg-type]
 
 
 def test_a_plan_in_parts(lake: DriverNode) -> None:
-    """More files than one answer names are fetched by plan tasks, each file by one of them; whoever comes back for
-    the plan is told the same.
+    """Files beyond the first answer are fetched by plan tasks, each by one task; a repeated request for the plan gets
+    the same answer.
     """
     table = many(lake)
     steer(lake, scan_files_max=3)
@@ -99,7 +99,7 @@ def test_a_plan_in_parts(lake: DriverNode) -> None:
 
 
 def test_a_plan_is_come_back_for(lake: DriverNode) -> None:
-    """Where an answer waits for nothing, a plan is submitted, and there when somebody comes back."""
+    """If the answer does not wait, the plan is submitted, and complete when the client returns."""
     table = many(lake)
     steer(lake, scan_wait_s=0.0)
 
@@ -112,7 +112,7 @@ def test_a_plan_is_come_back_for(lake: DriverNode) -> None:
 
 
 def test_another_node_answers(lake: DriverNode) -> None:
-    """A plan whose node has gone is worked out by whoever is asked next."""
+    """A plan whose node is gone is computed by the next node that is asked."""
     table = many(lake)
     steer(lake, scan_wait_s=0.0)
     planned = table.plan().json()
@@ -128,7 +128,7 @@ async def _forget(node: DriverNode) -> None:
 
 
 def test_a_plan_that_was_told_whole_may_be_cancelled(lake: DriverNode) -> None:
-    """There is nothing to end, and nothing is wrong; to whom the table is closed it is."""
+    """Cancelling a plan that was complete in its first answer succeeds; users without rights are refused."""
     table = many(lake)
     plan_id = table.plan().json()["plan-id"]
 
@@ -139,7 +139,7 @@ def test_a_plan_that_was_told_whole_may_be_cancelled(lake: DriverNode) -> None:
 
 
 def test_a_plan_is_cancelled(lake: DriverNode) -> None:
-    """A plan that was cancelled says so, and its tasks are gone; what worked on it has ended."""
+    """A cancelled plan says so, its tasks are 404, and its computation has ended."""
     table = many(lake)
     steer(lake, scan_files_max=3)
     parted = table.plan().json()
@@ -159,7 +159,7 @@ NO_PLAN, NO_TASK = (404, "NoSuchPlanIdException"), (404, "NoSuchPlanTaskExceptio
 
 
 def test_plans_are_their_makers(lake: DriverNode) -> None:
-    """Somebody else's plan, one of another table, one that was made up or has expired is no plan."""
+    """Plans of other users or tables, and forged or expired plans, are 404."""
     table, other = many(lake), WrittenTable(lake, "other")
     steer(lake, scan_files_max=3)
     grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -198,7 +198,7 @@ def test_plans_are_their_makers(lake: DriverNode) -> None:
 
 @contextmanager
 def at_ms(node: DriverNode, later_ms: int) -> Iterator[None]:
-    """Set a node's clock forward."""
+    """Advance a node's clock."""
     clock = node.built.services.store.time
     now = clock.now_ms
     clock.now_ms = lambda: now() + later_ms  # type: ignore[method-assign]
@@ -207,9 +207,7 @@ def at_ms(node: DriverNode, later_ms: int) -> Iterator[None]:
 
 
 def test_a_plan_of_a_table_that_changes(lake: DriverNode) -> None:
-    """A plan goes with a renamed table and its older snapshot; it ends with the right to the table, and with the
-    table.
-    """
+    """A plan survives a rename of its table, and ends with the user's right or with the table."""
     table = many(lake)
     steer(lake, scan_files_max=3)
     role = grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -232,7 +230,7 @@ def test_a_plan_of_a_table_that_changes(lake: DriverNode) -> None:
 
 
 def test_a_table_of_the_same_name(lake: DriverNode) -> None:
-    """What comes after a table of its name has none of its plans."""
+    """A later table of the same name has none of the plans."""
     table = many(lake)
     steer(lake, scan_files_max=3)
     body = {"plan-task": table.plan().json()["plan-tasks"][0]}
@@ -244,8 +242,8 @@ def test_a_table_of_the_same_name(lake: DriverNode) -> None:
 
 
 def test_files_that_are_not_there(lake: DriverNode) -> None:
-    """A manifest that is missing is 404 as a missing file, a damaged one 500 with its name; one that lies
-    elsewhere is not read.
+    """A missing manifest is 404 as a missing file, a damaged one 500 with its name; one outside of the table is not
+    read.
     """
     missing, damaged, elsewhere, bomb = (
         WrittenTable(lake, name) for name in ("missing", "damaged", "elsewhere", "bomb")
@@ -272,7 +270,7 @@ def test_files_that_are_not_there(lake: DriverNode) -> None:
 
 
 def deep(levels: int) -> object:
-    """A filter that nests."""
+    """Return a filter with this nesting depth."""
     found: object = {"type": "is-null", "term": "city"}
     for _ in range(levels):
         found = {"type": "not", "child": found}
@@ -294,7 +292,7 @@ BAD: dict[str, dict[str, object]] = {
 
 
 def test_requests_that_are_none(lake: DriverNode) -> None:
-    """What asks for nothing that can be is refused with words, whatever it is that is wrong."""
+    """An invalid request is refused with its reason."""
     table = many(lake)
 
     told = {what: error_of(table.plan(**asked)) for what, asked in BAD.items()}
@@ -303,7 +301,7 @@ def test_requests_that_are_none(lake: DriverNode) -> None:
 
 
 def test_a_filter_of_many_levels(lake: DriverNode) -> None:
-    """A filter of 10,000 levels, and one of a megabyte of values, cost an answer and no server."""
+    """A filter of 10,000 levels, or with a megabyte of values, is answered without harm to the server."""
     table = many(lake)
     nested = b'{"filter":' + b'{"type":"not","child":' * 10_000 + b"true" + b"}" * 10_001
     values = {"type": "in", "term": "city", "values": [f"city {n:060}" for n in range(14_000)]}
@@ -316,7 +314,7 @@ def test_a_filter_of_many_levels(lake: DriverNode) -> None:
 
 
 def test_what_was_appended(lake: DriverNode) -> None:
-    """Between two snapshots lies what appends added, and nothing of what others rewrote."""
+    """Between two snapshots, files added by appends are listed, and no rewritten ones."""
     table = WrittenTable(lake)
     told = []
     for n in range(3):
@@ -334,7 +332,7 @@ def test_what_was_appended(lake: DriverNode) -> None:
 
 
 def test_a_few_rows_are_enough(lake: DriverNode) -> None:
-    """Who asks for some rows gets no more files than hold them for sure."""
+    """With `min-rows-requested`, only as many files are returned as certainly contain these rows."""
     table = many(lake)
 
     assert [len(table.paths(min_rows_requested=rows)) for rows in (1, 15, 1_000)] == [1, 2, 6]

@@ -34,16 +34,14 @@ CHANGES = [route for route in CATALOG_ROUTES if route.method not in ("GET", "HEA
 
 
 def bare(path: str, space: str = "a") -> str:
-    """A route's address without its prefix, for the table `t` and the view `v`."""
+    """Return a route's path without its prefix, for the table `t` and the view `v`."""
     filled = path.replace("{namespace}", space).replace("{table}", "t").replace("{view}", "v").removeprefix("/{prefix}")
     return f"{BARE}{filled}"
 
 
 @pytest.mark.parametrize("made", CHANGES, ids=lambda route: route.operation)
 def test_changes_are_refused(node: DriverNode, made: Route[object]) -> None:
-    """Whatever changes something is 400 without a prefix, says which prefix to use, and does nothing, to the owner
-    of all too.
-    """
+    """Each changing route without a prefix is 400 with the prefix to use and has no effect, also for owners."""
     make_table(node, "a", "t")
     node.done("POST", f"{BARE}/lake.main/namespaces", {"namespace": ["empty"]})
     space = "empty" if made.operation == "drop-namespace" else "a"
@@ -58,7 +56,7 @@ def test_changes_are_refused(node: DriverNode, made: Route[object]) -> None:
 
 
 def test_a_table_of_the_same_name_elsewhere_stays(node: DriverNode) -> None:
-    """A client of another catalog that leaves out its prefix drops nothing in the default one."""
+    """A client of another catalog that omits its prefix drops nothing in the default catalog."""
     node.done("POST", f"{API}/lake/catalogs", {"name": "other", "type": "RELATIONAL", "provider": "lakehouse-iceberg"})
     make_table(node, "a", "t")
     node.done("POST", f"{BARE}/lake.other/namespaces", {"namespace": ["a"]})
@@ -73,7 +71,7 @@ def test_a_table_of_the_same_name_elsewhere_stays(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("user", ["stranger", "member", None])
 def test_who_may_not_use_the_catalog_is_not_told_of_it(node: DriverNode, user: str | None) -> None:
-    """The refusal names the default catalog's prefix only to who may use that catalog."""
+    """The refusal has the default catalog's prefix only for users of that catalog."""
     make_table(node, "a", "t")
     node.done("POST", f"{API}/lake/users", {"name": "member"})
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
@@ -87,7 +85,7 @@ def test_who_may_not_use_the_catalog_is_not_told_of_it(node: DriverNode, user: s
 
 
 def test_reads_mean_the_default_catalog(node: DriverNode) -> None:
-    """Loads, lists and looks without a prefix answer for the default catalog, as with its prefix."""
+    """Reads without a prefix use the default catalog, as with its prefix."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")
     reads = [route for route in CATALOG_ROUTES if route.method in ("GET", "HEAD") and route.operation != "load-plan"]

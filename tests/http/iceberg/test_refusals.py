@@ -17,7 +17,7 @@ WRITTEN = dict(refusals.rows_written())
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[Row, DriverAnswer]]]:
-    """The answers of every row to every caller, in the order of the rows, so that changes come after reads."""
+    """Return the answers to every row for every caller, in the order of the rows, so that changes come after reads."""
     data: Path = tmp_path_factory.mktemp("refusals")
     with wire.node_over(data) as node:
         files = refusals.prepare(node)
@@ -28,7 +28,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[R
 
 
 def test_every_route_has_its_rows() -> None:
-    """The record has each route that the protocol has, and no other, with what exists and what does not."""
+    """The record has exactly the protocol's routes, each with existing and missing objects."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(
         refusals.requests(
@@ -47,7 +47,7 @@ def test_cells(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_refusals_have_the_protocols_shape(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
-    """Each refusal is an Iceberg error; a 403 names who is asking or which privilege is missing on what."""
+    """Each refusal is an Iceberg error; a 403 has the user, or the missing privilege and its object."""
     refused = [asked[who][row] for who in CALLERS if asked[who][row].status in (403, 404, 409)]
 
     for answer in refused:
@@ -64,7 +64,7 @@ SPELLED = {"gone": "there", "nowhere": "main", "nolake": "lake"}
 
 
 def told(answer: DriverAnswer, who: str) -> str:
-    """A refusal's message, with the names of what is not there replaced by those of what is."""
+    """Return a refusal's message with names of missing objects replaced by those of existing ones."""
     message = wire.error_of(answer)[2]
     for missing, there in {
         **SPELLED,
@@ -84,7 +84,7 @@ def told(answer: DriverAnswer, who: str) -> str:
 def test_who_is_refused_learns_nothing(
     asked: dict[str, dict[Row, DriverAnswer]], pair: tuple[str, str, str], who: str
 ) -> None:
-    """Who gets 403 for an object that is there and for one that is not gets the same words for both."""
+    """A caller who gets 403 for existing and missing objects gets the same message for both."""
     route, there, missing = pair
     first, second = asked[who][route, there], asked[who][route, missing]
 
@@ -95,7 +95,7 @@ def test_who_is_refused_learns_nothing(
 
 
 def test_missing_privilege_is_named(asked: dict[str, dict[Row, DriverAnswer]]) -> None:
-    """A member who lacks one privilege is told which, and on what."""
+    """A member who lacks one privilege is told which one, and on which object."""
     table = "GET /{prefix}/namespaces/{namespace}/tables/{table}"
 
     message = wire.error_of(asked["uses"][table, "table"])[2]
@@ -105,9 +105,7 @@ def test_missing_privilege_is_named(asked: dict[str, dict[Row, DriverAnswer]]) -
 
 
 def test_disabled_user_is_refused_everywhere(node: DriverNode) -> None:
-    """A disabled user gets 403 with the reason from every route but the configuration, which knows of no metalake
-    then.
-    """
+    """A disabled user gets 403 with the reason from every route except the configuration."""
     files = refusals.prepare(node)
     node.done("PATCH", "/api/limnos/v1/metalakes/lake/users/owner", {"enabled": False})
 

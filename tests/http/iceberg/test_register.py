@@ -35,7 +35,7 @@ def register(node: DriverNode, name: str, location: object, **more: object) -> D
 
 
 def dropped_table(node: DriverNode) -> str:
-    """Make a table with two metadata files and drop it; returns the newest file."""
+    """Create a table with two metadata files and drop it. Returns the newest file."""
     make_table(node, "a", "gone")
     location = str(commit(node, "a", "gone", updates=[set_properties(k="v")])["metadata-location"])
     node.delete(table_path("a", "gone"))
@@ -43,7 +43,7 @@ def dropped_table(node: DriverNode) -> str:
 
 
 def test_register(lake: DriverNode) -> None:
-    """A table of an existing file has its uuid, its place and its history, and can be committed to."""
+    """A registered table has the file's UUID, location and history, and accepts commits."""
     location = dropped_table(lake)
     file = json.loads(local(location).read_bytes())
 
@@ -57,7 +57,7 @@ def test_register(lake: DriverNode) -> None:
 
 
 def test_unknown_fields_survive(lake: DriverNode) -> None:
-    """What another writer put into the file that we do not know is served and committed as it was."""
+    """Unknown fields in the file are served and kept by commits."""
     location = dropped_table(lake)
     file = json.loads(local(location).read_bytes()) | {"x-new": {"deep": [1, 2.5, None]}, "x-big": 2**62}
     local(location).write_text(json.dumps(file))
@@ -69,7 +69,7 @@ def test_unknown_fields_survive(lake: DriverNode) -> None:
 
 
 def test_compressed_file(node: DriverNode) -> None:
-    """A file that is compressed is read as what it holds."""
+    """A compressed metadata file is decompressed."""
     location = dropped_table(node)
     packed = local(location).with_name("00007-x.gz.metadata.json")
     packed.write_bytes(gzip.compress(local(location).read_bytes()))
@@ -80,7 +80,7 @@ def test_compressed_file(node: DriverNode) -> None:
 
 
 def test_name_that_is_taken(lake: DriverNode) -> None:
-    """Registering over a table is 409 unless it is asked to overwrite; the table stays."""
+    """Registering under a taken name is 409 without `overwrite`, and the table is unchanged."""
     location = dropped_table(lake)
     before = make_table(lake, "a", "t")
 
@@ -91,7 +91,7 @@ def test_name_that_is_taken(lake: DriverNode) -> None:
 
 
 def test_overwrite(lake: DriverNode) -> None:
-    """With overwrite the table points at the file from now on, under the same grants and another ETag."""
+    """With `overwrite` the table uses the file from then on, with the same grants and another ETag."""
     location = dropped_table(lake)
     make_table(lake, "a", "t")
     old = lake.get(table_path("a", "t")).headers["etag"]
@@ -108,7 +108,7 @@ def test_overwrite(lake: DriverNode) -> None:
 
 
 def test_overwrite_of_nothing(node: DriverNode) -> None:
-    """Overwrite where there is no table makes one."""
+    """`overwrite` without an existing table creates one."""
     location = dropped_table(node)
 
     answer = register(node, "t", location, overwrite=True)
@@ -122,7 +122,7 @@ def test_overwrite_of_nothing(node: DriverNode) -> None:
     "location", ["file:///etc/hostname", "s3://bucket/x.metadata.json", "{}/../x.json", "{}x/y.json"]
 )
 def test_file_outside_the_roots(node: DriverNode, location: str, overwrite: bool) -> None:
-    """A file outside the catalog's roots is refused before it is looked at."""
+    """A file outside of the catalog's roots is refused before it is read."""
     make_table(node, "a", "t")
 
     with nothing_done(node):
@@ -147,7 +147,7 @@ def test_table_outside_the_roots(node: DriverNode) -> None:
 @pytest.mark.parametrize("there", [True, False])
 @pytest.mark.parametrize("link", ["x.metadata.json", "deep/x.metadata.json"])
 def test_link_that_leads_out(node: DriverNode, link: str, there: bool) -> None:
-    """A symbolic link out of the warehouse is answered like a file that is missing, whether it leads to one or not."""
+    """A symbolic link out of the warehouse is answered like a missing file, whether its target exists or not."""
     location = dropped_table(node)
     outside = node.data.parent / "outside" / "x.metadata.json"
     outside.parent.mkdir()
@@ -164,7 +164,7 @@ def test_link_that_leads_out(node: DriverNode, link: str, there: bool) -> None:
 
 
 def test_link_that_stays_within(node: DriverNode) -> None:
-    """A symbolic link to another place in the warehouse is followed."""
+    """A symbolic link within the warehouse is followed."""
     location = dropped_table(node)
     (warehouse(node) / "latest").symlink_to(local(location))
 
@@ -173,7 +173,7 @@ def test_link_that_stays_within(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("place", ["none.metadata.json", "", "none/none.metadata.json"])
 def test_file_that_is_not_there(node: DriverNode, place: str) -> None:
-    """A file that is missing, or is a directory, is 404 with the type that says it is the file."""
+    """A missing file, or a directory, is 404 with the type for a missing file."""
     make_table(node, "a", "t")
 
     with nothing_done(node):
@@ -199,7 +199,7 @@ GARBAGE = {
 
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_file_that_is_no_metadata(node: DriverNode, kind: str) -> None:
-    """A file that is no table metadata is 400 that says why, and makes no table."""
+    """A file that is no table metadata is 400 with the reason, and no table is created."""
     make_space(node, "a")
     path = warehouse(node) / "x.metadata.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -224,7 +224,7 @@ def test_file_that_is_no_metadata(node: DriverNode, kind: str) -> None:
     ids=str,
 )  # fmt: skip
 def test_metadata_with_a_wrong_field(lake: DriverNode, change: dict[str, object]) -> None:
-    """Metadata with a field that cannot be right is 400, on either backend, and makes no table."""
+    """Metadata with an invalid field is 400 on either backend, and no table is created."""
     location = dropped_table(lake)
     local(location).write_text(json.dumps(json.loads(local(location).read_bytes()) | change))
 
@@ -235,7 +235,7 @@ def test_metadata_with_a_wrong_field(lake: DriverNode, change: dict[str, object]
 
 
 def test_same_file_twice(node: DriverNode) -> None:
-    """A file whose table is there already is not made a second table."""
+    """A file of an existing table cannot be registered as a second table."""
     made = make_table(node, "a", "t")
 
     with nothing_done(node):
@@ -245,7 +245,7 @@ def test_same_file_twice(node: DriverNode) -> None:
 
 
 def test_moved_directory(node: DriverNode) -> None:
-    """A file that was copied elsewhere registers as the table it describes, at the place it describes."""
+    """A copied file is registered as the table that it describes, at the location that it states."""
     location = dropped_table(node)
     copied = warehouse(node) / "copy.metadata.json"
     shutil.copy(local(location), copied)
@@ -257,7 +257,7 @@ def test_moved_directory(node: DriverNode) -> None:
 
 
 def legacy_table(node: DriverNode) -> str:
-    """Write the metadata file of a version 1 table as old engines wrote it, without a uuid; returns where it is."""
+    """Write the metadata file of a version 1 table without a UUID, as old engines did. Returns its location."""
     location = f"file://{warehouse(node)}/old"
     file = {
         "format-version": 1, "location": location, "last-updated-ms": 1, "last-column-id": 1, "properties": {},
@@ -271,7 +271,7 @@ def legacy_table(node: DriverNode) -> str:
 
 
 def test_version_1_without_uuid(lake: DriverNode) -> None:
-    """A table of a file without uuid, which version 1 allows, gets one; clients see it, assert it, and commit."""
+    """A version 1 table without a UUID gets one, which clients see and can require in commits."""
     make_space(lake, "a")
 
     registered = register(lake, "t", legacy_table(lake))
@@ -298,9 +298,7 @@ def test_version_1_without_uuid(lake: DriverNode) -> None:
     ids=str,
 )  # fmt: skip
 def test_layout_of_wrong_types(node: DriverNode, change: dict[str, object]) -> None:
-    """A list where a number or a word belongs, in a partition spec or sort order, is 400: no later commit trips
-    over it.
-    """
+    """A list in place of a number or text in a partition spec or sort order is 400, so that no later commit fails."""
     location = dropped_table(node)
     local(location).write_text(json.dumps(json.loads(local(location).read_bytes()) | change))
 

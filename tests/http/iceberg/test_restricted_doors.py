@@ -33,8 +33,8 @@ HOME = table_path("a", "t")
 
 @pytest.fixture
 def shop(lake: DriverNode) -> DriverNode:
-    """The furnished table, restricted for everybody but its owner; bob has every right but to own, and a namespace
-    `b` of his own.
+    """The furnished table, restricted for everybody but its owner; bob has every right except ownership, and owns a
+    namespace `b`.
     """
     furnish(lake)
     grant(lake, "bob", EVERYTHING, kind="CATALOG", on="main")
@@ -44,20 +44,20 @@ def shop(lake: DriverNode) -> DriverNode:
 
 
 class Everything(InlineOffloader):
-    """Runs at once the work that processes do, also for restricted readers."""
+    """Executes offloaded work in this process, also rewrites for restricted users."""
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Do a chore."""
+        """Execute offloaded work."""
         return RESTRICTING[name](*parts) if name in RESTRICTING else await super().do(name, *parts, caller=caller)
 
 
 def real(node: DriverNode) -> dict[str, object]:
-    """The table as its owner has it."""
+    """Return the table as its owner loads it."""
     return node.done("GET", HOME)
 
 
 def test_another_name_for_its_metadata(shop: DriverNode) -> None:
-    """Who knows the metadata file from before registers no other table of it, and nothing over the restricted one."""
+    """A user who knows an older metadata file cannot register it, under another name or over the restricted table."""
     file = real(shop)["metadata-location"]
 
     other = shop.post(f"{space_path('b')}/register", {"name": "spy", "metadata-location": file}, user="bob")
@@ -71,7 +71,7 @@ def test_another_name_for_its_metadata(shop: DriverNode) -> None:
 
 
 def test_another_table_at_its_place(shop: DriverNode) -> None:
-    """No table, staged or made, lies at, in or above the restricted one's place; nor does one move there."""
+    """No table can be staged, created or moved at, in or above the restricted table's location."""
     place = str(real(shop)["metadata"]["location"])  # type: ignore[index]
     for location in (
         place,
@@ -94,7 +94,7 @@ def test_another_table_at_its_place(shop: DriverNode) -> None:
 
 
 def test_manifests_of_ones_own_that_name_its_files(shop: DriverNode) -> None:
-    """A table of one's own whose manifests, or whose lists, are the restricted one's is planned by nobody here."""
+    """A scan of one's own table whose manifests or manifest lists are the restricted table's is refused."""
     own = WrittenTable(shop, "stolen")
     SCAN_OFFLOADER.put(shop.built.services, Everything())
     file = f"{real(shop)['metadata']['location']}/data/x.parquet"  # type: ignore[index]
@@ -108,8 +108,8 @@ def test_manifests_of_ones_own_that_name_its_files(shop: DriverNode) -> None:
 
 
 def test_statements_about_it(shop: DriverNode) -> None:
-    """SQL++ tells nothing of its rows, files or commits: by query, view, function, copy, analysis, or what
-    datasets are made of.
+    """SQL++ reveals no rows, files or commits of the table: by query, view, function, copy, analysis or metadata
+    functions.
     """
     statements = (
         "select value t from a.t t",
@@ -135,8 +135,8 @@ def test_statements_about_it(shop: DriverNode) -> None:
 
 
 def test_views_over_it(shop: DriverNode) -> None:
-    """A view lends a bound caller nothing, and planning through one is planning for a bound reader; a view of
-    theirs lends others nothing.
+    """A view gives a restricted user no rights, planning through one is restricted, and a restricted author's view
+    gives none.
     """
     make_space(shop, "v")
     make_view(shop, "v", "mine", version=view_version("select * from a.t"))
@@ -153,8 +153,8 @@ def test_views_over_it(shop: DriverNode) -> None:
 
 
 def test_older_answers(shop: DriverNode) -> None:
-    """What was loaded before the restriction is asked for again in vain: by its tag, under its key, and by the
-    plan that was begun.
+    """Older answers are of no use: ETags, idempotency keys and plans from before the restriction are refused or
+    answered anew.
     """
     shop.done("DELETE", of("eu"))
     before = shop.get(HOME, user="bob")
@@ -176,8 +176,8 @@ def test_older_answers(shop: DriverNode) -> None:
 
 
 def test_out_of_its_reach(shop: DriverNode) -> None:
-    """Who is bound takes the table out of no restriction: by no rename, move, drop, undrop, transaction or owner
-    of theirs; nor a namespace of those that one is on.
+    """A restricted user cannot remove the table from its restrictions by rename, move, drop, undrop, transaction or
+    ownership.
     """
     moves = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["b"], "name": "t"}}
     for answer in (
@@ -202,9 +202,7 @@ def test_out_of_its_reach(shop: DriverNode) -> None:
 
 
 def test_what_is_told_beside_it(shop: DriverNode) -> None:
-    """Tags, the feed, the search, statistics, policies and lists tell a bound reader of the table's name and
-    columns, and of no value or file.
-    """
+    """Tags, feed, search, statistics, policies and lists reveal the table's name and columns, and no value or file."""
     location = str(real(shop)["metadata"]["location"])  # type: ignore[index]
     paths = (
         f"{LAKE}/objects/TABLE/main.a.t", f"{LAKE}/changes", f"{LAKE}/feed", f"{LAKE}/search?q=ssn", f"{LAKE}/reports?path=main.a.t", f"{LAKE}/statistics?path=main.a.t",

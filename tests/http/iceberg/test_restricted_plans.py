@@ -37,7 +37,7 @@ ROWS = [
 
 
 class Shown(WrittenTable):
-    """A table of real files that bob reads under a restriction: cards masked, and rows of Rome alone."""
+    """A table with real files that bob reads under a restriction: masked cards, and rows of Rome only."""
 
     def __init__(self, node: DriverNode, *, manifests: int = 2, files: int = 2) -> None:
         super().__init__(node, schema=SCHEMA)
@@ -51,7 +51,7 @@ class Shown(WrittenTable):
         assert restrict(node, filter="City = 'Rome'", masks={"card": "show-last-4"}).status == 200
 
     def file(self, name: str) -> dict[str, object]:
-        """Write a data file; returns it as a manifest tells of it."""
+        """Write a data file. Returns its manifest entry."""
         at = wire.local(self.write(name, b""))
         fields = [_field("id", pa.int64(), 1), _field("City", pa.string(), 2), _field("card", pa.string(), 3)]
         fields.append(_field("home", pa.struct([_field("street", pa.string(), 5)]), 4))
@@ -63,7 +63,7 @@ class Shown(WrittenTable):
         return self.plan(user="bob", **asked)
 
     def rows(self, answer: DriverAnswer) -> list[dict[str, Any]]:
-        """The rows of the files that an answer names."""
+        """Return the rows of the files in an answer."""
         assert answer.status == 200, answer.body
         found = [wire.local(each["data-file"]["file-path"]) for each in answer.json()["file-scan-tasks"]]
         return [row for file in found for row in pq.read_table(file).to_pylist()]
@@ -81,8 +81,8 @@ def table(lake: DriverNode) -> Shown:
 
 @pytest.mark.parametrize("document_bytes_max", [10, 1 << 20])
 def test_rows_that_are_left(table: Shown, monkeypatch: pytest.MonkeyPatch, document_bytes_max: int) -> None:
-    """Every file of every portion is told once, with the rows that are left, masked, and the reader's own filter
-    as it came; however large the table's metadata.
+    """Each file is returned once with the remaining rows, masked, and the user's own filter unchanged, however large
+    the metadata is.
     """
     steer(table.node, scan_files_max=1)
     monkeypatch.setattr(offloaded_work, "DOCUMENT_BYTES_MAX", document_bytes_max)
@@ -110,7 +110,7 @@ def test_rows_that_are_left(table: Shown, monkeypatch: pytest.MonkeyPatch, docum
     ],
 )  # fmt: skip
 def test_filters_of_a_bound_reader(table: Shown, asked: object, residual: object) -> None:
-    """A filter on a masked column, or on a field nested fields, is for the reader to apply: it leaves no file out."""
+    """A filter on a masked or nested column is left to the client and prunes no file."""
     answer = table.seen(filter=asked)
 
     assert len(table.rows(answer)) == 20
@@ -118,7 +118,7 @@ def test_filters_of_a_bound_reader(table: Shown, asked: object, residual: object
 
 
 def test_a_filter_that_nothing_passes(table: Shown) -> None:
-    """Who asks for no row has no file written."""
+    """If the restriction's filter matches no row, no file is written."""
     answer = table.seen(filter=False)
 
     assert paths_of(answer) == []
@@ -138,8 +138,8 @@ BAD: dict[str, dict[str, object]] = {
 
 
 def test_what_a_bound_reader_may_not_ask(table: Shown) -> None:
-    """Columns that are not there, by name or number, nested or in another case, are 400 in the words that
-    everybody hears, which name nothing but what was asked.
+    """A column that does not exist, by name, number, nesting or case, is 400 with a message that names only the
+    requested one.
     """
     for what, asked in BAD.items():
         told, whole = error_of(table.seen(**asked)), error_of(table.plan(**asked))
@@ -155,9 +155,7 @@ def test_what_a_bound_reader_may_not_ask(table: Shown) -> None:
 
 
 def test_a_name_of_yesterday(table: Shown) -> None:
-    """A bound reader is told the columns of today, for older snapshots, too: names that columns had then are names
-    of none.
-    """
+    """A restricted user gets today's columns, also for older snapshots; former names of columns are unknown."""
     renamed = [{**field, "name": "town"} if field["id"] == 2 else field for field in SCHEMA["fields"]]  # type: ignore[index]
     added = {"action": "add-schema", "schema": {"type": "struct", "fields": renamed}, "last-column-id": 5}
     assert (
@@ -176,9 +174,7 @@ def test_a_name_of_yesterday(table: Shown) -> None:
 
 
 def test_refusals_name_no_file(lake: DriverNode) -> None:
-    """Whatever is wrong with the files of a restricted table, who is bound hears no name of one, nor where the
-    table lies; its owner does.
-    """
+    """Errors in a restricted table's files name no file and no location to restricted users; the owner's do."""
     table = Shown(lake)
     good = manifest([entry(data_file("file:///x.parquet"))])
     gone = entry(data_file(f"{table.location}/metadata/City=Rome.parquet"))
@@ -201,7 +197,7 @@ def test_refusals_name_no_file(lake: DriverNode) -> None:
 
 
 def test_a_place_that_is_allowed_no_more(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the table's place is one that the server may not read any more, who is bound does not hear which."""
+    """If the server may no longer read the table's location, a restricted user is not told the location."""
 
     def outside(_: CatalogStorage, location: str) -> None:
         raise OutsideRoots(f"Location {location} is none")
@@ -214,8 +210,8 @@ def test_a_place_that_is_allowed_no_more(table: Shown, monkeypatch: pytest.Monke
 
 
 def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long filter comes back with every file: others get smaller parts and none that is too large, who is bound
-    is refused before any file is read.
+    """A long filter is returned with each file: other users get smaller parts, restricted ones are refused before any
+    file is read.
     """
     asked = {"type": "in", "term": "id", "values": list(range(100_000, 101_000))}
     monkeypatch.setattr(manifest_batches, "_FILTERS_BYTES", 10_000)
@@ -234,8 +230,8 @@ def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_plan_from_before(table: Shown) -> None:
-    """A plan that was begun before a restriction binds its maker is refused, and so are its tasks; it may be
-    cancelled, and begun anew.
+    """A plan from before the restriction, and its tasks, are refused to a restricted user, who may cancel it and begin
+    a new one.
     """
     node, name = table.node, f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/eu"
     steer(node, scan_files_max=1)

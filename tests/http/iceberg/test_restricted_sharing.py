@@ -25,7 +25,7 @@ READ = "use_catalog use_schema select_table"
 
 
 class Counting(Everything):
-    """Counts the files that were asked for and those that were written, each of which takes a while."""
+    """Counts the requested and the written files; each write takes some time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Counting(Everything):
         self.twice = 0
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Do a chore."""
+        """Execute offloaded work."""
         if name == "restrict-file":
             self.asked += 1
             self.twice += parts[0] in self.under_way
@@ -50,7 +50,7 @@ class Counting(Everything):
 
 @pytest.fixture
 def table(lake: DriverNode) -> Shown:
-    """The table of four files, with a mask that is the same for every query."""
+    """The table of four files, with a mask that does not depend on the query."""
     made = Shown(lake)
     SCAN_OFFLOADER.put(lake.built.services, Counting())
     grant(lake, "carl", READ, kind="CATALOG", on="main")
@@ -65,19 +65,19 @@ def written(table: Shown) -> int:
 
 
 def there(table: Shown) -> list[str]:
-    """The rewritten files of the warehouse."""
+    """Return the rewritten files in the warehouse."""
     root = wire.local(table.location).parent / "restricted-reads"
     return sorted(str(each) for each in root.rglob("*.parquet"))
 
 
 def files_of(answer: DriverAnswer) -> set[str]:
-    """The files that an answer names."""
+    """Return the files in an answer."""
     assert answer.status == 200, answer.body
     return {str(wire.local(each["data-file"]["file-path"])) for each in answer.json()["file-scan-tasks"]}
 
 
 def local_hashes(table: Shown) -> None:
-    """Mask the cards with a salt of each query."""
+    """Mask the cards with a salt per query."""
     assert restrict(table.node, masks={"card": "sha-256-query-local"}).status == 200
 
 
@@ -87,7 +87,7 @@ def cancel(table: Shown, answer: DriverAnswer, *, user: str = "bob") -> None:
 
 
 def test_plans_and_readers_share_one_rewrite(table: Shown) -> None:
-    """A second plan, and a second reader with the same binding, get the same files; nothing is written again."""
+    """A second plan, and a second user with the same restrictions, get the same files without another rewrite."""
     first = table.seen()
     others = [
         table.seen(),
@@ -101,7 +101,7 @@ def test_plans_and_readers_share_one_rewrite(table: Shown) -> None:
 
 
 def test_plans_at_the_same_time_wait_for_one_rewrite(table: Shown) -> None:
-    """Ten plans that are asked for at once have each file written once."""
+    """Ten concurrent plans cause one rewrite of each file."""
 
     async def ask() -> list[DriverAnswer]:
         plans = [table.node.answer("POST", f"{table.path}/plan", {}, user=user) for user in ["bob", "carl"] * 5]
@@ -116,7 +116,7 @@ def test_plans_at_the_same_time_wait_for_one_rewrite(table: Shown) -> None:
 
 
 def test_another_binding_has_files_of_its_own(table: Shown) -> None:
-    """A changed restriction ends the sharing at once, and no reader is told of files of another binding."""
+    """A changed restriction ends the sharing immediately, and users never get files of other restrictions."""
     before = table.seen()
     assert restrict(table.node, "carls", masks={"card": "replace-with-null"}, to={"users": ["carl"]}).status == 200
     carls = table.plan(user="carl")
@@ -131,7 +131,7 @@ def test_another_binding_has_files_of_its_own(table: Shown) -> None:
 
 
 def test_local_hashes_differ_from_query_to_query(table: Shown) -> None:
-    """Each plan's hashes have a salt of their own, alike within the plan; the salt is nothing that the answer tells."""
+    """Each plan's hashes have their own salt, equal within the plan, and no answer contains it."""
     local_hashes(table)
     answers = [table.seen(), table.seen()]
 
@@ -141,7 +141,7 @@ def test_local_hashes_differ_from_query_to_query(table: Shown) -> None:
 
 
 def test_cancelled_plan_of_local_hashes_leaves_nothing(table: Shown) -> None:
-    """The files of a plan with a salt of its own go when it is cancelled, by who made it alone; another plan's stay."""
+    """Files of a plan with its own salt are deleted when its user cancels it; another plan's stay."""
     local_hashes(table)
     kept, gone = table.seen(), table.seen()
 
@@ -155,8 +155,8 @@ def test_cancelled_plan_of_local_hashes_leaves_nothing(table: Shown) -> None:
 
 
 def test_shared_files_go_when_nobody_joins(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shared directory stays while a plan needs it, a while longer when its last plan was cancelled, and is
-    joined again until then.
+    """A shared directory stays while a plan needs it and for a grace period after its last plan, in which it can be
+    reused.
     """
     time = table.node.built.services.store.time
     at = [time.now_ms()]
@@ -181,7 +181,7 @@ def test_shared_files_go_when_nobody_joins(table: Shown, monkeypatch: pytest.Mon
 
 
 def test_expired_plans_free_their_files(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan that nobody cancels is needed for `planning.keep_s`, and its files go with the next plan after that."""
+    """A plan that is not cancelled needs its files for `planning.keep_s`; the next plan after that deletes them."""
     local_hashes(table)
     time = table.node.built.services.store.time
     at = [time.now_ms()]
@@ -197,9 +197,7 @@ def test_expired_plans_free_their_files(table: Shown, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("setting", ["restricted_reader_bytes", "restricted_table_bytes"])
 def test_quota(table: Shown, setting: str) -> None:
-    """Past a quota a plan is refused with the time to come again and leaves no file of its own; cancelled plans
-    free it.
-    """
+    """Beyond a quota a plan is refused with Retry-After and leaves no file; cancelled plans free the quota."""
     local_hashes(table)
     first = table.seen()
     size = sum(Path(each).stat().st_size for each in there(table))
@@ -221,9 +219,7 @@ def test_quota(table: Shown, setting: str) -> None:
 
 
 def test_quota_of_directories(table: Shown) -> None:
-    """A reader has at most `planning.plans_max` plans with a salt of their own; a shared directory is joined all
-    the same.
-    """
+    """A user has at most `planning.plans_max` plans with their own salt; shared directories are not limited."""
     local_hashes(table)
     steer(table.node, scan_plans_max=2)
     statuses = [table.seen().status for _ in range(3)]
@@ -233,7 +229,7 @@ def test_quota_of_directories(table: Shown) -> None:
 
 
 def test_failed_plan_leaves_no_files(table: Shown) -> None:
-    """A plan with a salt of its own that fails midway leaves nothing and counts for nothing."""
+    """A failed plan with its own salt leaves no file and does not count."""
     local_hashes(table)
     gone = wire.local(f"{table.location}/metadata/1-1.parquet")
     data = gone.read_bytes()
@@ -247,7 +243,7 @@ def test_failed_plan_leaves_no_files(table: Shown) -> None:
 
 
 def test_rows_that_are_deleted_since_are_not_shown(table: Shown) -> None:
-    """A delete that comes after a file was rewritten is in the next plan's files; untouched files stay shared."""
+    """Deletes after a rewrite are applied in the next plan's files; unaffected files stay shared."""
     before = table.seen()
     path = f"{table.location}/metadata/0-0.parquet"
     at = wire.local(table.write("deletes.parquet", b""))

@@ -48,7 +48,7 @@ RIGHTS = "use_catalog use_schema select_table modify_table create_table"
 
 
 def of(name: str, *, kind: str = "TABLE", on: str = "main.a.t") -> str:
-    """The address of a restriction."""
+    """Return the URL of a restriction."""
     return f"{LAKE}/objects/{kind}/{on}/restrictions/{name}"
 
 
@@ -66,8 +66,8 @@ def restrict(
 
 
 def furnish(node: DriverNode) -> None:
-    """Make a table with a snapshot, statistics and properties that tell values, and two who may read and write it:
-    bob and ann.
+    """Create a table with a snapshot, statistics and properties that contain values, and two users who may read and
+    write it.
     """
     make_space(node, "a")
     body = {
@@ -106,20 +106,20 @@ def furnish(node: DriverNode) -> None:
 
 
 def words(answer: DriverAnswer) -> str:
-    """The message of a failure, whatever protocol it is of."""
+    """Return the message of a failure in any protocol's form."""
     body = answer.json()
     return str(body.get("message") or body["error"]["message"])
 
 
 def closed(answer: DriverAnswer) -> None:
-    """A refusal that says why."""
+    """Check that a response is a refusal with the reason."""
     assert answer.status == 403, (answer.status, answer.body)
     assert "read-restricted-use-server-planning" in words(answer), words(answer)
 
 
 @pytest.fixture
 def shop(lake: DriverNode) -> DriverNode:
-    """A node with the furnished table, which is restricted for everybody but ann and its owner."""
+    """A node with the furnished table, restricted for everybody but ann and its owner."""
     furnish(lake)
     answer = restrict(
         lake,
@@ -132,8 +132,8 @@ def shop(lake: DriverNode) -> DriverNode:
 
 
 def test_load_tells_columns_and_no_file(shop: DriverNode) -> None:
-    """Who is bound gets columns, snapshots' ids and times, the restrictions and where to plan: no file, no
-    summary, no default, no value.
+    """A restricted user gets columns, ids and times of snapshots, the restrictions and the planning mode: no file,
+    summary, default or value.
     """
     answer = shop.get(table_path("a", "t"), user="bob", x_iceberg_access_delegation="vended-credentials")
 
@@ -165,7 +165,9 @@ def test_load_tells_columns_and_no_file(shop: DriverNode) -> None:
 
 
 def test_everybody_else_gets_the_table_whole(shop: DriverNode) -> None:
-    """The owner and who is excepted load what they did before, with an ETag of its own for each sort of answer."""
+    """The owner and excepted users load the table as before; restricted and unrestricted answers have different
+    ETags.
+    """
     bound = shop.get(table_path("a", "t"), user="bob")
     for user in ("admin", "ann"):
         answer = shop.get(table_path("a", "t"), user=user)
@@ -179,7 +181,7 @@ def test_everybody_else_gets_the_table_whole(shop: DriverNode) -> None:
 
 
 def test_doors_of_iceberg_rest(shop: DriverNode) -> None:
-    """Who is bound may have their scans planned, and ask whether the table is there; everything else says why not."""
+    """A restricted user may have scans planned and test the table's existence; all else is refused with the reason."""
     path = table_path("a", "t")
     closed(shop.get(f"{path}/credentials", user="bob"))
     closed(commit(shop, "a", "t", updates=[set_properties(k="v")], user="bob"))
@@ -195,7 +197,9 @@ def test_doors_of_iceberg_rest(shop: DriverNode) -> None:
 
 
 def test_doors_of_gravitino_rest(shop: DriverNode) -> None:
-    """Gravitino REST shows columns alone; it alters, renames and drops nothing, and keeps no statistics for them."""
+    """Over Gravitino REST a restricted user sees columns only, and cannot alter, rename or drop the table or write
+    statistics.
+    """
     table = f"{API}/lake/catalogs/main/schemas/a/tables/t"
     shown = shop.get(table, user="bob")
 
@@ -212,7 +216,7 @@ def test_doors_of_gravitino_rest(shop: DriverNode) -> None:
 
 
 def test_doors_of_the_own_api(shop: DriverNode) -> None:
-    """Lineage, reports, transactions and the restrictions themselves are not theirs."""
+    """Lineage, reports, transactions and the restrictions themselves are refused to restricted users."""
     closed(shop.get(f"{LAKE}/lineage?path=main.a.t", user="bob"))
     body = {"operations": [{"do": "drop-table", "path": ["a", "t"]}]}
 
@@ -226,7 +230,7 @@ def test_doors_of_the_own_api(shop: DriverNode) -> None:
 
 
 def test_doors_of_sqlpp(shop: DriverNode) -> None:
-    """A statement of SQL++ is refused by name, before any engine is asked; so is what a connector asks."""
+    """A statement of SQL++ is refused by name before any engine runs, and so is the connector route."""
     answer = shop.post("/query/service", {"statement": "select value t from a.t t"}, user="bob")
 
     assert answer.status == 403, answer.body
@@ -237,7 +241,7 @@ def test_doors_of_sqlpp(shop: DriverNode) -> None:
 
 
 def test_what_is_set_aside_is_nobodys(shop: DriverNode) -> None:
-    """No table lies where files are shown to whom restrictions bind: its owner would see what others may see."""
+    """No table can be located where rewritten files are, because its owner could read them."""
     location = str(shop.done("GET", table_path("a", "t"))["metadata"]["location"]).rpartition("/")[0]
     body = {
         "name": "spy",
@@ -252,7 +256,7 @@ def test_what_is_set_aside_is_nobodys(shop: DriverNode) -> None:
 
 
 def test_planning_that_knows_no_restrictions_is_refused() -> None:
-    """Whoever plans for somebody whom restrictions bind, and does not see to that, plans nothing."""
+    """Scan planning code that ignores restrictions is refused for a restricted user."""
     document = MetadataDocument(1, 1, "", "file:///t", "", b"{}")
     place = CatalogStorage(CatalogRecord("", "", "", {}, True), "", (), None, allow_everything())
     scanned = ScanTarget(Requester("bob", 1), document, place, ScanRequest(), BoundRestrictions(None, {}))
@@ -262,7 +266,7 @@ def test_planning_that_knows_no_restrictions_is_refused() -> None:
 
 
 def test_plans_need_the_right_to_read(shop: DriverNode) -> None:
-    """Who may only write plans nothing of a restricted table, nor of any; a restriction gives no right."""
+    """A user who may only write cannot plan scans of any table; a restriction gives no right."""
     grant(shop, "wim", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     plan = f"{table_path('a', 't')}/plan"
 
@@ -273,7 +277,9 @@ def test_plans_need_the_right_to_read(shop: DriverNode) -> None:
 
 
 def test_views_lift_no_restriction(shop: DriverNode) -> None:
-    """Who is bound is lent nothing by a view of who is not; nor does a writer who is bound lend what they see."""
+    """A view of an unrestricted author gives a restricted user nothing, and a restricted author's view gives no
+    rights.
+    """
     version = view_version("select * from a.t")
     make_view(shop, "v", "mine", version=version)
     make_space(shop, "w")
@@ -289,8 +295,8 @@ def test_views_lift_no_restriction(shop: DriverNode) -> None:
 
 
 def test_effective_at_the_next_request(lake: DriverNode) -> None:
-    """Setting, replacing and removing bind the next load, kept answers or not; a user who joins or leaves what is
-    excepted is bound anew.
+    """Setting, replacing and removing a restriction affect the next load, also of cached answers, and so do changed
+    memberships.
     """
     furnish(lake)
     path = table_path("a", "t")
@@ -311,8 +317,8 @@ def test_effective_at_the_next_request(lake: DriverNode) -> None:
 
 
 def test_namespaces_restrict_what_is_below(lake: DriverNode) -> None:
-    """Filters of a namespace and a table hold together, of two masks on a column the stricter; owning the table
-    does not lift the namespace's.
+    """Filters of a namespace and a table are combined, and the stricter of two masks applies; a table's owner is bound
+    by the namespace's.
     """
     furnish(lake)
     assert (
@@ -345,9 +351,7 @@ def test_namespaces_restrict_what_is_below(lake: DriverNode) -> None:
 
 
 def test_a_table_stays_restricted_by_what_it_lies_in(lake: DriverNode) -> None:
-    """Who is not excepted moves nothing out; a move takes the table's own restrictions along and brings those of
-    where it goes.
-    """
+    """A restricted user cannot move the table out. A move keeps the table's own restrictions and adds the target's."""
     furnish(lake)
     make_space(lake, "b")
     assert restrict(lake, "own", filter="city = 'EU'").status == 200
@@ -364,8 +368,8 @@ def test_a_table_stays_restricted_by_what_it_lies_in(lake: DriverNode) -> None:
 
 
 def test_a_restriction_follows_its_column_or_closes(lake: DriverNode) -> None:
-    """Renamed columns stay masked; when a column that a restriction rests on is dropped, nothing is seen until it
-    is set anew.
+    """A renamed column stays masked; if a restricted column is dropped, nothing is readable until the restriction is
+    set again.
     """
     furnish(lake)
     assert restrict(lake, filter="city = 'EU'", masks={"ssn": "show-last-4"}).status == 200
@@ -420,7 +424,9 @@ def _schema(fields: list[dict]) -> list[dict]:
     ],
 )  # fmt: skip
 def test_bad_input_restricts_nothing(lake: DriverNode, terms: dict, why: str) -> None:
-    """What names no column, fits no type, is too long or too deep is refused with words, and nothing is set."""
+    """An unknown column, a mask that does not fit its type, or a filter that is too long or deep is refused with the
+    reason.
+    """
     furnish(lake)
     answer = restrict(lake, **terms)
 
@@ -430,9 +436,7 @@ def test_bad_input_restricts_nothing(lake: DriverNode, terms: dict, why: str) ->
 
 
 def test_who_may_restrict(shop: DriverNode) -> None:
-    """Owners and who may manage grants restrict, see and lift; a restriction is told with whom it names, and where
-    it is set.
-    """
+    """Owners and grant managers set, list and remove restrictions, which are listed with their users and objects."""
     grant(shop, "gus", "use_catalog use_schema manage_grants", kind="CATALOG", on="main")
 
     assert restrict(shop, "more", user="ann", masks={"city": "mask-alphanum"}).status == 403
@@ -453,7 +457,7 @@ def test_who_may_restrict(shop: DriverNode) -> None:
 
 
 def test_explain_tells_the_restriction(shop: DriverNode) -> None:
-    """`access explain` says which restriction closes a table, as the refusal does, and what to do."""
+    """`access explain` names the restriction that refuses an operation, with advice."""
     body = {"action": "table_read", "path": ["main", "a", "t"], "user": "bob"}
     told = shop.done("POST", f"{LAKE}/access/explain", body)
 
@@ -465,7 +469,7 @@ def test_explain_tells_the_restriction(shop: DriverNode) -> None:
 
 
 def test_other_formats_are_refused(lake: DriverNode) -> None:
-    """Restrictions are of Iceberg tables: a catalog of another format says so, whatever lies in it."""
+    """Restrictions apply to Iceberg tables only; catalogs of other formats refuse them."""
     body = {
         "name": "vectors",
         "type": "RELATIONAL",
@@ -482,7 +486,7 @@ def test_other_formats_are_refused(lake: DriverNode) -> None:
 
 
 def test_active_roles_bind_and_except(lake: DriverNode) -> None:
-    """A role that is not active excepts nobody, and still binds who holds it."""
+    """An inactive role excepts no user, but still restricts its holders."""
     furnish(lake)
     roles = lake.done("GET", f"{API}/lake/users/bob")["user"]["roles"]
     extra = grant(lake, "bob", "select_table", kind="TABLE", on="main.a.t")
@@ -497,7 +501,7 @@ def test_active_roles_bind_and_except(lake: DriverNode) -> None:
 
 
 def test_access_control_off_restricts_nobody(lake: DriverNode) -> None:
-    """Where nobody is checked nobody is bound; with one table many restrictions are one fact, bounded in number."""
+    """With access control off no restriction applies; all restrictions of a table are one fact, limited in number."""
     make_table(lake, "a", "t")
     for number in range(3):
         assert restrict(lake, f"r{number}", filter=f"id > {number}").status == 200
@@ -507,8 +511,8 @@ def test_access_control_off_restricts_nobody(lake: DriverNode) -> None:
 
 
 def test_restrictions_go_out_and_come_in(lake: DriverNode) -> None:
-    """An export has the restrictions of namespaces and tables; an import sets them under the new ids of whom they
-    name, and leaves out whom nobody knows.
+    """An export contains restrictions; an import sets them with the new ids of users and objects, without unknown
+    users.
     """
     make_space(lake, "a")
     for user in ("bob", "gone"):

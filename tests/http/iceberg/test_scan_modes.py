@@ -32,14 +32,14 @@ def configured(node: DriverNode) -> object:
 
 
 def test_nobody_says_anything(lake: DriverNode) -> None:
-    """Where neither table nor catalog says so, it is left to the client."""
+    """Without a property of table or catalog, the mode is left to the client."""
     make_table(lake, "a", "t")
 
     assert (told(lake), configured(lake)) == (None, None)
 
 
 def test_the_table_says_so(lake: DriverNode) -> None:
-    """A table's property is told with the table, at once, with a tag of its own, and by whatever makes the table."""
+    """A table's property is in its load answer immediately, with another ETag, whichever route creates the table."""
     make_table(lake, "a", "t")
     before = lake.get(HOME).headers["etag"]
 
@@ -56,9 +56,7 @@ def test_the_table_says_so(lake: DriverNode) -> None:
 
 
 def test_the_catalog_says_so(lake: DriverNode) -> None:
-    """What the catalog says holds for every table that says nothing itself, at the next request, whatever a client
-    or this server keeps; clients are configured with it.
-    """
+    """The catalog's property applies to tables without one from the next request on, and is in the configuration."""
     make_table(lake, "a", "t")
     make_table(lake, "a", "own", properties={MODE: "client"})
     first = lake.get(HOME)
@@ -76,9 +74,7 @@ def test_the_catalog_says_so(lake: DriverNode) -> None:
 
 
 def test_a_mode_that_is_none(lake: DriverNode) -> None:
-    """A catalog takes no other word; of a table, whose properties are its writers' own, it is as if it were not
-    there.
-    """
+    """An invalid mode is refused for a catalog; in a table's properties, which belong to writers, it is ignored."""
     refused = lake.put(
         f"{API}/lake/catalogs/main", {"updates": [{"@type": "setProperty", "property": MODE, "value": "Server"}]}
     )
@@ -99,7 +95,7 @@ def test_a_mode_that_is_none(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("size", [10, 400_000])
 def test_large_documents(lake: DriverNode, size: int) -> None:
-    """It is found in a document of any size, and a property whose value only speaks of it is none."""
+    """The property is found in documents of any size, and not in other properties' values."""
     make_space(lake, "a")
     schema = {"type": "struct", "fields": []}
     for name, more in (("t", {MODE: "server"}), ("u", {"note": f'"{MODE}":"server"'})):

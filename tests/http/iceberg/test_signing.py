@@ -28,7 +28,7 @@ WHO = {"ana": "select_table", "ben": "modify_table", "eve": "select_table modify
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
-    """An object store that looks at every signature, and at what users, roles and sessions may do."""
+    """An object store that verifies signatures and the rights of users, roles and sessions."""
     with authorized() as found:
         yield found
 
@@ -55,7 +55,7 @@ def node(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def table(kind: str, name: str = "t") -> str:
-    """A table's route."""
+    """Return a table's URL."""
     return table_path("a", name, root=f"/iceberg/v1/lake.{kind}")
 
 
@@ -69,7 +69,7 @@ def sign(
     key: str = "data/f",
     **more: object,
 ) -> DriverAnswer:
-    """Have a request signed for a name below the table's place."""
+    """Request a signature for a name below the table's location."""
     uri = more.pop("uri", f"{store.uri}/{BUCKET}/{kind}/t/{quote(key)}")
     body = {"region": "us-east-1", "uri": uri, "method": method, "headers": {}, **more}
     return node.post(f"{table(kind)}/sign", body, user=user)
@@ -89,8 +89,8 @@ def sent(answer: DriverAnswer, method: str, data: bytes | None = None) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_told_to_who_asks(node: DriverNode, kind: str) -> None:
-    """In the words of now and of before, without any key; who asks for credentials gets those where a catalog
-    gives them out; who has no right to rows gets neither.
+    """A load announces signing in the present and the former form, without keys. On request vended credentials are
+    returned instead where the catalog vends them; users without a right to rows get neither.
     """
     answer = node.get(table(kind), user="ana", **ASKED)
     config = answer.json()["config"]
@@ -110,8 +110,8 @@ def test_it_is_told_to_who_asks(node: DriverNode, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_store_takes_what_is_signed(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
-    """Objects are written, listed, read, copied and deleted, odd names and several at once too, without any key of
-    the client's.
+    """With signatures objects are written, listed, read, copied and deleted, with unusual names and in batches, without
+    any client key.
     """
     for key in ("data/f", "data/p=a%2Fb/ä +&.parquet"):
         assert sent(sign(node, store, kind, method="PUT", key=key), "PUT", b"x") == 200
@@ -135,7 +135,7 @@ def test_the_store_takes_what_is_signed(node: DriverNode, store: ObjectStoreServ
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_signature_is_for_one_request(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
-    """It opens no other name, and does nothing else."""
+    """A signature is valid for its own name and method only."""
     answer = sign(node, store, kind)
     elsewhere = {**answer.json(), "uri": answer.json()["uri"].replace("/t/", "/t2/")}
     assert sent(DriverAnswer(200, {}, json.dumps(elsewhere).encode()), "GET") == 403
@@ -149,7 +149,7 @@ def test_a_signature_is_for_one_request(node: DriverNode, store: ObjectStoreServ
 def test_who_may_do_what(
     node: DriverNode, store: ObjectStoreServer, kind: str, *, user: str, reads: int, writes: int
 ) -> None:
-    """Reading needs SELECT_TABLE, writing MODIFY_TABLE; who only writes reads the directory that holds no rows."""
+    """Reading needs SELECT_TABLE, writing MODIFY_TABLE; a user who may only write reads only the metadata directory."""
     listing = f"{store.uri}/{BUCKET}?prefix={kind}/t/data/"
     assert sign(node, store, kind, user=user).status == reads
     assert sign(node, store, kind, user=user, key="metadata/f").status == min(reads, writes)
@@ -162,9 +162,7 @@ def test_who_may_do_what(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_beyond_the_table_is_signed(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
-    """Not the table whose place only begins alike, nor the place itself, another catalog's, another bucket, or
-    another store.
-    """
+    """Locations with the table's prefix, its top, other catalogs, buckets and stores are not signed."""
     other = KINDS[kind == KINDS[0]]
     refused = [
         f"{store.uri}/{BUCKET}/{kind}/t2/data/f", f"{store.uri}/{BUCKET}/{kind}/t", f"{store.uri}/{BUCKET}/{kind}/t2", f"{store.uri}/{BUCKET}/{other}/t/f",
@@ -182,7 +180,7 @@ def test_nothing_beyond_the_table_is_signed(node: DriverNode, store: ObjectStore
 
 
 def test_rights_are_those_of_the_moment(node: DriverNode, store: ObjectStoreServer) -> None:
-    """Who loses the right gets no further signature; a table that was dropped has none."""
+    """After a revoke or a drop of the table no signature is issued."""
     grant(node, "tim", "use_catalog use_schema select_table", kind="CATALOG", on="wide")
     assert sign(node, store, "wide", user="tim").status == 200
     node.ask("PATCH", "/api/limnos/v1/metalakes/lake/users/tim", {"enabled": False})
@@ -192,7 +190,7 @@ def test_rights_are_those_of_the_moment(node: DriverNode, store: ObjectStoreServ
 
 
 def test_a_catalog_that_signs_nothing_says_so(node: DriverNode, store: ObjectStoreServer, tmp_path: Path) -> None:
-    """Nor does it tell clients that it would."""
+    """A catalog without signing issues none and does not announce it."""
     properties = {**store.properties, "warehouse": "s3://lake/silent"}
     body = {"name": "silent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
     node.done("POST", f"{API}/lake/catalogs", body)
@@ -206,5 +204,5 @@ def test_a_catalog_that_signs_nothing_says_so(node: DriverNode, store: ObjectSto
 
 
 def test_other_providers_are_not_signed_for(node: DriverNode, store: ObjectStoreServer) -> None:
-    """The specification has a field for them."""
+    """The field `provider` of the specification is read: only requests to S3 are signed."""
     assert sign(node, store, "wide", provider="gcs").status == 406

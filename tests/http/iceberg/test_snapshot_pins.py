@@ -33,7 +33,7 @@ class History(WrittenTable):
         return commit(self.node, "a", self.name, updates=[*updates, gone])
 
     def ids(self) -> list[int]:
-        """The snapshots that there are."""
+        """Return the ids of the table's snapshots."""
         return [each["snapshot-id"] for each in metadata_of(self.node, "a", self.name)["snapshots"]]
 
 
@@ -44,7 +44,7 @@ def table(lake: DriverNode) -> History:
 
 
 def refused(answer: DriverAnswer, *words: str) -> None:
-    """A commit that is refused in Iceberg's shape, with the words that help."""
+    """Check that a commit is refused in Iceberg's form, with advice."""
     assert error_of(answer)[:2] == (409, "CommitFailedException"), answer.body
     for word in words:
         assert word in error_of(answer)[2], error_of(answer)[2]
@@ -56,8 +56,8 @@ def pins(*snapshots: int, table: str = "t") -> dict[str, object]:
 
 
 def test_snapshots_that_a_run_reads(table: History) -> None:
-    """A running run's snapshots stay, by the table's id, whatever it is called by now; others go; all go when the
-    run has ended.
+    """Snapshots that a run reads cannot be removed, even after a rename; others can, and all can when the run has
+    ended.
     """
     node = table.node
     run = started(node, options=pins(100))
@@ -77,7 +77,7 @@ def test_snapshots_that_a_run_reads(table: History) -> None:
 
 
 def test_snapshots_that_a_held_run_wrote(table: History) -> None:
-    """Base and head of an output stay while the run is held, and the words say how to go on; discarding it frees
+    """Base and head of a held run's branch are kept, and the message says how to continue; discarding the run frees
     them.
     """
     node = table.node
@@ -93,7 +93,9 @@ def test_snapshots_that_a_held_run_wrote(table: History) -> None:
 
 
 def test_what_nobody_may_load_is_not_pinned(table: History) -> None:
-    """Who may start runs and not load a table pins nothing of it; nor do names of nothing, and odd options."""
+    """A user who may start runs but not load the table pins nothing; unknown names and unusual options pin nothing
+    either.
+    """
     node = table.node
     declare(node)
     grant(node, "bob", "run_job use_job_template", kind="METALAKE", on="lake")
@@ -111,9 +113,7 @@ def test_what_nobody_may_load_is_not_pinned(table: History) -> None:
 
 
 def test_snapshots_of_a_plan_told_whole(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a plan reads stays until it is cancelled or over; a second plan of the same snapshot writes no further
-    row.
-    """
+    """A plan's snapshot is kept until the plan is cancelled or expires; a second plan of it writes no further row."""
     time = table.node.built.services.store.time
     at = [time.now_ms()]
     monkeypatch.setattr(time, "now_ms", lambda: at[0])
@@ -132,7 +132,7 @@ def test_snapshots_of_a_plan_told_whole(table: History, monkeypatch: pytest.Monk
 
 
 def test_one_of_two_plans_is_cancelled(table: History) -> None:
-    """Another plan's pin stays."""
+    """If one of two plans is cancelled, the other one's pin stays."""
     one, _ = table.plan(snapshot_id=100), table.plan(snapshot_id=100)
     table.node.delete(f"{table.path}/plan/{one.json()['plan-id']}")
 
@@ -140,7 +140,7 @@ def test_one_of_two_plans_is_cancelled(table: History) -> None:
 
 
 def test_snapshots_of_a_plan_in_parts(table: History) -> None:
-    """A plan that is fetched in parts pins what it reads; cancelled, it does not."""
+    """A plan that is fetched in parts pins its snapshot until it is cancelled."""
     steer(table.node, scan_files_max=1)
     planned = table.plan(snapshot_id=200)
     assert "plan-tasks" in planned.json()
@@ -151,7 +151,7 @@ def test_snapshots_of_a_plan_in_parts(table: History) -> None:
 
 
 def test_snapshots_of_an_incremental_plan(table: History) -> None:
-    """Every snapshot whose files count stays; the one that it starts after may go."""
+    """All snapshots whose files an incremental plan reads are kept; its start snapshot may be removed."""
     assert table.plan(start_snapshot_id=100, end_snapshot_id=300).status == 200
 
     refused(table.remove(2))
@@ -159,7 +159,7 @@ def test_snapshots_of_an_incremental_plan(table: History) -> None:
 
 
 def test_other_ways_to_remove(table: History) -> None:
-    """A large commit, a transaction and a register over the table are refused as a small commit is."""
+    """Large commits, transactions and registers over the table are refused like small commits."""
     node = table.node
     started(node, options=pins(100))
     gone = {"action": "remove-snapshots", "snapshot-ids": [100]}
@@ -178,7 +178,7 @@ def test_other_ways_to_remove(table: History) -> None:
 
 
 def test_pins_can_be_turned_off(table: History) -> None:
-    """With `iceberg.keep_pinned` off nothing is pinned and nobody is asked."""
+    """With `iceberg.keep_pinned` off nothing is pinned or checked."""
     steer(table.node, keep_pinned=False)
     started(table.node, options=pins(100))
     assert table.plan(snapshot_id=100).status == 200

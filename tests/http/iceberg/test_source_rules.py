@@ -28,7 +28,7 @@ OBJECTS = f"{OWN}/metalakes/lake/objects"
 
 @pytest.fixture
 def source() -> Iterator[ScriptedServer]:
-    """A source with namespace `a`, table `a.t` and view `a.v`, that takes every change."""
+    """A fake source with namespace `a`, table `a.t` and view `a.v` that accepts every change."""
     with scripted() as found:
         loaded = ScriptedAnswer(body={"metadata-location": "x", "metadata": {}})
         found.answers |= {
@@ -50,12 +50,12 @@ def node(fresh: Callable[[str], Path], source: ScriptedServer) -> Iterator[Drive
 
 
 def changes(source: ScriptedServer) -> list[str]:
-    """Return the changes that were requested from the source."""
+    """Return the changes that the source received."""
     return [each for each in source.targets() if not each.startswith(("GET ", "HEAD "))]
 
 
 def stands(node: DriverNode, kind: str, name: str) -> None:
-    """Let a node stand for an object of the source, owned by the admin."""
+    """Create a placeholder node for an object of the source, owned by the admin."""
     node.done("PUT", f"{API}/lake/owners/{kind}/{name}", {"name": "admin", "type": "USER"})
 
 
@@ -64,9 +64,7 @@ def stands(node: DriverNode, kind: str, name: str) -> None:
 def test_the_source_drops_nothing_protected(
     node: DriverNode, source: ScriptedServer, path: str, stood_for: bool
 ) -> None:
-    """What lies in a catalog that is protected with all below is refused before the source is asked to drop it,
-    whatever stands for it.
-    """
+    """Drops in a catalog that is protected with its content are refused before the source is asked."""
     if stood_for:
         stands(node, "TABLE", "far.a.t")
     node.done("PUT", f"{OBJECTS}/CATALOG/far/protection", {"below": True})
@@ -82,7 +80,7 @@ def test_the_source_drops_nothing_protected(
 
 
 def test_a_right_that_goes_before_the_source_is_asked(node: DriverNode, source: ScriptedServer) -> None:
-    """Each request is decided by itself: a right that was taken away a moment ago leaves the source unasked."""
+    """Each request is decided separately: after a revoke the source is not asked."""
     role = grant(node, "ana", "use_catalog use_schema create_table", kind="CATALOG", on="far")
     body = {"name": "t", "schema": {"type": "struct", "fields": []}}
     assert node.post(f"{space('a')}/tables", body, user="ana").status == 200
@@ -93,7 +91,7 @@ def test_a_right_that_goes_before_the_source_is_asked(node: DriverNode, source: 
 
 
 def test_two_make_what_stands_for_a_table_at_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is second finds what the first has made, and goes on with it: both change the same node."""
+    """The later of two requests finds the earlier one's placeholder node, and both change the same node."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     owner = f"{API}/lake/owners/TABLE/far.a.t"
 
@@ -109,8 +107,8 @@ def test_two_make_what_stands_for_a_table_at_once(node: DriverNode, monkeypatch:
 
 
 def test_a_crowd_makes_one_node(node: DriverNode) -> None:
-    """Of twenty who hang something on a table of the source for the first time, none fails, and one node stands
-    for it.
+    """If twenty requests attach something to a table of the source for the first time, none fails and one node is
+    created.
     """
     owner = f"{API}/lake/owners/TABLE/far.a.t"
 
@@ -125,7 +123,7 @@ def test_a_crowd_makes_one_node(node: DriverNode) -> None:
 def test_placeholder_that_another_request_creates_meanwhile(
     node: DriverNode, monkeypatch: pytest.MonkeyPatch, step: InterferencePoint
 ) -> None:
-    """Two requests give one object of the source its first owner: both succeed, with one placeholder node for each
+    """If two requests set the first owner of an object of the source, both succeed, with one placeholder node for each
     level of its name.
     """
     path, body = f"{API}/lake/owners/TABLE/far.a.t", {"name": "admin", "type": "USER"}

@@ -13,11 +13,9 @@ from tests.http.iceberg.wire import PREFIX, SCHEMA, error_of, make_table, set_pr
 
 
 def test_a_stuck_store_holds_up_nobody_else(fresh: Callable[[str], Path]) -> None:
-    """While an object store takes connections and says nothing, other catalogs write large files; its own get 503
-    when it gives up.
-
-    The deadline is far away, so no load on the machine ends the wait: the store hangs up when the other catalog
-    was answered.
+    """While an object store accepts connections and does not answer, other catalogs work; its own requests are 503 when
+    it disconnects. The deadline is far away, so that the machine's load does not matter: the store disconnects after
+    the other catalog was answered.
     """
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"

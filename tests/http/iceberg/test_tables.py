@@ -35,13 +35,13 @@ RENAME = f"{ROOT}/tables/rename"
 
 
 def rename(source: tuple[str, ...], target: tuple[str, ...]) -> dict[str, object]:
-    """The body of a rename."""
+    """Return the body of a rename."""
     ends = {"source": source, "destination": target}
     return {end: {"namespace": list(levels[:-1]), "name": levels[-1]} for end, levels in ends.items()}
 
 
 def test_every_route(lake: DriverNode) -> None:
-    """A table is made, found, committed to, renamed, registered and dropped."""
+    """A table is created, found, committed to, renamed, registered and dropped."""
     lake.done("POST", SPACES, {"namespace": ["a", "b"]})
     space, home = space_path("a", "b"), table_path("a", "b", "t")
 
@@ -63,7 +63,7 @@ def test_every_route(lake: DriverNode) -> None:
 
 
 def test_create(lake: DriverNode) -> None:
-    """A new table has fresh ids, a location of its own without names in it, and its metadata in a file besides."""
+    """A new table has new ids, a location without names in it, and a metadata file."""
     spec = {"fields": [{"source-id": 5, "name": "city", "transform": "identity"}]}
     order = {"order-id": 7, "fields": [
         {"source-id": 5, "transform": "identity", "direction": "asc", "null-order": "nulls-first"},
@@ -87,7 +87,7 @@ def test_create(lake: DriverNode) -> None:
 
 
 def test_create_over_a_table(lake: DriverNode) -> None:
-    """A name that a table has is 409, whether the table is to be made or only staged; the table stays as it was."""
+    """A taken name is 409 for a create and a staged create, and the table is unchanged."""
     before = make_table(lake, "a", "t")
 
     answers = [
@@ -101,7 +101,7 @@ def test_create_over_a_table(lake: DriverNode) -> None:
 
 
 def test_create_in_a_missing_namespace(lake: DriverNode) -> None:
-    """A table is not made where there is no namespace; no file is left."""
+    """In a missing namespace no table is created, and no file is left."""
     answer = lake.post(f"{space_path('gone')}/tables", {"name": "t", "schema": SCHEMA})
 
     assert error_of(answer)[:2] == (404, "NoSuchNamespaceException")
@@ -109,7 +109,7 @@ def test_create_in_a_missing_namespace(lake: DriverNode) -> None:
 
 
 def test_staged_create(lake: DriverNode) -> None:
-    """A staged create stores nothing; the commit that follows makes the table with everything it carries."""
+    """A staged create stores nothing; the following commit creates the table with all of its parts."""
     make_space(lake, "a")
     asked = {"name": "t", "schema": SCHEMA, "stage-create": True, "properties": {"k": "v"}}
     staged = lake.post(f"{space_path('a')}/tables", asked).json()
@@ -127,7 +127,7 @@ def test_staged_create(lake: DriverNode) -> None:
 
 
 def test_staged_create_that_came_second(lake: DriverNode) -> None:
-    """Of two commits that finish staged creates of one name the second is 409, in the words that clients look for."""
+    """Of two commits that finish staged creates of one name the second is 409, with the message that clients expect."""
     make_space(lake, "a")
     warehouse = str(lake.data / "warehouse" / "main")
     asked = [(f"file://{warehouse}/{name}", [{"type": "assert-create"}]) for name in "xy"]
@@ -140,7 +140,7 @@ def test_staged_create_that_came_second(lake: DriverNode) -> None:
 
 
 def test_etag(lake: DriverNode) -> None:
-    """Create, load and commit carry an ETag; one that is sent back answers 304 without a body, until a commit."""
+    """Create, load and commit return an ETag; a load with it is 304 without a body until the next commit."""
     make_space(lake, "a")
     made = lake.post(f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA})
     home, etag = table_path("a", "t"), made.headers["etag"]
@@ -162,7 +162,7 @@ def test_etag(lake: DriverNode) -> None:
 
 
 def test_etag_differs_by_snapshots_mode(lake: DriverNode) -> None:
-    """What was loaded with all snapshots is not 304 for only those of references, and the other way round."""
+    """The ETags of all snapshots and of referenced snapshots are different."""
     make_table(lake, "a", "t")
     home = table_path("a", "t")
     everything, refs = lake.get(home).headers["etag"], lake.get(f"{home}?snapshots=refs").headers["etag"]
@@ -178,7 +178,7 @@ def test_etag_differs_by_snapshots_mode(lake: DriverNode) -> None:
 
 
 def test_304_is_decided_first(lake: DriverNode) -> None:
-    """Who may no longer load the table gets 403 for an ETag that was once given out, at the very next request."""
+    """A user who may no longer load the table gets 403 for its ETag at the next request."""
     make_table(lake, "a", "t")
     role = grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     home = table_path("a", "t")
@@ -192,7 +192,7 @@ def test_304_is_decided_first(lake: DriverNode) -> None:
 
 
 def test_etag_of_a_recreated_table(lake: DriverNode) -> None:
-    """A table that was dropped and made again under its name has another ETag."""
+    """A table created again under a dropped one's name has another ETag."""
     make_table(lake, "a", "t")
     home = table_path("a", "t")
     etag = lake.get(home).headers["etag"]
@@ -206,7 +206,7 @@ def test_etag_of_a_recreated_table(lake: DriverNode) -> None:
 
 
 def test_snapshots_of_references(lake: DriverNode) -> None:
-    """`snapshots=refs` leaves out what no reference points to, and nothing else changes."""
+    """`snapshots=refs` omits unreferenced snapshots only."""
     make_table(lake, "a", "t")
     commit(lake, "a", "t", updates=[snapshot(1), point(1)])
     commit(lake, "a", "t", updates=[snapshot(2, parent=1), point(2), point(1, "old", "tag")])
@@ -220,7 +220,7 @@ def test_snapshots_of_references(lake: DriverNode) -> None:
 
 
 def test_unknown_snapshots_mode(node: DriverNode) -> None:
-    """A mode that is not known is 400 and names those that are."""
+    """An unknown mode is 400 with the known ones."""
     make_table(node, "a", "t")
 
     answer = node.get(f"{table_path('a', 't')}?snapshots=some")
@@ -232,7 +232,7 @@ def test_unknown_snapshots_mode(node: DriverNode) -> None:
     "name", ["dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "数据", "a+b", "q?u#ery", "rename", "metrics"]
 )
 def test_odd_names(lake: DriverNode, name: str) -> None:
-    """A table's name may hold anything that a level may; its location does not."""
+    """A table's name may contain any character of a level; its location does not contain it."""
     made = make_table(lake, name, name)
 
     assert lake.get(table_path(name, name)).json() == made
@@ -243,9 +243,7 @@ def test_odd_names(lake: DriverNode, name: str) -> None:
 
 
 def test_metadata_table_names_are_names(lake: DriverNode) -> None:
-    """A table in a nested namespace that is called like one of Iceberg's metadata tables is a table; the others
-    are 404.
-    """
+    """Tables with names of Iceberg's metadata tables in nested namespaces are ordinary tables; others are 404."""
     for name in ("files", "snapshots", "history"):
         make_table(lake, "a", "b", name)
 
@@ -254,7 +252,7 @@ def test_metadata_table_names_are_names(lake: DriverNode) -> None:
 
 
 def test_rename_across_namespaces(lake: DriverNode) -> None:
-    """A table moves to another namespace with its id, documents and grants on it; the old name is free."""
+    """A table moves to another namespace with its id, documents and grants, and the old name is free."""
     made = make_table(lake, "a", "b", "t")
     make_space(lake, "c")
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -269,7 +267,7 @@ def test_rename_across_namespaces(lake: DriverNode) -> None:
 
 
 def test_renames_that_cannot_be(lake: DriverNode) -> None:
-    """A missing table, a missing target and a taken name are told apart, and nothing moves."""
+    """A missing table, a missing target and a taken name have different errors, and nothing is moved."""
     first, second = make_table(lake, "a", "t"), make_table(lake, "b", "u")
 
     answers = {
@@ -292,7 +290,7 @@ def test_renames_that_cannot_be(lake: DriverNode) -> None:
 
 
 def test_rename_to_itself_changes_nothing(node: DriverNode) -> None:
-    """A rename to the name that the table has is done already."""
+    """A rename to the table's own name succeeds without a change."""
     made = make_table(node, "a", "t")
 
     answer = node.post(RENAME, rename(("a", "t"), ("a", "t")))
@@ -302,7 +300,7 @@ def test_rename_to_itself_changes_nothing(node: DriverNode) -> None:
 
 
 def test_drop_keeps_files(lake: DriverNode) -> None:
-    """A drop without purge leaves the table's files, and the name is free at once."""
+    """A drop without purge keeps the table's files and frees the name immediately."""
     made = make_table(lake, "a", "t")
 
     dropped = lake.delete(table_path("a", "t"))
@@ -315,7 +313,7 @@ def test_drop_keeps_files(lake: DriverNode) -> None:
 
 
 def test_metrics_of_a_missing_table(node: DriverNode) -> None:
-    """A report about a table that is not there is 404."""
+    """A report about a missing table is 404."""
     make_space(node, "a")
 
     answer = node.post(f"{table_path('a', 'gone')}/metrics", {"report-type": "commit-report"})
@@ -324,7 +322,7 @@ def test_metrics_of_a_missing_table(node: DriverNode) -> None:
 
 
 def test_locations_are_unique(lake: DriverNode) -> None:
-    """Tables made at once under one name after the other never share a place, and a chosen place is taken once."""
+    """Tables created repeatedly under one name never share a location, and a chosen location is used once."""
     places = []
     for _ in range(3):
         places.append(make_table(lake, "a", "t")["metadata"]["location"])
@@ -335,7 +333,7 @@ def test_locations_are_unique(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("spelling", ["file://{}/x", "{}/x", "file:{}/x", "file://{}//x", "file://{}/x/"])
 def test_chosen_location_is_taken_once(lake: DriverNode, spelling: str) -> None:
-    """A place that one table has, however it is spelled, is refused to another; no file is left of the attempt."""
+    """Another table's location is refused in every spelling, and no file is left."""
     warehouse = str(lake.data / "warehouse" / "main")
     make_table(lake, "a", "t", location=f"file://{warehouse}/x")
     files = files_of(lake)
@@ -351,7 +349,7 @@ def test_chosen_location_is_taken_once(lake: DriverNode, spelling: str) -> None:
 
 
 def test_chosen_location_is_honoured(lake: DriverNode) -> None:
-    """A location that a client gives within the roots is the table's, without the slash at its end."""
+    """A location within the roots is used as the client requested, without its final slash."""
     warehouse = str(lake.data / "warehouse" / "main")
 
     made = make_table(lake, "a", "t", location=f"file://{warehouse}/deep/er/")
@@ -366,7 +364,7 @@ def test_chosen_location_is_honoured(lake: DriverNode) -> None:
 )
 @pytest.mark.parametrize("way", ["create", "stage", "property", "commit", "staged-commit"])
 def test_location_outside_the_roots(node: DriverNode, location: str, way: str) -> None:
-    """No way of naming a place outside the catalog's roots works, and nothing is left of the attempt."""
+    """No spelling of a location outside of the catalog's roots is accepted, and nothing is left."""
     make_table(node, "a", "t")
     place = location.format(f"file://{node.data}/warehouse/main")
     bodies: dict[str, dict[str, object]] = {
@@ -387,7 +385,7 @@ def test_location_outside_the_roots(node: DriverNode, location: str, way: str) -
 
 
 def test_allowed_locations(fresh: Callable[[str], Path]) -> None:
-    """The catalog's property `allowed-locations` opens further roots that the server allows, at the next request."""
+    """The catalog's property `allowed-locations` adds roots that the server allows, from the next request on."""
     outside = fresh("elsewhere")
     with node_at(fresh("data"), storage=StorageSection(allowed_roots=(str(outside), "s3://b"))) as node:
         _open_and_use(node, outside)
@@ -408,7 +406,7 @@ def _open_and_use(node: DriverNode, outside: Path) -> None:
 
 
 def test_new_name_that_begins_with_the_catalog(node: DriverNode) -> None:
-    """Who writes `RENAME TO main.a.u`, as names are written elsewhere in SQL, is told to leave the catalog out."""
+    """`RENAME TO main.a.u` is refused with the advice to omit the catalog."""
     make_table(node, "a", "t")
 
     told = error_of(node.post(RENAME, rename(("a", "t"), ("main", "a", "u"))))
@@ -424,7 +422,7 @@ def test_new_name_that_begins_with_the_catalog(node: DriverNode) -> None:
 
 
 def test_a_namespace_named_as_the_catalog_is_a_target(node: DriverNode) -> None:
-    """A namespace may have its catalog's name; a table is moved into it like into any other."""
+    """A namespace may have its catalog's name, and tables can be moved into it."""
     make_table(node, "a", "t")
     make_space(node, "main", "a")
 

@@ -30,7 +30,7 @@ Document = dict[str, object]
 
 
 def change(*levels: str, updates: Sequence[object] = (), requirements: Sequence[object] = ()) -> Document:
-    """A change of one table."""
+    """Return a change of one table."""
     identifier = {"namespace": list(levels[:-1]), "name": levels[-1]}
     return {"identifier": identifier, "requirements": list(requirements), "updates": list(updates)}
 
@@ -54,7 +54,7 @@ def tables(lake: DriverNode) -> DriverNode:
 
 
 def test_two_tables(tables: DriverNode) -> None:
-    """Changes of two tables are both there, with a metadata file each, in one revision; the answer has no body."""
+    """Changes of two tables are committed in one revision, with a metadata file each; the answer has no body."""
     answer = commit_all(tables, *(change("a", name, updates=[set_properties(mark=name)]) for name in ("t", "u")))
 
     assert (answer.status, answer.body) == (204, b"")
@@ -66,7 +66,7 @@ def test_two_tables(tables: DriverNode) -> None:
 
 
 def test_requirement_that_fails_undoes_all(tables: DriverNode) -> None:
-    """One requirement that does not hold refuses all; table and requirement are named, and no file is left."""
+    """One failing requirement refuses the whole request with its table and requirement, and no file is left."""
     wrong = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}
     with nothing_done(tables):
         answer = commit_all(
@@ -82,8 +82,8 @@ def test_requirement_that_fails_undoes_all(tables: DriverNode) -> None:
 
 
 def test_later_change_of_a_table_sees_the_earlier(tables: DriverNode) -> None:
-    """Changes of one table are applied in order, and a later one's requirements are about what the earlier ones
-    left.
+    """Changes of one table are applied in order, and requirements of a later one refer to the result of the earlier
+    ones.
     """
     after = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 100}
     first = change("a", "t", updates=[snapshot(1), point(1)])
@@ -102,7 +102,7 @@ def test_later_change_of_a_table_sees_the_earlier(tables: DriverNode) -> None:
 
 
 def test_table_is_made_with_the_commit_of_another(tables: DriverNode) -> None:
-    """A change that asserts that there is no table makes it, and a later change of the same set may build on it."""
+    """A change with `assert-create` creates its table, and later changes of the request may build on it."""
     location = f"file://{tables.data}/warehouse/main/made"
     made = change("a", "new", updates=creation(location), requirements=[{"type": "assert-create"}])
     more = change("a", "new", updates=[set_properties(mark="2")])
@@ -118,7 +118,9 @@ def test_table_is_made_with_the_commit_of_another(tables: DriverNode) -> None:
 
 
 def test_names_taken_by_two_sets_at_once(tables: DriverNode) -> None:
-    """Two sets that make the same table at the same time: one does, the other is refused whole, without a file."""
+    """Of two concurrent requests that create the same table one succeeds, and the other is refused as a whole, without
+    files.
+    """
 
     def made(place: str, mark: str) -> Document:
         updates = creation(f"file://{tables.data}/warehouse/main/{place}")
@@ -160,7 +162,7 @@ def test_names_taken_by_two_sets_at_once(tables: DriverNode) -> None:
     ids=lambda value: str(value)[:40],
 )
 def test_bad_bodies(tables: DriverNode, body: object, words: str) -> None:
-    """What is malformed or unknown is 400, naming the table where there is one, and nothing is done."""
+    """A malformed or unknown change is 400 with its table, and nothing is changed."""
     with nothing_done(tables):
         answer = tables.ask("POST", PATH, body)
 
@@ -169,7 +171,9 @@ def test_bad_bodies(tables: DriverNode, body: object, words: str) -> None:
 
 
 def test_each_table_needs_its_own_right(tables: DriverNode) -> None:
-    """Who may change two tables of three is refused all; the third is named, and no requirement is looked at."""
+    """A user who may change two of three tables is refused with the third one's name, before requirements are
+    checked.
+    """
     for name in ("t", "u"):
         grant(tables, "bob", "modify_table", kind="TABLE", on=f"main.a.{name}")
     grant(tables, "bob", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -190,7 +194,7 @@ def test_each_table_needs_its_own_right(tables: DriverNode) -> None:
 
 
 def test_missing_table(tables: DriverNode) -> None:
-    """A table that is not there is 404 by its name, and nothing is done."""
+    """A missing table is 404 with its name, and nothing is changed."""
     with nothing_done(tables):
         answer = commit_all(tables, change("a", "t", updates=[set_properties(mark="1")]), change("a", "none"))
 
@@ -198,7 +202,7 @@ def test_missing_table(tables: DriverNode) -> None:
 
 
 def test_five_hundred_tables(tables: DriverNode) -> None:
-    """A set of five hundred tables, half of them new, is committed at once."""
+    """Five hundred tables, half of them new, are committed in one request."""
     make_space(tables, "many")
     names = [f"t{number}" for number in range(250)]
     for name in names:
@@ -217,7 +221,7 @@ def test_five_hundred_tables(tables: DriverNode) -> None:
 
 
 def test_no_change_still_holds_its_table(tables: DriverNode) -> None:
-    """A change without updates asserts only; its requirement counts for the whole set."""
+    """A change without updates only checks its requirements, which apply to the whole request."""
     uuid = metadata_of(tables, "a", "u")["table-uuid"]
     holds = change("a", "u", requirements=[{"type": "assert-table-uuid", "uuid": uuid}])
     files = files_of(tables)

@@ -17,7 +17,7 @@ from tests.http.iceberg.wire import (
 
 
 def test_what_it_was_like_is_answered(lake: DriverNode) -> None:
-    """The last metadata and its location come back; the table is gone, its files are all there, the trash is empty."""
+    """The answer has the last metadata and its location; the table is gone, its files stay, and the trash is empty."""
     make_table(lake, "a", "t")
     last = commit(lake, "a", "t", updates=[set_properties(k="v")])
     files = files_of(lake)
@@ -31,7 +31,7 @@ def test_what_it_was_like_is_answered(lake: DriverNode) -> None:
 
 
 def test_later_commits_fail(lake: DriverNode) -> None:
-    """A commit after it is 404, and one beside it either came before, and is in the answer, or fails."""
+    """A later commit is 404; a concurrent one is either in the answer or fails."""
     for turn in range(8):
         make_table(lake, "a", f"t{turn}")
         body = {"requirements": [], "updates": [set_properties(k="v")]}
@@ -44,7 +44,7 @@ def test_later_commits_fail(lake: DriverNode) -> None:
 
 
 def test_another_catalog_takes_it_over(lake: DriverNode) -> None:
-    """What was unregistered here can be registered by somebody else, elsewhere, at once, and is the same table."""
+    """An unregistered table can be registered by another user elsewhere immediately, and is the same table."""
     make_table(lake, "a", "t")
     before = metadata_of(lake, "a", "t")
     taken = lake.post(f"{table_path('a', 't')}/unregister").json()

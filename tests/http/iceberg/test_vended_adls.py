@@ -29,14 +29,14 @@ HOST = f"{ACCOUNT}.dfs.core.windows.net"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdlsServer]:
-    """An object store where programs sign in."""
+    """An object store with an identity service."""
     with adls(tmp_path_factory.mktemp("adls")) as found:
         yield found
 
 
 @pytest.fixture(autouse=True)
 def _believed(store: AdlsServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its authority is believed, and its sign-in is where programs sign in."""
+    """Trust the identity service's certificate, and use its address."""
     store.away = 0
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(store.authority))
     monkeypatch.setenv("AZURE_AUTHORITY_HOST", f"https://{store.host}")
@@ -45,8 +45,8 @@ def _believed(store: AdlsServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["by_key"])
 def node(store: AdlsServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DriverNode]:
-    """A node with the tables `a.t` and `a.t2` in a catalog that gives out signatures; ana reads, ben writes, eve
-    does both.
+    """A node with the tables `a.t` and `a.t2` in a catalog that vends signatures; ana reads, ben writes, eve does
+    both.
     """
     storage = StorageSection(allowed_roots=(PLACE,), allowed_endpoints=(f"https://{store.host}",), timeout_s=60.0)
     place = f"{PLACE}/{request.node.name.partition('[')[0]}/{request.param}"
@@ -66,12 +66,12 @@ def node(store: AdlsServer, tmp_path: Path, request: pytest.FixtureRequest) -> I
 
 
 def load(node: DriverNode, user: str = "admin", path: str = TABLE) -> DriverAnswer:
-    """Load a table as clients do that want credentials."""
+    """Load a table with a request for credentials."""
     return node.get(path, user=user, **ASKED)
 
 
 def token_of(answer: DriverAnswer) -> str:
-    """The signature in an answer; in its configuration and beside it they are the same."""
+    """Return the signature in an answer, which is the same in its configuration and its list."""
     assert answer.status == 200, answer
     (entry,) = answer.json()["storage-credentials"]
     assert answer.json().get("config", entry["config"]) == entry["config"]
@@ -79,7 +79,7 @@ def token_of(answer: DriverAnswer) -> str:
 
 
 def asks(store: AdlsServer, token: str, method: str, path: str, data: bytes | None = None) -> bool:
-    """Ask the store for something under a signature; say whether it was done."""
+    """Send a request to the store with a signature. Returns whether it succeeded."""
     sign = "&" if "?" in path else "?"
     url = f"https://{store.host}/{CONTAINER}{path}{sign}{token}"
     request = urllib.request.Request(url, data, {"x-ms-blob-type": "BlockBlob"}, method=method)
@@ -129,9 +129,7 @@ BOTH = pytest.mark.parametrize("node", ["by_key", "by_program"], indirect=True)
 def test_signatures_open_what_rights_open(
     store: AdlsServer, node: DriverNode, user: str, expected: dict[str, bool]
 ) -> None:
-    """Who may read reads, who may write too writes; one that is renewed is no different, and no other place is
-    opened.
-    """
+    """Readers' signatures read, writers' also write; a renewed one is equal, and no other location is accessible."""
     place = place_of(node)
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
         assert opened(store, token_of(answer), place) == expected
@@ -141,8 +139,8 @@ def test_signatures_open_what_rights_open(
 
 
 def test_who_may_not_read_gets_none(store: AdlsServer, node: DriverNode) -> None:
-    """Who writes alone is told the table without a signature, who may do neither not even that; no answer to
-    anybody has what the account proves itself by.
+    """A user who may only write loads the table without a signature, one without rights is refused, and no answer has
+    the account's secrets.
     """
     lent = store.lent
     for path in (TABLE, f"{TABLE}/credentials"):
@@ -156,7 +154,7 @@ def test_who_may_not_read_gets_none(store: AdlsServer, node: DriverNode) -> None
 
 
 def test_signatures_are_kept_renewed_and_told(store: AdlsServer, node: DriverNode) -> None:
-    """Equal questions share a signature; it says when it ends and where it is renewed, also in Gravitino's words."""
+    """Equal requests share a signature, which has its expiry and renewal URL, also in Gravitino's form."""
     first, again = token_of(load(node, "ana")), token_of(node.get(f"{TABLE}/credentials", user="ana"))
     assert first == again
     config = load(node, "ana").json()["config"]
@@ -173,7 +171,7 @@ def test_signatures_are_kept_renewed_and_told(store: AdlsServer, node: DriverNod
 
 @BOTH
 def test_the_check_tries_them(store: AdlsServer, node: DriverNode) -> None:
-    """`storage check` writes, lists, reads and deletes as the account and with a signature, which is refused beside."""
+    """`storage check` tests access as the account and with a signature, which other locations refuse."""
     told = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
     steps = {each["name"]: each["outcome"] for each in told["steps"]}
 
@@ -183,9 +181,7 @@ def test_the_check_tries_them(store: AdlsServer, node: DriverNode) -> None:
 
 
 def test_pyiceberg_works_by_a_signature(store: AdlsServer, node: DriverNode) -> None:
-    """What a table's answer says is all that PyIceberg needs: it reads and writes there, as far as the caller may,
-    and nowhere else.
-    """
+    """PyIceberg needs only the table's answer to read and write there, within the caller's rights."""
     told, beside = load(node, "eve").json(), node.get(table_path("a", "t2", root=ROOT)).json()
     mine, hers = (FsspecFileIO(load(node, user).json()["config"]) for user in ("eve", "ana"))
     fresh = f"{told['metadata']['location']}/data/fresh"
@@ -208,8 +204,8 @@ def test_pyiceberg_works_by_a_signature(store: AdlsServer, node: DriverNode) -> 
 @pytest.mark.parametrize("node", ["by_program"], indirect=True)
 @pytest.mark.parametrize("away, word", [(503, "does not answer"), (400, "refused by Azure")])
 def test_a_sign_in_that_gives_none(store: AdlsServer, node: DriverNode, away: int, word: str) -> None:
-    """One that is away is told as such, one that refuses with what its owner checks; the table without credentials
-    is there in both cases.
+    """If the identity service is unreachable or refuses, the message says what to check; loads without credentials
+    work.
     """
     store.away = away
     answer = load(node, "eve")
@@ -221,8 +217,8 @@ def test_a_sign_in_that_gives_none(store: AdlsServer, node: DriverNode, away: in
 
 
 def test_keys_go_nowhere_else(store: AdlsServer, node: DriverNode) -> None:
-    """A host that the server does not talk to, one for the environment's program, half a program, and a key that
-    is none are refused.
+    """Addresses that are not allowed, the environment's identity, incomplete identities and malformed keys are
+    refused.
     """
     on = {"adls.vended-credentials-enabled": "true"}
     for properties, word in (

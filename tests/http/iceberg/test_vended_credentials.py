@@ -32,8 +32,8 @@ def store() -> Iterator[ObjectStoreServer]:
 
 @pytest.fixture
 def node(store: ObjectStoreServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DriverNode]:
-    """A node with the tables `a.t` and `a.t2` in a catalog that gives out credentials; ana reads, ben writes, eve
-    does both.
+    """A node with the tables `a.t` and `a.t2` in a catalog that vends credentials; ana reads, ben writes, eve does
+    both.
     """
     store.is_away = False
     storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
@@ -52,18 +52,18 @@ def node(store: ObjectStoreServer, tmp_path: Path, request: pytest.FixtureReques
 
 
 def make_catalog(node: DriverNode, name: str, properties: dict[str, str]) -> None:
-    """Make an Iceberg catalog."""
+    """Create an Iceberg catalog."""
     body = {"name": name, "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
     node.done("POST", f"{API}/lake/catalogs", body)
 
 
 def load(node: DriverNode, user: str = "admin", path: str = TABLE, **headers: str) -> DriverAnswer:
-    """Load a table as clients do that want credentials."""
+    """Load a table with a request for credentials."""
     return node.get(path, user=user, **ASKED, **headers)
 
 
 def keys_of(answer: DriverAnswer) -> tuple[str, str, str]:
-    """The credentials in an answer; in its configuration and beside it they are the same."""
+    """Return the credentials in an answer, which are the same in its configuration and its list."""
     assert answer.status == 200, answer
     (entry,) = answer.json()["storage-credentials"]
     config = entry["config"]
@@ -125,8 +125,8 @@ NO_WRITES = {"write": "AccessDenied", "delete": "AccessDenied"}
 def test_credentials_open_what_rights_open(
     store: ObjectStoreServer, node: DriverNode, user: str, expected: dict[str, str]
 ) -> None:
-    """Who may read reads, who may write writes, and who may write alone sees no rows; renewed credentials are no
-    different.
+    """Credentials of readers read, those of writers write, and a user who may only write reads no rows; renewed ones
+    are equal.
     """
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
         assert opened(store, answer, place_of(node)) == expected
@@ -134,7 +134,9 @@ def test_credentials_open_what_rights_open(
 
 
 def test_credentials_open_one_table_alone(store: ObjectStoreServer, node: DriverNode) -> None:
-    """Not the table whose place only begins alike, not the catalog's own warehouse, and their names are not listed."""
+    """Credentials open neither locations with the same prefix nor the catalog's warehouse, and names there are not
+    listed.
+    """
     answer, place = load(node), place_of(node)
     assert place_of(node, SHOP) == f"{place}2"
 
@@ -149,7 +151,7 @@ def test_credentials_open_one_table_alone(store: ObjectStoreServer, node: Driver
 
 
 def test_credentials_end(store: ObjectStoreServer, node: DriverNode) -> None:
-    """When they are over they open nothing."""
+    """Expired credentials are refused."""
     answer = load(node)
     store.end_all()
 
@@ -157,7 +159,7 @@ def test_credentials_end(store: ObjectStoreServer, node: DriverNode) -> None:
 
 
 def test_only_whom_the_table_is_open_to_gets_any(node: DriverNode) -> None:
-    """Without a right to the table there is no answer to have credentials in, over either route."""
+    """Without a right to the table both routes are refused."""
     grant(node, "cid", "use_catalog use_schema create_table", kind="CATALOG", on="cloud")
 
     for path in (TABLE, f"{TABLE}/credentials"):
@@ -168,9 +170,7 @@ def test_only_whom_the_table_is_open_to_gets_any(node: DriverNode) -> None:
 
 
 def test_who_does_not_ask_gets_none(node: DriverNode) -> None:
-    """Without the header, and where only signing is asked for, the answer is as ever; and so in a catalog without
-    a role.
-    """
+    """Without the header, with signing requested, or in a catalog without a role, the answer has no credentials."""
     for headers in ({}, {"x_iceberg_access_delegation": "remote-signing"}):
         answer = node.get(TABLE, **headers)
         assert answer.json()["config"] == {}
@@ -183,7 +183,7 @@ def test_who_does_not_ask_gets_none(node: DriverNode) -> None:
 
 
 def test_the_catalogs_own_keys_are_in_no_answer(store: ObjectStoreServer, node: DriverNode) -> None:
-    """Neither its secret, nor the role, nor any key that is not the session's."""
+    """No answer has the catalog's secret, the role, or any key other than the session's."""
     staged = {"name": "s", "schema": SCHEMA, "stage-create": True}
     answers = [
         load(node), node.get(f"{TABLE}/credentials"),
@@ -197,7 +197,7 @@ def test_the_catalogs_own_keys_are_in_no_answer(store: ObjectStoreServer, node: 
 
 
 def test_same_rights_share_credentials_and_others_do_not(store: ObjectStoreServer, node: DriverNode) -> None:
-    """STS is asked once for a table and its rights; who has other rights, and another table, get others."""
+    """STS is called once per table and rights; other rights or tables get other credentials."""
     before = store.asked["sts"]
 
     assert keys_of(load(node)) == keys_of(load(node, "eve")) == keys_of(load(node))
@@ -207,9 +207,7 @@ def test_same_rights_share_credentials_and_others_do_not(store: ObjectStoreServe
 
 
 def test_a_304_leaves_nobody_with_old_credentials(store: ObjectStoreServer, node: DriverNode) -> None:
-    """The tag of an answer with credentials holds as long as these are given, and never for somebody with other
-    rights, or none.
-    """
+    """The ETag of an answer with credentials is valid while they are, and never for users with other rights."""
     first = load(node)
     tag = first.headers["etag"]
     held = [load(node, user, if_none_match=tag).status for user in ("admin", "eve", "ana")]
@@ -223,9 +221,7 @@ def test_a_304_leaves_nobody_with_old_credentials(store: ObjectStoreServer, node
 
 
 def test_credentials_are_in_no_answer_that_is_kept(node: DriverNode) -> None:
-    """Rights that were taken away, and given, show in the next answer, and no finished answer with credentials is
-    sent again.
-    """
+    """Revokes and grants affect the next answer, and answers with credentials are not cached."""
     kept = node.built.application.response_cache
     for _ in range(3):
         load(node, "ana")
@@ -239,7 +235,7 @@ def test_credentials_are_in_no_answer_that_is_kept(node: DriverNode) -> None:
 
 
 def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectStoreServer, node: DriverNode) -> None:
-    """503 with words for who wants credentials, nothing made, and everybody else goes on."""
+    """If STS is unreachable, requests for credentials are 503 and change nothing; other requests work."""
     store.is_away = True
     tables = f"{space_path('a', root=ROOT)}/tables"
     body = {"name": "new", "schema": SCHEMA}
@@ -258,7 +254,7 @@ def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectS
 
 
 def test_older_credentials_do_while_the_service_is_away(store: ObjectStoreServer, node: DriverNode) -> None:
-    """What has less than half of its life before it is renewed, and given all the same when it can't be."""
+    """Credentials are renewed after half of their lifetime, and used further if the renewal fails."""
     first, vendor = keys_of(load(node)), VENDOR.of(node.built.services)
     (wanted,) = vendor._kept
     vendor._kept[wanted] = vendor._kept[wanted]._replace(expires_ms=vendor._time.now_ms() + 1_000_000)
@@ -271,7 +267,7 @@ def test_older_credentials_do_while_the_service_is_away(store: ObjectStoreServer
 
 
 def test_a_table_is_made_and_staged_with_credentials(store: ObjectStoreServer, node: DriverNode) -> None:
-    """Who makes a table gets what opens its place, also before the commit that ends a staged create."""
+    """The creator of a table gets credentials for its location, also before the commit of a staged create."""
     tables = f"{space_path('a', root=ROOT)}/tables"
     for body in ({"name": "made", "schema": SCHEMA}, {"name": "staged", "schema": SCHEMA, "stage-create": True}):
         answer = node.ask("POST", tables, body, user="eve", **ASKED)
@@ -281,9 +277,7 @@ def test_a_table_is_made_and_staged_with_credentials(store: ObjectStoreServer, n
 
 @pytest.mark.parametrize("where", ["", "/below", "/.."])
 def test_a_staged_table_opens_no_other_tables_place(node: DriverNode, where: str) -> None:
-    """Where another table lies, in it, or where its files would lie below, no credentials are given out before the
-    commit.
-    """
+    """For a staged table at, in or above another table's location no credentials are issued before the commit."""
     place = f"s3://lake/{place_of(node)}{where}".replace("/t/..", "")
     body = {"name": "thief", "schema": SCHEMA, "stage-create": True, "location": place}
     answer = node.ask("POST", f"{space_path('a', root=ROOT)}/tables", body, user="eve", **ASKED)
@@ -294,7 +288,7 @@ def test_a_staged_table_opens_no_other_tables_place(node: DriverNode, where: str
 
 @pytest.mark.parametrize("name", ["*", "a?", "${aws:username}", "t*", "a$b"])
 def test_a_place_that_means_others_in_a_policy_gets_none(node: DriverNode, name: str) -> None:
-    """A wildcard or a variable in a location opens nothing; the table itself is like any other."""
+    """A location with a wildcard or a policy variable gets no credentials; the table itself works."""
     place = f"s3://lake/{place_of(node).rpartition('/')[0]}/{name}"
     body = {"name": "wild", "schema": SCHEMA, "location": place}
     answer = node.ask("POST", f"{space_path('a', root=ROOT)}/tables", body, user="eve", **ASKED)
@@ -304,7 +298,7 @@ def test_a_place_that_means_others_in_a_policy_gets_none(node: DriverNode, name:
 
 
 def test_what_a_view_lends_is_no_files(node: DriverNode) -> None:
-    """Who may load a table only through a view gets its metadata as ever, and no keys to its rows."""
+    """A user who may load a table only through a view gets its metadata without credentials."""
     version = {
         "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["a"],
         "representations": [{"type": "sql", "dialect": "spark", "sql": "select * from a.t"}],
@@ -322,7 +316,7 @@ def test_what_a_view_lends_is_no_files(node: DriverNode) -> None:
 
 
 def test_places_outside_the_roots_get_none(store: ObjectStoreServer, node: DriverNode) -> None:
-    """When the catalog's roots leave a table outside, nothing more is given out for it."""
+    """A table outside of the catalog's narrowed roots gets no credentials."""
     keys_of(load(node))
     edit = {"@type": "setProperty", "property": "warehouse", "value": "s3://lake/elsewhere"}
     node.done("PUT", f"{API}/lake/catalogs/cloud", {"updates": [edit]})
@@ -342,7 +336,7 @@ def test_places_outside_the_roots_get_none(store: ObjectStoreServer, node: Drive
     ],
 )
 def test_properties_of_a_role_are_checked(node: DriverNode, name: str, value: str, words: str) -> None:
-    """What can be no role, and an address that the server does not connect to, is refused when it is set."""
+    """An invalid role, or an address that is not allowed, is refused when it is set."""
     edit = {"@type": "setProperty", "property": name, "value": value}
     answer = node.put(f"{API}/lake/catalogs/cloud", {"updates": [edit]})
 
@@ -353,7 +347,7 @@ def test_properties_of_a_role_are_checked(node: DriverNode, name: str, value: st
 def test_a_role_that_is_refused_says_whom_to_ask(
     store: ObjectStoreServer, node: DriverNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What STS said is for the log; who asked learns that the catalog's owner must look at it."""
+    """STS's message is in the log only; the caller is told that the catalog's owner must check the role."""
 
     def refuse(*_: object, **__: object) -> object:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "arn:aws:iam::1:user/x may not"}}, "AssumeRole")

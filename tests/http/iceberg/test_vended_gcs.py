@@ -33,9 +33,7 @@ def store() -> Iterator[GcsServer]:
 
 @pytest.fixture
 def node(store: GcsServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DriverNode]:
-    """A node with the tables `a.t` and `a.t2` in a catalog that gives out tokens; ana reads, ben writes, eve does
-    both.
-    """
+    """A node with the tables `a.t` and `a.t2` in a catalog that vends tokens; ana reads, ben writes, eve does both."""
     store.away = 0
     storage = StorageSection(allowed_roots=("gs://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
     place = f"gs://lake/{request.node.name.partition('[')[0]}"
@@ -59,12 +57,12 @@ def node(store: GcsServer, tmp_path: Path, request: pytest.FixtureRequest) -> It
 
 
 def load(node: DriverNode, user: str = "admin", path: str = TABLE) -> DriverAnswer:
-    """Load a table as clients do that want credentials."""
+    """Load a table with a request for credentials."""
     return node.get(path, user=user, **ASKED)
 
 
 def token_of(answer: DriverAnswer) -> str:
-    """The token in an answer; in its configuration and beside it they are the same."""
+    """Return the token in an answer, which is the same in its configuration and its list."""
     assert answer.status == 200, answer
     (entry,) = answer.json()["storage-credentials"]
     assert answer.json().get("config", entry["config"]) == entry["config"]
@@ -72,7 +70,7 @@ def token_of(answer: DriverAnswer) -> str:
 
 
 def asks(store: GcsServer, token: str, method: str, path: str, data: bytes | None = None) -> int:
-    """Ask the store for something under a token."""
+    """Send a request to the store with a token."""
     kind = 'multipart/related; boundary="==0=="'
     request = urllib.request.Request(
         f"{store.uri}{path}", data, {"authorization": f"Bearer {token}", "content-type": kind}, method=method
@@ -121,8 +119,8 @@ NOTHING = dict.fromkeys(EVERYTHING, False)
     ],
 )  # fmt: skip
 def test_tokens_open_what_rights_open(store: GcsServer, node: DriverNode, user: str, expected: dict[str, bool]) -> None:
-    """Who may read reads, who may write writes, who may write alone sees no rows; a renewed token is no different,
-    and no other place is opened.
+    """Readers' tokens read, writers' write, and a user who may only write reads no rows; renewed tokens are equal, and
+    no other location is accessible.
     """
     place = place_of(node)
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
@@ -133,8 +131,8 @@ def test_tokens_open_what_rights_open(store: GcsServer, node: DriverNode, user: 
 
 
 def test_who_may_not_read_gets_none(store: GcsServer, node: DriverNode) -> None:
-    """Who may see the catalog alone is given nothing, by no route, and no answer to anybody has the account's key
-    or its own token.
+    """A user of the catalog without rights on the table gets no token over any route, and no answer has the account's
+    key or token.
     """
     before = store.exchanges
     assert [each.status for each in (load(node, "nan"), node.get(f"{TABLE}/credentials", user="nan"))] in (
@@ -153,7 +151,7 @@ def test_who_may_not_read_gets_none(store: GcsServer, node: DriverNode) -> None:
 
 
 def test_tokens_are_kept_renewed_and_told(store: GcsServer, node: DriverNode) -> None:
-    """Equal questions share a token; it says when it ends and where it is renewed, also in Gravitino's words."""
+    """Equal requests share a token, which has its expiry and renewal URL, also in Gravitino's form."""
     first, again = token_of(load(node, "ana")), token_of(node.get(f"{TABLE}/credentials", user="ana"))
     assert first == again
     config = load(node, "ana").json()["config"]
