@@ -30,13 +30,13 @@ RENAME = f"{ROOT}/views/rename"
 
 
 def rename(source: tuple[str, ...], target: tuple[str, ...]) -> dict[str, object]:
-    """The body of a rename."""
+    """Return the body of a rename."""
     ends = {"source": source, "destination": target}
     return {end: {"namespace": list(levels[:-1]), "name": levels[-1]} for end, levels in ends.items()}
 
 
 def test_every_route(lake: DriverNode) -> None:
-    """A view four deep is made, found, listed, replaced, renamed, registered and dropped."""
+    """A view at depth four is created, found, listed, replaced, renamed, registered and dropped."""
     levels = ("a", "b", "c", "d")
     make_space(lake, *levels)
     space, home = space_path(*levels), view_path(*levels, "v")
@@ -62,7 +62,7 @@ def test_every_route(lake: DriverNode) -> None:
 
 
 def test_files_are_below_the_view(lake: DriverNode) -> None:
-    """Each version is a file of its own below the view's location, equal to what is served; a drop leaves them."""
+    """Each version is a separate file below the view's location, equal to the served metadata; a drop keeps them."""
     made = make_view(lake, "a", "v")
     replaced = lake.done("POST", view_path("a", "v"), replaced_by(view_version("select 2 as id")))
 
@@ -75,7 +75,9 @@ def test_files_are_below_the_view(lake: DriverNode) -> None:
 
 
 def test_one_name_for_a_table_or_a_view(lake: DriverNode) -> None:
-    """Neither is made, registered, staged or renamed where the other is, and the answer says which it is."""
+    """A view cannot be created, registered or renamed onto a table, nor the reverse, and the answer says which kind has
+    the name.
+    """
     table = make_table(lake, "a", "t")
     view = make_view(lake, "a", "v")
     space = space_path("a")
@@ -110,7 +112,7 @@ def test_one_name_for_a_table_or_a_view(lake: DriverNode) -> None:
 
 
 def test_one_is_not_the_other(lake: DriverNode) -> None:
-    """A view is no table and a table no view: loads, commits, drops and renames of the wrong kind find nothing."""
+    """Loads, commits, drops and renames of the wrong kind are 404."""
     make_table(lake, "a", "t")
     make_view(lake, "a", "v")
 
@@ -128,7 +130,7 @@ def test_one_is_not_the_other(lake: DriverNode) -> None:
 
 
 def test_metadata_of_the_other_kind_is_refused(lake: DriverNode) -> None:
-    """A table's metadata file makes no view, nor a view's a table."""
+    """A table's metadata file cannot be registered as a view, nor a view's as a table."""
     table, view = make_table(lake, "a", "t"), make_view(lake, "a", "v")
 
     as_view = lake.post(
@@ -142,7 +144,7 @@ def test_metadata_of_the_other_kind_is_refused(lake: DriverNode) -> None:
 
 
 def test_failed_requirement_is_a_conflict(lake: DriverNode) -> None:
-    """A replace of another view than the client saw is refused, and changes nothing."""
+    """A replace whose requirement fails is refused and changes nothing."""
     make_view(lake, "a", "v")
     body = {"requirements": [{"type": "assert-view-uuid", "uuid": "another"}], "updates": [set_properties(k="v")]}
 
@@ -154,7 +156,7 @@ def test_failed_requirement_is_a_conflict(lake: DriverNode) -> None:
 
 
 def test_replace_that_changes_nothing_writes_nothing(lake: DriverNode) -> None:
-    """The same text again answers what is there, and leaves no file."""
+    """A replace with the same text returns the present view and leaves no file."""
     made = make_view(lake, "a", "v")
 
     with nothing_done(lake):
@@ -164,7 +166,7 @@ def test_replace_that_changes_nothing_writes_nothing(lake: DriverNode) -> None:
 
 
 def test_text_of_a_megabyte(lake: DriverNode) -> None:
-    """Texts of 1 MB are made and replaced, for who may and nobody else; one over the limit is told."""
+    """Texts of 1 MB can be created and replaced, by permitted users only; one over the limit is refused."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     lake.built.application.body_bytes_max = 16 << 20
     make_space(lake, "a")
@@ -183,7 +185,7 @@ def test_text_of_a_megabyte(lake: DriverNode) -> None:
 
 
 def test_view_that_names_itself(lake: DriverNode) -> None:
-    """A view whose text reads itself is a text like any other to the server: nothing follows it."""
+    """A view that names itself is accepted, because the server does not follow it."""
     make_view(lake, "a", "v", version=view_version("select * from a.v"))
 
     assert lake.get(view_path("a", "v")).status == 200
@@ -191,8 +193,8 @@ def test_view_that_names_itself(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("agent, name", [("PyIceberg/0.12.0", "a b"), ("curl/8", "a%20b")])
 def test_one_client_quotes_names(lake: DriverNode, agent: str, name: str) -> None:
-    """PyIceberg quotes the name in the bodies of create-view and register-view; whoever else sends a percent sign
-    means it.
+    """PyIceberg quotes the name in the bodies of create-view and register-view; a percent sign from other clients is
+    literal.
     """
     make_space(lake, "a")
 
@@ -204,7 +206,7 @@ def test_one_client_quotes_names(lake: DriverNode, agent: str, name: str) -> Non
 
 
 def test_names_are_taken_as_they_are(lake: DriverNode) -> None:
-    """Views are called what tables may be called."""
+    """Views may have the same names as tables."""
     for name in ("a.b", "a/b", "ä ö", "%2F", "x" * 255):
         make_view(lake, "a", name)
 
@@ -214,7 +216,7 @@ def test_names_are_taken_as_they_are(lake: DriverNode) -> None:
 
 
 def test_views_move_with_their_namespace(lake: DriverNode) -> None:
-    """A namespace that moves takes its views along, with what is granted on them."""
+    """A moved namespace takes along its views and the grants on them."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     make_view(lake, "a", "b", "v")
     make_space(lake, "z")
@@ -234,14 +236,14 @@ def test_views_move_with_their_namespace(lake: DriverNode) -> None:
 
 
 def test_full_namespace_is_not_dropped(lake: DriverNode) -> None:
-    """A namespace that holds a view is not empty."""
+    """A namespace with a view is not empty."""
     make_view(lake, "a", "v")
 
     assert "is not empty: drop its view v first" in error_of(lake.delete(space_path("a")))[2]
 
 
 def test_refused_create_leaves_no_file(lake: DriverNode) -> None:
-    """Whatever is refused after its file was written leaves none."""
+    """A create that is refused after its file was written leaves no file."""
     make_view(lake, "a", "v", location=f"file://{lake.data}/warehouse/main/here")
     before = files_of(lake)
 
@@ -254,7 +256,7 @@ def test_refused_create_leaves_no_file(lake: DriverNode) -> None:
 
 
 def test_move_to_another_namespace_takes_a_right_there(lake: DriverNode) -> None:
-    """Who owns a view moves it only to where they may make views; a rename in its namespace takes nothing more."""
+    """Moving a view needs the right to create views at the target; a rename within its namespace does not."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     make_view(lake, "a", "v")
     make_space(lake, "b")

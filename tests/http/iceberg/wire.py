@@ -45,7 +45,7 @@ def node_over(
     body_bytes_max: int = 1 << 20,
     audit: AuditSection | None = None,
 ) -> Iterator[DriverNode]:
-    """Serve in process, over a database of its own or the file in `data`."""
+    """Serve in process, over a new database or the file in `data`."""
     settings = Settings(
         server=ServerSection(data=str(data), request_timeout_s=timeout_s, body_bytes_max=body_bytes_max),
         database=DatabaseSection.model_validate({"url": database}),
@@ -66,22 +66,22 @@ def node_over(
 
 
 def space_path(*levels: str, root: str = ROOT) -> str:
-    """The address of a namespace."""
+    """Return the URL of a namespace."""
     return f"{root}/namespaces/{'%1F'.join(quote(level, safe='') for level in levels)}"
 
 
 def table_path(*levels: str, root: str = ROOT) -> str:
-    """The address of a table: its namespace's levels, then its name."""
+    """Return the URL of a table: its namespace's levels, then its name."""
     return f"{space_path(*levels[:-1], root=root)}/tables/{quote(levels[-1], safe='')}"
 
 
 def make_space(node: DriverNode, *levels: str, user: str = "admin", **properties: str) -> Document:
-    """Make a namespace."""
+    """Create a namespace."""
     return node.done("POST", SPACES, {"namespace": levels, "properties": properties}, user=user)
 
 
 def make_table(node: DriverNode, *levels: str, user: str = "admin", **more: object) -> Document:
-    """Make a table of two columns, and its namespace when there is none."""
+    """Create a table of two columns, and its namespace if it is missing."""
     if node.ask("HEAD", space_path(*levels[:-1])).status == 404:
         make_space(node, *levels[:-1])
     body = {"name": levels[-1], "schema": SCHEMA, **{key.replace("_", "-"): value for key, value in more.items()}}
@@ -89,12 +89,12 @@ def make_table(node: DriverNode, *levels: str, user: str = "admin", **more: obje
 
 
 def view_path(*levels: str, root: str = ROOT) -> str:
-    """The address of a view: its namespace's levels, then its name."""
+    """Return the URL of a view: its namespace's levels, then its name."""
     return f"{space_path(*levels[:-1], root=root)}/views/{quote(levels[-1], safe='')}"
 
 
 def view_version(sql: str = "select 1 as id", *, dialect: str = "spark", **more: object) -> Document:
-    """A view version as clients send it; underscores are dashes."""
+    """Return a view version as clients send it; underscores become dashes."""
     text = {"type": "sql", "dialect": dialect, "sql": sql}
     fields: Document = {
         "version-id": 1, "timestamp-ms": 1_700_000_000_000, "schema-id": 0, "summary": {}, "default-namespace": [],
@@ -104,14 +104,14 @@ def view_version(sql: str = "select 1 as id", *, dialect: str = "spark", **more:
 
 
 def view_body(name: str, version: Document | None = None, **more: object) -> Document:
-    """The body of a create of a view of two columns."""
+    """Return the body of a create of a view of two columns."""
     return {"name": name, "schema": SCHEMA, "view-version": version or view_version(), "properties": {}, **more}
 
 
 def make_view(
     node: DriverNode, *levels: str, user: str = "admin", version: Document | None = None, **more: object
 ) -> Document:
-    """Make a view, and its namespace when there is none."""
+    """Create a view, and its namespace if it is missing."""
     if node.ask("HEAD", space_path(*levels[:-1])).status == 404:
         make_space(node, *levels[:-1])
     body = view_body(levels[-1], version, **more)
@@ -119,25 +119,25 @@ def make_view(
 
 
 def replaced_by(version: Document) -> Document:
-    """The body of a replace of a view's text."""
+    """Return the body of a replace of a view's text."""
     added = {"action": "add-view-version", "view-version": version}
     return {"updates": [added, {"action": "set-current-view-version", "view-version-id": -1}]}
 
 
 def given(answer: DriverAnswer) -> dict[str, object]:
-    """A namespace's properties but the location, which is answered whether one was given or not."""
+    """Return a namespace's properties without the location, which is always answered."""
     return {key: value for key, value in answer.json()["properties"].items() if key != "location"}
 
 
 def drop_for_good(node: DriverNode, path: str, *, user: str = "admin") -> None:
-    """Drop something, and let go of it in the trash, too; its files stay, and its place is the user's."""
+    """Drop an object and delete it from the trash; its files stay, and its location is free."""
     assert node.delete(path, user=user).status == 204
     trash = "/api/limnos/v1/metalakes/lake/catalogs/main/trash"
     node.done("DELETE", f"{trash}/{node.done('GET', trash)['trash'][0]['id']}", user=user)  # type: ignore[index]
 
 
 def metadata_of(node: DriverNode, *levels: str) -> Document:
-    """A table's metadata as its administrator loads it."""
+    """Return a table's metadata as its administrator loads it."""
     found: Document = node.done("GET", table_path(*levels))["metadata"]
     return found
 
@@ -151,12 +151,12 @@ def commit(
 
 
 def set_properties(**updates: str) -> Document:
-    """The update that sets properties; underscores are dots."""
+    """Return the update that sets properties; underscores become dots."""
     return {"action": "set-properties", "updates": {key.replace("_", "."): value for key, value in updates.items()}}
 
 
 def creation(location: str, *, version: int = 2) -> list[Document]:
-    """The updates with which clients commit a staged create."""
+    """Return the updates with which clients commit a staged create."""
     return [
         {"action": "assign-uuid", "uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"},
         {"action": "upgrade-format-version", "format-version": version},
@@ -171,7 +171,7 @@ def creation(location: str, *, version: int = 2) -> list[Document]:
 
 
 def snapshot(number: int, *, manifest_list: str = "file:///nowhere.avro", parent: int | None = None) -> Document:
-    """The update that adds a snapshot to a v2 table; its id is 100 times its sequence number."""
+    """Return the update that adds a snapshot to a v2 table; its id is 100 times its sequence number."""
     body: Document = {
         "snapshot-id": number * 100, "sequence-number": number, "timestamp-ms": 1_700_000_000_000 + number,
         "manifest-list": manifest_list, "summary": {"operation": "append"}, "schema-id": 0,
@@ -182,29 +182,31 @@ def snapshot(number: int, *, manifest_list: str = "file:///nowhere.avro", parent
 
 
 def point(number: int, ref: str = "main", kind: str = "branch") -> Document:
-    """The update that points a branch or tag at a snapshot."""
+    """Return the update that points a branch or tag at a snapshot."""
     return {"action": "set-snapshot-ref", "ref-name": ref, "type": kind, "snapshot-id": number * 100}
 
 
 def local(location: object) -> Path:
-    """The path of a `file:` location."""
+    """Return the path of a `file:` location."""
     return Path(str(location).removeprefix("file://"))
 
 
 def files_of(node: DriverNode) -> list[str]:
-    """Every file under the node's warehouse."""
+    """Return every file below the node's warehouse."""
     return sorted(str(path) for path in (node.data / "warehouse").rglob("*") if path.is_file())
 
 
 def rows_of(node: DriverNode) -> dict[str, list[tuple[object, ...]]]:
-    """Every row of a node's SQLite store, read on a connection of its own; but the audit tells of refusals, too."""
+    """Return every row of a node's SQLite store, read on a separate connection, except the audit, which records
+    refusals.
+    """
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {table: _rows_of(connection, table) for table in tables if not table.startswith("audit")}
 
 
 def _rows_of(connection: sqlite3.Connection, table: str) -> list[tuple[object, ...]]:
-    """A table's rows, without how far ids were drawn."""
+    """Return a table's rows, without the counter of ids."""
     columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[1] != "next_id"]
     return sorted(connection.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall(), key=repr)
 
@@ -220,7 +222,7 @@ def nothing_done(node: DriverNode) -> Iterator[None]:
 
 
 def error_of(answer: DriverAnswer) -> tuple[int, str, str]:
-    """Status, type and message of an Iceberg error; the envelope must hold nothing else."""
+    """Return status, type and message of an Iceberg error, whose body must have nothing else."""
     body = json.loads(answer.body)
     assert set(body) == {"error"}
     assert set(body["error"]) == {"message", "type", "code"}
@@ -231,7 +233,7 @@ def error_of(answer: DriverAnswer) -> tuple[int, str, str]:
 
 
 def at_once(node: DriverNode, *requests: tuple[str, str, object]) -> list[DriverAnswer]:
-    """Send requests together; answers come in their order."""
+    """Send requests concurrently. Returns the answers in order."""
 
     async def ask_all() -> list[DriverAnswer]:
         return await asyncio.gather(*(node._ask(*request, "admin", {}) for request in requests))
@@ -240,5 +242,5 @@ def at_once(node: DriverNode, *requests: tuple[str, str, object]) -> list[Driver
 
 
 def basic(user: str) -> str:
-    """The Authorization header that names a user."""
+    """Return the Authorization header that names a user."""
     return "Basic " + base64.b64encode(f"{user}:x".encode()).decode()

@@ -30,7 +30,7 @@ NAMED = tuple(who for who in CALLERS if who != "nobody")
 
 
 def prepare(node: DriverNode) -> None:
-    """Make everybody and everything that the rows speak of."""
+    """Create all users and objects of the rows."""
     for who in NAMED:
         if who not in ("stranger", "admin"):
             node.done("POST", f"{API}/lake/users", {"name": who})
@@ -60,7 +60,7 @@ def prepare(node: DriverNode) -> None:
 
 
 def _show(node: DriverNode) -> None:
-    """Make a catalog that shows a directory with a table in a namespace of it."""
+    """Create a catalog that shows a directory with a table in a namespace."""
     directory = LanceDirectory(str(node.data / "warehouse" / "shown"))
     directory.create_namespace(("a",), {})
     lance.write_dataset(ROWS, directory.location(directory.declare(("a", "docs"))), mode="append")
@@ -83,13 +83,13 @@ def _prepare_own(node: DriverNode, who: str) -> None:
 
 
 def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """The rows for a caller."""
+    """Return the rows for a caller."""
     yield from _spaces(who)
     yield from _tables(who)
 
 
 def _about(action: str, thing: str, *path: str, body: object = None) -> RefusalCase:
-    """A row about a namespace or table by its whole identifier."""
+    """Return a row about a namespace or table by its whole identifier."""
     joined = "$".join(path) or "$"
     return case(action, thing, joined, root=ROOT, body=body)
 
@@ -225,7 +225,7 @@ def _both(action: str, body: object, *, index: str) -> Iterator[RefusalCase]:
 
 
 def _references(who: str) -> Iterator[RefusalCase]:
-    """Yield the requests about tags, branches and old versions: each caller uses its own names on one table with
+    """Yield the requests about tags, branches and old versions: each caller uses separate names on one table with
     rows.
     """
     yield from _each("version/delete", "rows", {"ranges": []})
@@ -275,12 +275,12 @@ def _new(action: str, name: str, body: object, *, taken: str = "t") -> Iterator[
 
 
 def routes() -> set[str]:
-    """Every route that the protocol serves."""
+    """Return every route of the protocol."""
     return {f"{route.method} {route.path}" for route in ROUTES}
 
 
 def cell(answer: DriverAnswer) -> str:
-    """A status; of a list how much it shows, of a refusal the code."""
+    """Return a cell: a status; for a list also its length, for a refusal the code."""
     if not answer.body or answer.headers["content-type"] != "application/json":
         return str(answer.status)
     body = answer.json()
@@ -293,7 +293,7 @@ def cell(answer: DriverAnswer) -> str:
 
 
 def render(found: dict[Row, dict[str, DriverAnswer]]) -> str:
-    """The table of answers."""
+    """Render the table."""
     lines = [f"| route | about | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
     lines += [
         f"| `{route}` | {thing} | {' | '.join(cell(told[who]) for who in CALLERS)} |"
@@ -303,7 +303,7 @@ def render(found: dict[Row, dict[str, DriverAnswer]]) -> str:
 
 
 def main() -> None:
-    """Write the table as the code answers now."""
+    """Write the table from the code's current answers."""
     with tempfile.TemporaryDirectory() as folder, iceberg.node_over(Path(folder)) as node:
         prepare(node)
         table = render(refusal_tables.answers(node, cases))

@@ -48,7 +48,7 @@ def ask(
     headers: tuple[tuple[bytes, bytes], ...] = (),
     cut: bool = False,
 ) -> Told:
-    """Ask an adapter over ASGI."""
+    """Send a request to an adapter over ASGI."""
     raw, _, query = path.partition("?")
     scope = {
         "type": "http", "method": method, "raw_path": raw.encode(), "query_string": query.encode(), "http_version": "1.1",
@@ -85,7 +85,7 @@ def asked(
 
 
 def test_every_operation_has_its_route() -> None:
-    """Each row is reached, by its method, below /v1 and /lance/v1, and with a slash at the end."""
+    """Each operation is reached by its method, below /v1 and /lance/v1, and with a final slash."""
     for each in OPERATIONS:
         path = each.path.replace("{id}", "a%24b").replace("{index_name}", "i")
         for place in (f"/v1{path}", f"/lance/v1{path}/", f"//v1{path}"):
@@ -97,7 +97,7 @@ def test_every_operation_has_its_route() -> None:
 
 
 def test_where_a_root_and_other_delimiters_are() -> None:
-    """The root is the delimiter, or left out; names may be joined by anything, and a plus is a space."""
+    """The root is the delimiter or omitted; names may be joined by any delimiter, and a plus is a space."""
     assert asked("/v1/namespace/%24/list", method="GET")[1]["id"] == []
     assert asked("/v1/namespace/list?delimiter=.", method="GET")[1]["id"] == []
     assert asked("/v1/namespace/describe?delimiter=.")[1]["id"] == []
@@ -106,7 +106,7 @@ def test_where_a_root_and_other_delimiters_are() -> None:
 
 
 def test_fields_of_query_and_body_are_one_request() -> None:
-    """Flags, numbers, maps and repeated ones have their types; nulls are left out; who asks is handed on."""
+    """Flags, numbers, maps and repeated parameters are typed, nulls omitted, and the caller's identity is passed on."""
     _, fields, data = asked(
         "/v1/table/t/merge_insert?on=id&on=text&when_matched_update_all=true&timeout=30s", body=b"rows",
         headers=((b"x-api-key", b"k"),),
@@ -138,7 +138,7 @@ def test_fields_of_query_and_body_are_one_request() -> None:
     ],
 )
 def test_what_is_wrong_with_a_request_is_told(method: str, path: str, body: bytes, status: int, code: int) -> None:
-    """In the protocol's shape, before anybody is asked."""
+    """Invalid requests are refused in the protocol's form before the implementation is called."""
     answer = ask(lambda *_: pytest.fail("asked"), method, path, body=body)
 
     assert (answer.status, answer.json["code"]) == (status, code)
@@ -146,20 +146,20 @@ def test_what_is_wrong_with_a_request_is_told(method: str, path: str, body: byte
 
 
 def test_a_body_that_was_cut_is_given_to_nobody() -> None:
-    """The client went away: half of the rows are no rows."""
+    """An incomplete body is not passed to the implementation."""
     answer = ask(lambda *_, **__: pytest.fail("asked"), "POST", "/v1/table/t/insert", body=b"half", cut=True)
 
     assert answer.status == 400
 
 
 def test_a_page_of_another_site_is_refused() -> None:
-    """A browser on this machine is not led here by a page, whatever name it resolves to us."""
+    """Requests from pages of other sites, and for foreign host names, are refused."""
     for headers in (((b"origin", b"http://evil.example"),),):
         assert ask(lambda *_: {}, "GET", "/v1/table", headers=headers).status == 403
 
 
 def test_failures_have_the_codes_of_the_implementation() -> None:
-    """Its own, ours, and one that nobody foresaw, which tells no more than it has to."""
+    """Errors of the implementation keep their codes, and an unexpected one reveals nothing else."""
 
     def failing(error: Exception) -> Told:
         def call(*_: object) -> object:
@@ -187,12 +187,14 @@ def test_failures_have_the_codes_of_the_implementation() -> None:
     ],
 )
 def test_answers_have_the_shapes_of_the_protocol(path: str, found: object, body: bytes) -> None:
-    """A bare number, a text, bytes, nothing, a bare map."""
+    """A number, a text, bytes, nothing, or a map is returned in the protocol's form."""
     assert ask(lambda *_: found, "POST", path).body == body
 
 
 def test_all_tables_are_spelled_with_the_callers_delimiter() -> None:
-    """Whole identifiers of our own are joined; texts of others stay."""
+    """Identifiers of the server's own tables are joined with the caller's delimiter; texts of other implementations
+    stay.
+    """
     answer = ask(lambda *_: {"tables": ['["a","b"]', "c$d"]}, "GET", "/v1/table?delimiter=::")
 
     assert answer.json == {"tables": ["a::b", "c$d"]}
@@ -225,7 +227,7 @@ def streamed(root: Path, act: Callable[[WorkerTask], Awaitable[None]] | None = N
 
 
 def test_rows_of_a_directory_are_sent_as_they_come(tmp_path: Path) -> None:
-    """Each piece by itself, then that it was the last; its length is not known before."""
+    """Each piece is sent by itself, then the end of the body; the length is not known before."""
     start, *pieces = streamed(tmp_path)
 
     assert (start["status"], [key for key, _ in start["headers"]]) == (200, [b"content-type"])
@@ -237,7 +239,7 @@ def test_rows_of_a_directory_are_sent_as_they_come(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_fails_on_the_way_has_no_last_piece(tmp_path: Path) -> None:
-    """So that the server below ends the connection, and no client takes it for the whole."""
+    """After a failure the answer has no last piece, so that no client takes it as complete."""
 
     async def fail(_errand: WorkerTask) -> None:
         raise TimeoutError
@@ -246,5 +248,5 @@ def test_an_answer_that_fails_on_the_way_has_no_last_piece(tmp_path: Path) -> No
 
 
 def test_what_a_directory_answers_itself_is_of_the_protocol() -> None:
-    """Each of its handlers is for an operation that there is."""
+    """Each handler of a directory belongs to an operation of the protocol."""
     assert set(ROWS) < {each.call for each in OPERATIONS}

@@ -20,22 +20,22 @@ CREATE, COMMIT = f"{ROOT}/table/version/batch-create", f"{ROOT}/table/batch-comm
 
 
 def kept(node: DriverNode, *tables: str) -> dict[str, str]:
-    """Make tables whose versions the store keeps; returns where they lie."""
+    """Create tables with managed versions. Returns their locations."""
     return {name: str(declare(node, "lance", name, properties=KEPT)["location"]) for name in tables}
 
 
 def entry(name: str, location: str, version: int, **more: str) -> Json:
-    """Stage a version, and name it as an entry of a batch."""
+    """Stage a version. Returns its entry for a batch."""
     return {"id": ["lance", name], "version": version, "manifest_path": stage(location, version, **more)}  # type: ignore[arg-type]
 
 
 def listed(node: DriverNode, name: str) -> list[int]:
-    """The versions of a table."""
+    """Return the versions of a table."""
     return [each["version"] for each in node.done("POST", f"{table('lance', name)}/version/list", {})["versions"]]
 
 
 def test_versions_of_several_tables(lake: DriverNode) -> None:
-    """Each table gets its version, two of them one after the other, in one revision; the same once more succeeds."""
+    """Each table gets its versions in one revision, and a repetition of the batch succeeds."""
     at = kept(lake, "a", "b")
     entries = [entry("a", at["a"], 1), entry("b", at["b"], 1), entry("a", at["a"], 2)]
 
@@ -50,7 +50,7 @@ def test_versions_of_several_tables(lake: DriverNode) -> None:
 
 
 def test_one_conflict_undoes_all(lake: DriverNode) -> None:
-    """When one version is not the next one no table has any of them, and the refusal names the table."""
+    """If one version is not the next one, no table gets any, and the refusal names the table."""
     at = kept(lake, "a", "b")
     commit(lake, "lance", "b", location=at["b"], version=1)
 
@@ -63,8 +63,8 @@ def test_one_conflict_undoes_all(lake: DriverNode) -> None:
 
 
 def test_operations_of_every_kind(lake: DriverNode, tmp_path: Path) -> None:
-    """A batch declares a table and commits its first version, commits to another, deletes versions of a third, and
-    deregisters a fourth.
+    """A batch declares a table with its first version, commits to another, deletes versions of a third, and deregisters
+    a fourth.
     """
     at = kept(lake, "b", "d")
     home = tmp_path / "warehouse" / "lance"
@@ -92,7 +92,7 @@ def test_operations_of_every_kind(lake: DriverNode, tmp_path: Path) -> None:
 
 
 def test_what_is_refused_leaves_nothing(lake: DriverNode) -> None:
-    """A batch of which the last operation is refused makes no table, commits nothing and takes nothing away."""
+    """A batch whose last operation is refused creates, commits and deletes nothing."""
     at = kept(lake, "b", "d")
     commit(lake, "lance", "b", location=at["b"], version=1)
     operations = [
@@ -108,8 +108,8 @@ def test_what_is_refused_leaves_nothing(lake: DriverNode) -> None:
 
 
 def test_bad_batches(node: DriverNode) -> None:
-    """Batches that name no table, several catalogs, an operation of two kinds, or a table that is not managed are
-    refused in words.
+    """Batches without tables, over several catalogs, with ambiguous operations or unmanaged tables are refused with the
+    reason.
     """
     at = kept(node, "b")
     plain = declare(node, "lance", "plain")
@@ -134,7 +134,7 @@ def test_bad_batches(node: DriverNode) -> None:
 
 
 def test_a_taken_name_in_a_batch_is_a_conflict(lake: DriverNode) -> None:
-    """A batch that declares a table under a taken name is refused as a single request is, and nothing of it is done."""
+    """A batch that declares a table under a taken name is refused like a single request, and nothing is changed."""
     kept(lake, "a")
 
     answer = lake.post(
@@ -148,9 +148,7 @@ def test_a_taken_name_in_a_batch_is_a_conflict(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_a_batch_waits_for_its_tables(lake: DriverNode, name: str) -> None:
-    """While somebody else commits to one of its tables on this node, a batch looks at no version and waits for its
-    turn.
-    """
+    """A batch waits in the queue of each of its tables before it reads versions."""
     at = kept(lake, "a", "b")
     entries = [entry(each, at[each], 1) for each in ("a", "b")]
     of_table = "SELECT id FROM node WHERE name = :name AND kind = 4 AND deleted = 0"

@@ -20,7 +20,7 @@ NEWER = ROWS.slice(2, 1).set_column(1, "text", pa.array(["new"]))
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with a namespace `s`, and processes that have read Lance's library."""
+    """A node with a namespace `s`, and worker processes that have loaded Lance's library."""
     with node_over(tmp_path_factory.mktemp("changes")) as node:
         make_space(node, "lance", "s")
         yield node
@@ -28,19 +28,19 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 @pytest.fixture
 def t(home: DriverNode, request: pytest.FixtureRequest) -> str:
-    """A table of three rows, of the test's own; its address."""
+    """The URL of a new table with three rows."""
     path = ("lance", "s", re.sub(r"\W", "_", request.node.name))
     fill(home, *path)
     return table(*path)
 
 
 def texts(node: DriverNode, t: str) -> dict[object, object]:
-    """The texts of a table, by ids."""
+    """Return the texts of a table, by ids."""
     return {row["id"]: row["text"] for row in rows_of(node.post(f"{t}/query", {"vector": []}))}
 
 
 def version(node: DriverNode, t: str) -> object:
-    """The latest version of a table."""
+    """Return the latest version of a table."""
     return node.done("POST", f"{t}/describe", {})["version"]
 
 
@@ -57,7 +57,7 @@ def version(node: DriverNode, t: str) -> object:
 def test_rows_are_merged(
     home: DriverNode, t: str, query: str, expected: dict[object, object], counts: tuple[int, ...]
 ) -> None:
-    """Rows of a key that is there are updated, others inserted, those that no row came for deleted, as is asked for."""
+    """A merge updates existing keys, inserts new ones and deletes unmatched ones, as requested."""
     rows = pa.concat_tables(
         [NEWER, ROWS.slice(0, 1).set_column(0, "id", pa.array([4])).set_column(1, "text", pa.array(["more"]))]
     )
@@ -80,13 +80,15 @@ def test_rows_are_merged(
     ],
 )  # fmt: skip
 def test_merges_that_are_refused(home: DriverNode, t: str, query: str, body: bytes, expected: tuple[int, int]) -> None:
-    """What is wrong with a merge has its code, and nothing is changed."""
+    """An invalid merge has its code, and nothing is changed."""
     assert told(home.post(f"{t}/merge_insert?{query}", body)) == expected
     assert version(home, t) == 1
 
 
 def test_rows_are_updated_and_deleted(home: DriverNode, t: str) -> None:
-    """An update sets what expressions give, a delete takes away, each where its predicate holds; both tell how many."""
+    """An update sets expressions and a delete removes rows, where the predicate is true; both return the number of
+    rows.
+    """
     done = home.done("POST", f"{t}/update", {"predicate": "id = 2", "updates": [["text", "'zz'"], ["id", "id + 10"]]})
     gone = home.done("POST", f"{t}/delete", {"predicate": "id < 3"})
 
@@ -116,13 +118,13 @@ def test_rows_are_updated_and_deleted(home: DriverNode, t: str) -> None:
 def test_changes_that_are_refused(
     home: DriverNode, t: str, action: str, body: object, expected: tuple[int, int]
 ) -> None:
-    """What is wrong has its code, and nothing is changed."""
+    """An invalid change has its code, and nothing is changed."""
     assert told(home.post(f"{t}/{action}", body)) == expected
     assert version(home, t) == 1
 
 
 def test_columns(home: DriverNode, t: str) -> None:
-    """Columns are added by expressions, renamed, given another type, and dropped; each is a version."""
+    """Columns are added by expressions, renamed, cast and dropped; each change is a version."""
     home.done(
         "POST", f"{t}/add_columns", {"new_columns": [{"name": "twice", "expression": "id * 2", "computed": None}]}
     )
@@ -137,7 +139,7 @@ def test_columns(home: DriverNode, t: str) -> None:
 
 
 def test_metadata(home: DriverNode, t: str) -> None:
-    """A schema's metadata is replaced whole, a field's key by key, unless it is replaced, too."""
+    """A schema's metadata is replaced as a whole, a field's key by key unless it is replaced, too."""
     assert home.done("POST", f"{t}/schema_metadata/update", {"a": "1", "b": "2"}) == {"a": "1", "b": "2"}
     assert home.done("POST", f"{t}/schema_metadata/update", {"c": "3"}) == {"c": "3"}
     home.done("POST", f"{t}/update_field_metadata", {"updates": [{"path": "id", "metadata": {"unit": "m", "x": "y"}}]})
@@ -154,7 +156,7 @@ def test_metadata(home: DriverNode, t: str) -> None:
 
 
 def test_a_version_is_restored(home: DriverNode, t: str) -> None:
-    """An earlier version is the latest again, under a number of its own."""
+    """A restored version becomes the latest under a new number."""
     home.done("POST", f"{t}/delete", {"predicate": "true"})
     done = home.done("POST", f"{t}/restore", {"version": 1})
 
@@ -162,7 +164,7 @@ def test_a_version_is_restored(home: DriverNode, t: str) -> None:
 
 
 def test_how_large_a_table_is(home: DriverNode, t: str) -> None:
-    """Rows, bytes, indices and the lengths of fragments; the body may be missing."""
+    """Statistics have rows, bytes, indices and lengths of fragments; the body may be missing."""
     home.done("POST", f"{t}/insert", arrow(ROWS.slice(0, 1)))
 
     found = home.done("POST", f"{t}/stats")
@@ -176,12 +178,12 @@ def test_how_large_a_table_is(home: DriverNode, t: str) -> None:
 
 
 def about(t: str, uuid: object) -> str:
-    """The address of a transaction."""
+    """Return the URL of a transaction."""
     return f"{ROOT}/transaction/{t.rpartition('/')[2]}%24{uuid}"
 
 
 def test_transactions(home: DriverNode, t: str) -> None:
-    """A change tells its transaction, which is described by the table's name and its own; it stays as it is."""
+    """A change returns its transaction, which can be described and does not change."""
     done = home.done("POST", f"{t}/delete", {"predicate": "id = 1"})
     place = about(t, done["transaction_id"])
 
@@ -202,7 +204,7 @@ def test_transactions(home: DriverNode, t: str) -> None:
     "action", ["update", "delete", "stats", "index/list", "merge_insert?on=id&when_not_matched_insert_all=true"]
 )
 def test_a_table_without_data(home: DriverNode, action: str) -> None:
-    """What was only declared has nothing to change: 404 with code 4, in words that say so."""
+    """Changes of a declared table without data are 404 with code 4 and that reason."""
     name = f"empty{abs(hash(action))}"
     declare(home, "lance", "s", name)
     bodies: dict[str, object] = {"update": {"updates": [["a", "1"]]}, "delete": {"predicate": "true"}}

@@ -39,20 +39,20 @@ def node(tmp_path: Path) -> Iterator[DriverNode]:
 
 
 def marks(node: DriverNode) -> list[str]:
-    """Tasks that would delete a place."""
+    """Return the tasks that would delete a location."""
     services = node.built.services
     return node.runner.run(services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.payloads(LANCE_PURGE)))
 
 
 def run_due(node: DriverNode, kind: str = LANCE_PURGE) -> None:
-    """Let tasks of a kind be due, and do one."""
+    """Make the tasks of a kind due, and run one."""
     permit, store = node.built.upkeep._permit, node.built.services.store
     node.runner.run(store.submit(permit, lambda tx: tx.count(DUE, {"kind": kind})))
     assert node.runner.run(node.built.upkeep.run_one()) is True
 
 
 def places(node: DriverNode) -> list[Path]:
-    """The directories of tables that hold any file."""
+    """Return the directories of tables that contain files."""
     return sorted({each.parent.parent for each in (node.data / "warehouse" / "lance").rglob("*") if each.is_file()})
 
 
@@ -62,14 +62,14 @@ def count(node: DriverNode, *path: str) -> object:
 
 
 def test_a_create_leaves_no_mark(node: DriverNode) -> None:
-    """The transaction that puts the table into the tree removes what would delete its files."""
+    """The transaction that creates the table removes the task that would delete its files."""
     fill(node, "lance", "docs")
 
     assert marks(node) == []
 
 
 def test_a_create_that_is_refused_leaves_neither_files_nor_mark(node: DriverNode) -> None:
-    """What was written is deleted at once, and the mark with it."""
+    """A refused create deletes its files and its task immediately."""
     assert node.ask("POST", f"{table('lance', 'docs')}/create", arrow()[:-40]).status == 400
 
     async def beside() -> None:
@@ -82,9 +82,7 @@ def test_a_create_that_is_refused_leaves_neither_files_nor_mark(node: DriverNode
 
 
 def test_what_a_killed_create_left_goes_by_its_mark(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed between its rows and its row in the tree: the mark is there, and when it is due the place is emptied,
-    nothing else.
-    """
+    """After a kill between rows and table, the due task deletes the files, and nothing else."""
     fill(node, "lance", "mine")
     before = places(node)
 
@@ -105,7 +103,7 @@ def test_what_a_killed_create_left_goes_by_its_mark(node: DriverNode, monkeypatc
 
 
 def test_a_mark_deletes_no_table(node: DriverNode) -> None:
-    """Where a table lies by then, everything stays."""
+    """If a table exists at the location by then, all files stay."""
     fill(node, "lance", "docs")
     location = str(node.done("POST", f"{table('lance', 'docs')}/describe", {})["location"])
     services, permit = node.built.services, node.built.upkeep._permit
@@ -121,7 +119,7 @@ def test_a_mark_deletes_no_table(node: DriverNode) -> None:
 
 
 def test_the_janitor_finds_what_killed_inserts_left(node: DriverNode) -> None:
-    """Old files that no version knows go in its round; the table reads as before, and young files stay."""
+    """The janitor's round deletes old files that no version names; the table is unchanged, and young files stay."""
     fill(node, "lance", "docs")
     location = str(node.done("POST", f"{table('lance', 'docs')}/describe", {})["location"]).removeprefix("file://")
     left = [
@@ -151,7 +149,7 @@ def test_the_janitor_finds_what_killed_inserts_left(node: DriverNode) -> None:
 
 @pytest.mark.integration
 def test_debris_in_an_object_store_goes_too() -> None:
-    """The same in S3: what no manifest knows goes, the table stays whole."""
+    """The same works on S3."""
     import lance
 
     with objects() as store:

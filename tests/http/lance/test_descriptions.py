@@ -23,7 +23,7 @@ ROWS = pa.table({"id": [1, 2]})
 
 
 class Asked:
-    """Counts what workers are asked."""
+    """Counts the requests to workers."""
 
     def __init__(self, node: DriverNode) -> None:
         self.kinds: list[str] = []
@@ -31,7 +31,7 @@ class Asked:
         WORKERS.of(node.built.services).ask = self.ask
 
     async def ask(self, worker_task: object) -> bytes:
-        """Count and pass on."""
+        """Count the request, and execute it."""
         self.kinds.append(worker_task.kind)
         return await self._ask(worker_task)
 
@@ -44,7 +44,7 @@ class Asked:
 
 @pytest.fixture
 def asked(node: DriverNode) -> Asked:
-    """A node to which each file was written a minute ago."""
+    """A node for which each file was written a minute ago."""
     services = node.built.services
     DESCRIPTIONS.put(services, DescriptionCache(services.files.mark_now, now_ns=lambda: time.time_ns() + LATER_NS))
     return Asked(node)
@@ -55,7 +55,7 @@ BOTH = pytest.mark.parametrize("place", ["false", "true"], ids=["storage", "mana
 
 @pytest.fixture
 def place(node: DriverNode, request: pytest.FixtureRequest) -> Path:
-    """Create a table of one version and two rows, and return its location."""
+    """Create a table of one version and two rows. Returns its location."""
     made = declare(node, "lance", "t", properties={"managed_versioning": getattr(request, "param", "false")})
     node.done("POST", f"{AT}/insert", arrow(ROWS))
     return Path(str(made["location"]).removeprefix("file://"))
@@ -68,7 +68,7 @@ def described(node: DriverNode, body: Json | None = None) -> Json:
 
 @BOTH
 def test_what_was_told_is_told_again_without_a_look_into_the_files(node: DriverNode, place: Path, asked: Asked) -> None:
-    """A table that stays as it is is described by a process once; the same answer comes again, whole or in part."""
+    """An unchanged table is described by a process once; the same answer is returned again, in full or in part."""
     first = described(node)
 
     assert asked.kinds == ["describe"]
@@ -83,7 +83,7 @@ def test_what_was_told_is_told_again_without_a_look_into_the_files(node: DriverN
 
 @BOTH
 def test_every_change_shows_at_once(node: DriverNode, place: Path, asked: Asked) -> None:
-    """Each change by the server is in the next description, whatever was kept."""
+    """Each change by the server is in the next description."""
     for number in range(2, 12):
         described(node)
         node.done("POST", f"{AT}/insert", arrow(ROWS))
@@ -91,7 +91,7 @@ def test_every_change_shows_at_once(node: DriverNode, place: Path, asked: Asked)
 
 
 def test_a_commit_by_path_shows_at_once(node: DriverNode, asked: Asked) -> None:
-    """A commit that the server hears nothing of is in the next description: of versions that come and that go."""
+    """A commit that bypasses the server is in the next description: of new and of removed versions."""
     location = fill(node, "lance", "t", rows=ROWS)["location"]
     for number in range(2, 12):
         described(node)
@@ -104,7 +104,7 @@ def test_a_commit_by_path_shows_at_once(node: DriverNode, asked: Asked) -> None:
 
 
 def test_nothing_is_kept_of_what_was_written_just_now(node: DriverNode, place: Path) -> None:
-    """At the time of its last change a table is not trusted: the next change could have the same time."""
+    """A table that was just changed is not cached, because the next change could have the same time."""
     services, asked = node.built.services, Asked(node)
     DESCRIPTIONS.put(
         services,
@@ -116,9 +116,7 @@ def test_nothing_is_kept_of_what_was_written_just_now(node: DriverNode, place: P
 
 
 def test_a_manifest_past_the_server_is_moved_aside_all_the_same(node: DriverNode, asked: Asked) -> None:
-    """A version that somebody lays past a managed table is not told, and is out of the way, also where a
-    description was kept.
-    """
+    """A version written past a managed table is not described and is moved aside, even if a description is cached."""
     location = str(declare(node, "lance", "t", properties={"managed_versioning": "true"})["location"])
     node.done("POST", f"{AT}/insert", arrow(ROWS))
     first = described(node)
@@ -132,7 +130,7 @@ def test_a_manifest_past_the_server_is_moved_aside_all_the_same(node: DriverNode
 def test_a_link_instead_of_the_manifests_leads_nowhere(
     node: DriverNode, place: Path, asked: Asked, tmp_path: Path
 ) -> None:
-    """Who puts a link in place of a described table's manifests shows none of what is behind it."""
+    """A link in place of a cached table's manifests reveals nothing behind it."""
     described(node)
     (place / "_versions").rename(tmp_path / "moved")
     (place / "_versions").symlink_to(tmp_path / "moved")
@@ -141,7 +139,7 @@ def test_a_link_instead_of_the_manifests_leads_nowhere(
 
 
 def test_what_is_kept_lets_nobody_in(node: DriverNode, place: Path, asked: Asked) -> None:
-    """A description that was told to one caller is refused to another, and to the same one when the right has gone."""
+    """A description that was cached for one caller is refused to callers without the right, and after a revoke."""
     role = grant(node, "ana", "use_catalog use_schema select_table", kind="catalog", on="lance")
     assert node.post(f"{AT}/describe", {}, user="ana").status == 200
     assert node.post(f"{AT}/describe", {}, user="eve").status == 403
@@ -152,7 +150,7 @@ def test_what_is_kept_lets_nobody_in(node: DriverNode, place: Path, asked: Asked
 
 
 def test_another_table_of_the_name_is_described_afresh(node: DriverNode, place: Path, asked: Asked) -> None:
-    """What was kept of a table is not told of its successor."""
+    """A cached description is not used for a later table of the same name."""
     described(node)
     node.done("POST", f"{AT}/deregister")
     fill(node, "lance", "t", rows=pa.table({"other": ["x"]}))
@@ -164,8 +162,8 @@ def test_another_table_of_the_name_is_described_afresh(node: DriverNode, place: 
 
 
 def test_a_crowd_asks_together(node: DriverNode, place: Path) -> None:
-    """Sixty-four who want to know what a table is that was written just now have a process asked twice at most:
-    refused ones not at all.
+    """Sixty-four concurrent callers of a just written table cause at most two requests to processes, refused ones
+    none.
     """
     services, asked = node.built.services, Asked(node)
     DESCRIPTIONS.put(services, DescriptionCache(services.files.mark_now, now_ns=lambda: 0))

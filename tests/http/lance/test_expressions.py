@@ -21,7 +21,7 @@ WRONG = (
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with a table of each kind, that holds three rows."""
+    """A node with a table of each kind with three rows."""
     with node_over(tmp_path_factory.mktemp("expressions")) as node:
         for name, managed in (("plain", "false"), ("kept", "true")):
             declare(node, "lance", name, properties={"managed_versioning": managed})
@@ -30,7 +30,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 def doors(expression: str) -> list[tuple[str, Json | bytes]]:
-    """Each request that has an expression."""
+    """Return each request that has an expression."""
     merging = f"merge_insert?on=id&when_matched_update_all=true&when_matched_update_all_filt={quote(expression.replace('id', 'source.id'))}"
     return [
         *([] if "text" in expression else [(merging, arrow())]),
@@ -45,16 +45,14 @@ def doors(expression: str) -> list[tuple[str, Json | bytes]]:
 
 
 def versions(node: DriverNode, t: str) -> list[int]:
-    """The versions of a table."""
+    """Return the versions of a table."""
     return [each["version"] for each in node.done("POST", f"{t}/version/list", {})["versions"]]
 
 
 @pytest.mark.parametrize("name", ["plain", "kept"])
 @pytest.mark.parametrize("expression", WRONG, ids=range(len(WRONG)))
 def test_what_cannot_be_worked_out_is_a_wrong_request(home: DriverNode, name: str, expression: str) -> None:
-    """400 and code 13 for a text that is no number, a division by zero, a pattern too large, a chain too long; the
-    table is not told as damaged.
-    """
+    """An expression that cannot be evaluated is 400 with code 13, and the table is not reported as damaged."""
     t = table("lance", name)
     answers = [(door, told(home.post(f"{t}/{door}", body))) for door, body in doors(expression)]
 
@@ -63,8 +61,8 @@ def test_what_cannot_be_worked_out_is_a_wrong_request(home: DriverNode, name: st
 
 
 def test_what_ends_the_process_is_a_wrong_request_where_nothing_can_have_changed(home: DriverNode) -> None:
-    """A process that ends itself over a read, or over a change of a table whose versions the server keeps: no
-    client is to send that again.
+    """If an expression crashes the process, a read, or a change of a managed table, is 400, so that clients do not
+    retry.
     """
     for name, action, body in (
         ("plain", "count_rows", {"predicate": ENDLESS}),

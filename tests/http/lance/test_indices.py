@@ -35,20 +35,20 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 @pytest.fixture
 def t(home: DriverNode, request: pytest.FixtureRequest) -> str:
-    """A table of 400 rows, of the test's own; its address."""
+    """The URL of a new table with 400 rows."""
     path = ("lance", "s", re.sub(r"\W", "_", request.node.name))
     fill(home, *path, rows=MANY)
     return table(*path)
 
 
 def make(node: DriverNode, t: str, column: str, kind: str, *, action: str = "create_index", **more: object) -> object:
-    """Build an index; status and code of a refusal."""
+    """Build an index. Returns status and code."""
     answer = node.post(f"{t}/{action}", {"column": column, "index_type": kind, **more})
     return answer.json() if answer.status == 200 else told(answer)
 
 
 def test_an_index_from_its_making_to_its_end(home: DriverNode, t: str) -> None:
-    """It is listed with what it covers, told of, and gone when it is dropped."""
+    """An index is listed with its coverage, described, and missing after a drop."""
     made = make(home, t, "id", "BTREE", action="create_scalar_index")
     home.done("POST", f"{t}/insert", arrow(MANY.slice(0, 10)))
 
@@ -63,7 +63,7 @@ def test_an_index_from_its_making_to_its_end(home: DriverNode, t: str) -> None:
 
 
 def test_vectors(home: DriverNode, t: str) -> None:
-    """An index on vectors of each kind finds what is near; what it needs to be told is filled in."""
+    """Each kind of vector index finds near vectors, and required parameters have defaults."""
     for number, kind in enumerate(("IVF_PQ", "IVF_FLAT", "IVF_HNSW_SQ")):
         make(home, t, "vector", kind, name=f"v{number}", distance_type="l2")
         near = [float(7 + place) for place in range(SIZE)]
@@ -77,7 +77,9 @@ def test_vectors(home: DriverNode, t: str) -> None:
 
 
 def test_words(home: DriverNode, t: str) -> None:
-    """Full text: words, a structure, and words with a vector, whose two lists are merged by rank."""
+    """Full-text search by words, by a structure, and combined with a vector, where two result lists are merged by
+    rank.
+    """
     make(home, t, "text", "FTS", with_position=True, stem=True, language="English", base_tokenizer="simple")
     words = {"string_query": {"query": "word3", "columns": ["text"]}}
 
@@ -106,13 +108,13 @@ def test_words(home: DriverNode, t: str) -> None:
     ],
 )  # fmt: skip
 def test_indices_that_are_refused(home: DriverNode, column: str, kind: str, more: dict[str, str], code: int) -> None:
-    """What is wrong with an index has its code."""
+    """An invalid index has its code."""
     assert make(home, table("lance", "s", "many"), column, kind, **more) == (404 if code == 12 else 400, code)
 
 
 def test_names(home: DriverNode, t: str) -> None:
-    """A name is given once, unless the new index is to replace the old one; what is not there is code 6; pages go
-    by names.
+    """Index names are unique unless the new index replaces the old one; a missing index is code 6; pages are by
+    name.
     """
     make(home, t, "id", "BTREE")
     assert make(home, t, "id", "BITMAP") == (409, 7)

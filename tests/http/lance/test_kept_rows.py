@@ -23,17 +23,17 @@ def made(node: DriverNode) -> Json:
 
 
 def versions(node: DriverNode, branch: str = "") -> list[int]:
-    """The versions in the list."""
+    """Return the listed versions."""
     return [each["version"] for each in node.done("POST", f"{AT}/version/list?branch={branch}", {})["versions"]]
 
 
 def ids(node: DriverNode) -> list[object]:
-    """The ids of the rows, in their order."""
+    """Return the ids of the rows, in order."""
     return sorted(each["id"] for each in rows_of(node.post(f"{AT}/query", {"k": 100, "vector": {}})))
 
 
 def test_every_change_is_a_version(node: DriverNode, made: Json) -> None:
-    """Insert makes the first version and adds to it; merge, update, delete, columns, indices and restore make one
+    """Insert creates the first version and appends; merge, update, delete, columns, indices and restore create one
     each.
     """
     assert node.done("POST", f"{AT}/insert", arrow(FIRST))["version"] == 1
@@ -59,7 +59,7 @@ def test_every_change_is_a_version(node: DriverNode, made: Json) -> None:
 
 
 def test_what_went_past_the_server_takes_no_part(node: DriverNode, made: Json) -> None:
-    """Rows that somebody wrote by path are neither read nor built upon."""
+    """Rows written by path, past the server, are neither read nor built upon."""
     node.done("POST", f"{AT}/insert", arrow(FIRST))
     lance.write_dataset(pa.table({"id": [99], "text": ["x"]}), str(made["location"]), mode="append")
     assert ids(node) == [1, 2]
@@ -72,7 +72,7 @@ def test_what_went_past_the_server_takes_no_part(node: DriverNode, made: Json) -
 
 
 def test_a_branch_is_written(node: DriverNode, made: Json) -> None:
-    """Rows go to a branch's own next version, and the main one stays as it is; a branch that is not there is told."""
+    """A write to a branch creates the branch's next version and leaves the main one; a missing branch is reported."""
     node.done("POST", f"{AT}/insert", arrow(FIRST))
     node.done("POST", f"{AT}/branches/create", {"name": "dev"})
 
@@ -85,7 +85,7 @@ def test_a_branch_is_written(node: DriverNode, made: Json) -> None:
 
 
 def test_what_is_refused_leaves_no_version(node: DriverNode, made: Json) -> None:
-    """A body that fits no schema or is none, and a change of what is not there, commit nothing."""
+    """A body that is no stream or has another schema, and a change of a missing object, commit nothing."""
     assert node.post(f"{AT}/delete", {"predicate": "id = 1"}).status == 404
     node.done("POST", f"{AT}/insert", arrow(FIRST))
 

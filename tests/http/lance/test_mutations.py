@@ -32,8 +32,8 @@ ENDS = ("drop", "deregister", "rename")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with what the requests speak of: tables with rows, a tag, a branch, an index, one declared table; and
-    a table that none of them is about.
+    """A node with the objects of the requests: tables with rows, a tag, a branch, an index, a declared table; and a
+    table that no request names.
     """
     with node_over(tmp_path_factory.mktemp("mutations")) as node:
         for name in ("a", "w", "own"):
@@ -64,7 +64,7 @@ def turned(body: dict[str, object]) -> Iterator[dict[str, object]]:
 
 
 def wrong_fields() -> list[Asked]:
-    """A sample of requests with one field turned wrong."""
+    """Return a sample of requests with one field changed."""
     every = [
         asked._replace(name=f"{asked.name} {number}", body=body)
         for asked in REQUESTS
@@ -76,7 +76,7 @@ def wrong_fields() -> list[Asked]:
 
 
 def wrong_streams() -> Iterator[bytes]:
-    """A stream with a byte turned, a piece taken out, or its end cut off."""
+    """Return a stream with a byte changed, a piece removed, or its end cut off."""
     whole, chance = stream(ROWS.slice(0, 50)), random.Random(SEED)
     for number in range(STREAMS):
         place = chance.randrange(len(whole))
@@ -89,14 +89,14 @@ def wrong_streams() -> Iterator[bytes]:
 
 
 def is_fine(answer: DriverAnswer) -> bool:
-    """Say whether an answer is one, or a refusal whose code goes with its status."""
+    """Return whether an answer is a success, or a refusal whose code fits its status."""
     if answer.status < 300:
         return True
     return answer.json()["code"] in CODES.get(answer.status, set())
 
 
 def test_no_field_that_is_wrong_is_a_fault(home: DriverNode) -> None:
-    """Whatever a field holds, the answer is right or says what is wrong."""
+    """Whatever a field contains, the answer is right or names the mistake."""
     asked = wrong_fields()
 
     told = [(each, home.ask(each.method, f"/lance{each.address}", each.body)) for each in asked]
@@ -106,7 +106,7 @@ def test_no_field_that_is_wrong_is_a_fault(home: DriverNode) -> None:
 
 
 def test_no_stream_that_is_wrong_is_a_fault(home: DriverNode) -> None:
-    """Whatever bytes come for rows, they are taken as rows or refused, and what is refused leaves nothing."""
+    """Whatever bytes are sent as rows, they are accepted or refused, and a refused body leaves nothing."""
     before = home.done("POST", "/lance/v1/table/lance$own$t/count_rows", {})
     told = [home.post("/lance/v1/table/lance$own$t/insert", data) for data in wrong_streams()]
 

@@ -10,7 +10,7 @@ from tests.http.lance.wire import declare, make_space, names, space, table, told
 
 
 def test_the_root_shows_catalogs(node: DriverNode) -> None:
-    """Catalogs of every provider that the caller may use are the first level; a user without rights sees none."""
+    """The first level has the usable catalogs of every provider; a user without rights sees none."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     assert names(node.get(f"{space()}/list")) == ["lance", "main"]
@@ -20,7 +20,7 @@ def test_the_root_shows_catalogs(node: DriverNode) -> None:
 
 
 def test_namespaces_nest(node: DriverNode) -> None:
-    """A namespace is made below one that is there, listed by its own name, and described with its properties."""
+    """A namespace is created below an existing one, listed by its own name, and described with its properties."""
     make_space(node, "lance", "a", owner="me")
     make_space(node, "lance", "a", "b")
     make_space(node, "lance", "a", "b", "c")
@@ -32,14 +32,14 @@ def test_namespaces_nest(node: DriverNode) -> None:
 
 
 def test_a_missing_parent_is_not_made(node: DriverNode) -> None:
-    """The parent must be there: 404 with code 1, and nothing is made."""
+    """A missing parent is 404 with code 1, and nothing is created."""
     assert told(node.post(f"{space('lance', 'x', 'y')}/create", {})) == (404, 1)
     assert names(node.get(f"{space('lance')}/list")) == []
 
 
 @pytest.mark.parametrize("mode", ["Create", "create", "", None])
 def test_create_refuses_a_taken_name(node: DriverNode, mode: str | None) -> None:
-    """By default a name is taken once: 409 with code 2."""
+    """By default a taken name is 409 with code 2."""
     make_space(node, "lance", "a")
 
     assert told(node.post(f"{space('lance', 'a')}/create", {"mode": mode})) == (409, 2)
@@ -47,7 +47,7 @@ def test_create_refuses_a_taken_name(node: DriverNode, mode: str | None) -> None
 
 @pytest.mark.parametrize("mode", ["ExistOk", "exist_ok", "EXISTOK"])
 def test_exist_ok_keeps_what_is_there(node: DriverNode, mode: str) -> None:
-    """In the mode ExistOk a namespace that is there is the answer, unchanged."""
+    """In the mode ExistOk an existing namespace is returned unchanged."""
     make_space(node, "lance", "a", k="old")
 
     found = node.done("POST", f"{space('lance', 'a')}/create", {"mode": mode, "properties": {"k": "new"}})
@@ -56,14 +56,14 @@ def test_exist_ok_keeps_what_is_there(node: DriverNode, mode: str) -> None:
 
 
 def test_exist_ok_does_not_take_a_table_for_a_namespace(node: DriverNode) -> None:
-    """A table that has the name is in the way, whatever the mode."""
+    """A table of the same name is refused in every mode."""
     declare(node, "lance", "t")
 
     assert told(node.post(f"{space('lance', 't')}/create", {"mode": "ExistOk"})) == (409, 2)
 
 
 def test_overwrite_makes_it_anew(node: DriverNode) -> None:
-    """In the mode Overwrite a namespace goes with all that is in it, and an empty one is there instead."""
+    """In the mode Overwrite a namespace is dropped with its content and replaced by an empty one."""
     make_space(node, "lance", "a", k="old")
     declare(node, "lance", "a", "t")
 
@@ -75,12 +75,12 @@ def test_overwrite_makes_it_anew(node: DriverNode) -> None:
 
 
 def test_overwrite_of_what_is_not_there_makes_it(node: DriverNode) -> None:
-    """There need be nothing to overwrite."""
+    """Overwrite of a missing namespace creates it."""
     assert node.done("POST", f"{space('lance', 'a')}/create", {"mode": "overwrite"}) == {"properties": {}}
 
 
 def test_modes_are_checked(node: DriverNode) -> None:
-    """A mode or behaviour that is none is 400 with code 13, and says which there are."""
+    """An unknown mode or behaviour is 400 with code 13 and the known ones."""
     make_space(node, "lance", "a")
 
     for action, body in (("create", {"mode": "sometimes"}), ("drop", {"mode": "x"}), ("drop", {"behavior": "x"})):
@@ -90,9 +90,7 @@ def test_modes_are_checked(node: DriverNode) -> None:
 
 
 def test_drop_is_restricted_unless_told(node: DriverNode) -> None:
-    """A namespace with something in it stays: 409 with code 3; with Cascade it goes with what is in it, to the
-    trash.
-    """
+    """A namespace with content is 409 with code 3; with Cascade it is dropped with its content, to the trash."""
     make_space(node, "lance", "a", k="v")
     make_space(node, "lance", "a", "b")
     declare(node, "lance", "a", "b", "t")
@@ -107,7 +105,7 @@ def test_drop_is_restricted_unless_told(node: DriverNode) -> None:
 
 
 def test_a_missing_namespace(node: DriverNode) -> None:
-    """To drop what is not there fails, 404 with code 1, unless the mode is Skip, which answers an empty object."""
+    """Dropping a missing namespace is 404 with code 1, unless the mode is Skip, which returns an empty object."""
     assert told(node.post(f"{space('lance', 'a')}/drop")) == (404, 1)
     assert node.done("POST", f"{space('lance', 'a')}/drop", {"mode": "Skip"}) == {}
     assert told(node.post(f"{space('nowhere')}/describe")) == (404, 1)
@@ -116,7 +114,9 @@ def test_a_missing_namespace(node: DriverNode) -> None:
 
 
 def test_a_catalog_is_made_and_dropped(node: DriverNode) -> None:
-    """A first-level namespace is a catalog for Lance tables; it goes when it is empty, or with what is in it."""
+    """A namespace of the first level is a catalog for Lance tables; it is dropped when it is empty, or with its
+    content.
+    """
     make_space(node, "side", comment="mine")
     declare(node, "side", "t")
 
@@ -128,7 +128,7 @@ def test_a_catalog_is_made_and_dropped(node: DriverNode) -> None:
 
 
 def test_the_root_and_catalogs_of_others_stay(node: DriverNode) -> None:
-    """The root has no life of its own, and an Iceberg catalog is not dropped over this protocol."""
+    """The root can be neither created nor dropped, and Iceberg catalogs cannot be dropped over this protocol."""
     assert told(node.post(f"{space()}/create", {})) == (409, 2)
     assert told(node.post(f"{space()}/drop", {})) == (400, 13)
     assert told(node.post(f"{space('main')}/drop", {"behavior": "cascade"})) == (406, 0)
@@ -136,7 +136,7 @@ def test_the_root_and_catalogs_of_others_stay(node: DriverNode) -> None:
 
 
 def test_namespaces_of_iceberg_catalogs_are_shown(node: DriverNode) -> None:
-    """What lies below an Iceberg catalog is listed and described; its Iceberg tables are no Lance tables."""
+    """Namespaces of Iceberg catalogs are listed and described; their tables are not Lance tables."""
     iceberg.make_space(node, "a", k="v")
     iceberg.make_table(node, "a", "t")
 
@@ -151,7 +151,7 @@ def test_namespaces_of_iceberg_catalogs_are_shown(node: DriverNode) -> None:
 
 
 def test_cascade_stops_at_iceberg_tables(node: DriverNode) -> None:
-    """A namespace with an Iceberg table in it does not go, and nothing in it does."""
+    """A cascade over an Iceberg table is refused, and nothing is dropped."""
     iceberg.make_table(node, "a", "t")
     iceberg.make_space(node, "a", "b")
 
@@ -160,8 +160,8 @@ def test_cascade_stops_at_iceberg_tables(node: DriverNode) -> None:
 
 
 def test_pages(node: DriverNode) -> None:
-    """Pages have so many names as were asked for, go on by a token, and the last one has none; a limit of 0 has
-    nothing.
+    """Pages have the requested size and continue by a token, and the last one has none; a limit of 0 gives an empty
+    page.
     """
     for name in "abcde":
         make_space(node, "lance", name)
@@ -180,7 +180,7 @@ def test_pages(node: DriverNode) -> None:
 
 
 def test_what_is_hidden_takes_no_place_in_a_page(node: DriverNode) -> None:
-    """A page is cut after what the caller may not see is left out."""
+    """Hidden objects are removed before a page is cut."""
     for name in "abcd":
         make_space(node, "lance", name)
     grant(node, "ana", "use_catalog", kind="CATALOG", on="lance")
@@ -194,7 +194,7 @@ def test_what_is_hidden_takes_no_place_in_a_page(node: DriverNode) -> None:
 
 
 def test_a_protected_namespace_stays(node: DriverNode) -> None:
-    """What is protected is not dropped, not even by a cascade from above: 409 with code 19."""
+    """A protected namespace cannot be dropped, also by a cascade from above: 409 with code 19."""
     make_space(node, "lance", "a")
     make_space(node, "lance", "a", "b")
     node.done("PUT", "/api/limnos/v1/metalakes/lake/objects/SCHEMA/lance.a:b/protection", {})
@@ -205,8 +205,8 @@ def test_a_protected_namespace_stays(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("what", ["CATALOG/lance", "SCHEMA/lance.a", "TABLE/lance.a.t"])
 def test_a_cascade_from_a_protected_catalog_takes_nothing(node: DriverNode, what: str) -> None:
-    """What a drop of the catalog would be refused for refuses the cascade before anything in it has gone, as that
-    is for good.
+    """A cascade that a drop of the catalog would refuse is refused before anything is dropped, because it is
+    permanent.
     """
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")
@@ -221,7 +221,7 @@ def test_a_cascade_from_a_protected_catalog_takes_nothing(node: DriverNode, what
 
 
 def test_a_tables_name_is_no_namespaces(node: DriverNode) -> None:
-    """A namespace that would have a table's name is refused in words that say what has it."""
+    """A namespace with a table's name is refused, and the message names the table."""
     declare(node, "lance", "t")
 
     for _ in range(2):  # before and after the name is cached
@@ -231,9 +231,7 @@ def test_a_tables_name_is_no_namespaces(node: DriverNode) -> None:
 
 
 def test_who_may_not_drop_a_catalog_empties_none(node: DriverNode) -> None:
-    """A cascade is refused before anything in the catalog has gone: to use it, and to make and change tables
-    there, is not enough.
-    """
+    """A cascade by a user without the right to drop the catalog is refused before anything is dropped."""
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")
     grant(node, "ana", "use_catalog use_schema create_schema create_table modify_table", kind="CATALOG", on="lance")

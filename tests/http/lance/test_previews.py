@@ -44,12 +44,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a loaded machine time to start its worker processes."""
+    """Allow a loaded machine time to start its worker processes."""
     monkeypatch.setattr(preview_limits, "DEADLINE_S", 600.0)
 
 
 def ask(node: DriverNode, query: str = "", *, user: str = "bob", name: str = "s.t") -> DriverAnswer:
-    """Ask for a preview."""
+    """Request a preview."""
     return node.get(f"{PREVIEW}?table={name}{query}", user=user)
 
 
@@ -61,7 +61,7 @@ def read(node: DriverNode, query: str = "", *, user: str = "bob") -> dict[str, A
 
 
 def test_first_rows(node: DriverNode) -> None:
-    """The columns in order with their types; a vector shows its first numbers; there are more rows."""
+    """A preview has the columns in order with types, the first numbers of vectors, and whether more rows exist."""
     head = read(node, "&rows=2")
 
     assert [(each["name"], each["type"]) for each in head["columns"]] == [
@@ -74,7 +74,7 @@ def test_first_rows(node: DriverNode) -> None:
 
 
 def test_chosen_columns_and_limits(node: DriverNode) -> None:
-    """Columns in the requested order; at most 200 rows; more columns are counted."""
+    """Columns come in the requested order; at most 200 rows are returned, and further columns are counted."""
     head = read(node, "&rows=200&columns=vector,id")
 
     assert [each["name"] for each in head["columns"]] == ["vector", "id"]
@@ -83,7 +83,7 @@ def test_chosen_columns_and_limits(node: DriverNode) -> None:
 
 
 def test_an_earlier_version(node: DriverNode) -> None:
-    """The rows of a version are those that it had; a version that never was is missing."""
+    """A preview of a version has the rows of that version; an unknown version is 404."""
     fill(node, "lance", "s", "versions", rows=ROWS.slice(0, 1))
     node.done("POST", f"{table('lance', 's', 'versions')}/insert?mode=append", arrow(ROWS.slice(5, 1)))
     url = f"{PREVIEW}?table=s.versions&columns=id"
@@ -106,12 +106,12 @@ def test_a_declared_table_has_no_rows(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("query", ["&rows=0", "&rows=201", "&rows=x", "&columns=nowhere", "&snapshot=x"])
 def test_bad_queries(node: DriverNode, query: str) -> None:
-    """Limits, unknown columns and versions are told as such."""
+    """Invalid limits, unknown columns and versions are 400."""
     assert ask(node, query).status == 400
 
 
 def test_who_may_not_read_rows_gets_none(node: DriverNode) -> None:
-    """Being able to describe or change the table is not enough: rows need the right to read them."""
+    """A preview needs the right to read rows; describing or changing the table is not enough."""
     assert [ask(node, user=user).status for user in ("eve", "ann", "stranger")] == [403, 403, 403]
     assert b"SELECT_TABLE" in ask(node, user="eve").body
     assert node.post(f"{table('lance', 's', 't')}/describe", {}, user="eve").status == 200
@@ -119,14 +119,14 @@ def test_who_may_not_read_rows_gets_none(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("kind, name", [("TABLE", "lance.s.t"), ("SCHEMA", "lance.s")])
 def test_lance_tables_have_no_restrictions(node: DriverNode, kind: str, name: str) -> None:
-    """A preview applies no filter and no mask, which is right only while nobody can set one."""
+    """Previews apply no restrictions, because Lance tables cannot have any."""
     answer = restrict(node, kind=kind, on=name, masks={"id": "replace-with-null"})
 
     assert (answer.status, b"Lance tables" in answer.body) == (400, True)
 
 
 def test_each_preview_has_its_line_in_the_audit(node: DriverNode) -> None:
-    """Who, which table, how many rows of which version."""
+    """The audit records user, table, version and number of rows."""
     read(node, "&rows=3&columns=id")
 
     node.runner.run(node.built.services.audit.flush())
@@ -137,15 +137,15 @@ def test_each_preview_has_its_line_in_the_audit(node: DriverNode) -> None:
 
 
 class DyingWorkers(NoLanceWorkers):
-    """Workers that end while they read."""
+    """Fake workers that end while they read."""
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """End as a killed process does."""
+        """End like a killed process."""
         raise ServiceUnavailable("a process died")
 
 
 def test_killed_process_and_deadline_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """503 with the next step; the next preview is served."""
+    """A killed or late process is 503 with advice, and the next preview is served."""
     with node_over(tmp_path) as node:
         make_space(node, "lance", "s")
         fill(node, "lance", "s", "t", rows=ROWS.slice(0, 1))

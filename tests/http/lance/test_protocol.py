@@ -25,7 +25,7 @@ def home(node: DriverNode) -> DriverNode:
 
 
 def test_every_operation_is_answered() -> None:
-    """Each operation of the protocol has a route: served, or refused in words."""
+    """Each operation of the protocol has a route that serves it or refuses it by name."""
     served = {route.operation for route in LanceProtocol().router.routes}
     refused = {route.operation for route in unsupported_routes()}
 
@@ -42,8 +42,8 @@ def test_every_operation_is_answered() -> None:
     ],
 )  # fmt: skip
 def test_one_table_by_many_paths(home: DriverNode, path: str) -> None:
-    """Delimiters of every kind, escaped or not, doubled and trailing slashes, and the path of the protocol's own
-    port mean the same.
+    """All delimiters, escaped or not, doubled and final slashes, and the path of the protocol's own port have the same
+    meaning.
     """
     found = home.done("POST", path, {})
 
@@ -58,12 +58,12 @@ def test_one_table_by_many_paths(home: DriverNode, path: str) -> None:
     ],
 )  # fmt: skip
 def test_the_root_by_many_paths(home: DriverNode, path: str) -> None:
-    """The root is the delimiter itself, or nothing at all."""
+    """The root is the delimiter itself, or empty."""
     assert names(home.get(path)) == ["lance", "main"]
 
 
 def test_names_like_actions(node: DriverNode) -> None:
-    """A namespace called as an action, or as the tables below it, is reached all the same, where the path says so."""
+    """A namespace with the name of an action, or of the segment for tables, is reached by an unambiguous path."""
     make_space(node, "list")
     make_space(node, "table")
 
@@ -74,9 +74,7 @@ def test_names_like_actions(node: DriverNode) -> None:
 
 
 def test_a_plus_that_stands_for_a_space(node: DriverNode) -> None:
-    """A path that was encoded as a form has + for a space: the body's identifier tells which was meant, or else
-    who sends it.
-    """
+    """A plus in a path may be a space: the body's identifier decides, or else the client."""
     make_space(node, "lance", "d e")
 
     assert node.post(f"{ROOT}/namespace/lance$d+e/describe", {"id": ["lance", "d e"]}).status == 200
@@ -87,7 +85,7 @@ def test_a_plus_that_stands_for_a_space(node: DriverNode) -> None:
 
 
 def test_a_body_that_names_something_else(home: DriverNode) -> None:
-    """Path and body must not name two things: 400 with code 13."""
+    """Path and body must name the same object: 400 with code 13."""
     answer = home.post(f"{table('lance', 'a', 'b', 't')}/describe", {"id": ["lance", "a", "b", "u"]})
 
     assert told(answer) == (400, 13)
@@ -97,7 +95,7 @@ def test_a_body_that_names_something_else(home: DriverNode) -> None:
     "path", ["lance$", "$lance", "lance$$a", "lance$.", "lance$..", "%FF", "lance%00", "lance$a%1Fb"]
 )
 def test_bad_identifiers(node: DriverNode, path: str) -> None:
-    """Empty, dotted and unreadable names are refused: 400 with code 13."""
+    """Empty, dotted and malformed names are 400 with code 13."""
     assert told(node.post(f"{ROOT}/namespace/{path}/describe", {})) == (400, 13)
 
 
@@ -105,18 +103,18 @@ def test_bad_identifiers(node: DriverNode, path: str) -> None:
     "body", [b"", b"  ", b"{}", b"null", b'{"id":null,"identity":{"api_key":"x"},"context":{"a":"b"},"later":1}']
 )
 def test_bodies_may_say_nothing_or_more_than_is_known(home: DriverNode, body: bytes) -> None:
-    """No body is an empty one; null is nothing; what is not known is passed over."""
+    """A missing body is an empty one, null fields count as absent, and unknown fields are ignored."""
     assert home.post(f"{table('lance', 'a', 'b', 't')}/describe", body).status == 200
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"id":"lance"}', b'{"version":"1"}', b"\xff", b"[" * 20_000])
 def test_bodies_that_cannot_be_read(home: DriverNode, body: bytes) -> None:
-    """What is no JSON, or not of the shape, is 400 with code 13."""
+    """A body that is no JSON, or has another form, is 400 with code 13."""
     assert told(home.post(f"{table('lance', 'a', 'b', 't')}/describe", body)) == (400, 13)
 
 
 def test_unknown_routes_and_methods_answer_in_the_same_shape(node: DriverNode) -> None:
-    """An address that does not exist, or not for the method, is told by a JSON body with code 0."""
+    """An unknown path or a wrong method has a JSON body with code 0."""
     for method, path, expected in (
         ("GET", "/lance", 404), ("GET", "/lance/v2/table", 404), ("POST", f"{ROOT}/table/lance$t/dance", 404), ("GET", "/v1/table/x/y/z", 404),
         ("PUT", f"{ROOT}/table/lance$t/describe", 405), ("GET", f"{ROOT}/table/lance$t/drop", 405), ("DELETE", f"{ROOT}/table", 405),
@@ -125,13 +123,15 @@ def test_unknown_routes_and_methods_answer_in_the_same_shape(node: DriverNode) -
 
 
 def test_other_paths_below_v1_are_not_for_this_protocol(node: DriverNode) -> None:
-    """Who forgets /iceberg is not answered in Lance's words."""
+    """A request without /iceberg in its path is not answered in Lance's form."""
     assert "instance" not in node.get("/v1/config").json()
     assert LanceRouter("/lance/v1", ()).reach([b"v1", b"config"]) == 0
 
 
 def test_credentials(node: DriverNode) -> None:
-    """A token counts as Bearer and as x-api-key, Authorization wins; nobody is asked who it is: 401 with code 16."""
+    """A token is accepted as Bearer and as x-api-key, Authorization precedes; missing credentials are 401 with code
+    16.
+    """
     key = node.post(f"{OWN}/tokens", {"name": "k"}).json()
     token = str(key["token"])
     path = f"{space()}/list"
@@ -169,9 +169,7 @@ def test_a_database_is_a_catalog(home: DriverNode) -> None:
 
 
 def test_a_metalake_by_parameter_or_header(home: DriverNode) -> None:
-    """Who cannot add a parameter names the metalake in a header; the parameter wins; a stranger's metalake is
-    refused as ever.
-    """
+    """The metalake may be named by a parameter or a header, the parameter precedes; strangers' requests are refused."""
     home.done("POST", "/api/metalakes", {"name": "sea"})
     listed = f"{space()}/list"
 
@@ -183,8 +181,8 @@ def test_a_metalake_by_parameter_or_header(home: DriverNode) -> None:
 
 
 def test_a_failure_says_what_it_is_about(node: DriverNode) -> None:
-    """Clients put words before `error`, so it begins with the object; `detail` is a whole sentence, `instance` the
-    request.
+    """`error` begins with the object, because clients put text before it; `detail` is a sentence, `instance` the
+    request id.
     """
     answer = node.post(f"{space('lance', 'x')}/describe", {})
 

@@ -25,7 +25,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 def ids(answer: DriverAnswer) -> list[object]:
-    """The ids of what was found, in order."""
+    """Return the ids of the results, in order."""
     return [row["id"] for row in rows_of(answer)]
 
 
@@ -47,7 +47,7 @@ def ask(node: DriverNode, **body: object) -> DriverAnswer:
     ],
 )  # fmt: skip
 def test_rows_that_are_found(home: DriverNode, body: dict[str, object], expected: list[object]) -> None:
-    """Vectors, filters, pages and versions, as either sort of client writes them."""
+    """Vectors, filters, pages and versions work in both clients' forms."""
     assert ids(ask(home, **body)) == expected
 
 
@@ -58,7 +58,7 @@ def test_rows_that_are_found(home: DriverNode, body: dict[str, object], expected
     ],
 )  # fmt: skip
 def test_columns(home: DriverNode, columns: object, expected: dict[str, object]) -> None:
-    """Names or expressions; the distance comes beside what was asked for, the row's id when it is asked for."""
+    """Columns may be names or expressions; the distance is always returned, the row id on request."""
     (row,) = rows_of(ask(home, k=1, vector=NEAR, columns=columns, with_row_id=True))
 
     assert row == {**expected, "_distance": 0.0, "_rowid": 1}
@@ -76,12 +76,12 @@ def test_columns(home: DriverNode, columns: object, expected: dict[str, object])
     ],
 )  # fmt: skip
 def test_queries_that_are_refused(home: DriverNode, body: dict[str, object], expected: tuple[int, int]) -> None:
-    """What is wrong is told before an answer begins, with its code."""
+    """An invalid query is refused with its code before the answer begins."""
     assert told(ask(home, **body)) == expected
 
 
 def test_a_long_answer_comes_whole(home: DriverNode) -> None:
-    """An answer of many pieces is one file."""
+    """An answer of many pieces is one valid file."""
     rows = pa.table({"id": pa.array(range(200_000), pa.int64()), "text": ["some words"] * 200_000})
     fill(home, "lance", "s", "long", rows=rows)
 
@@ -91,14 +91,14 @@ def test_a_long_answer_comes_whole(home: DriverNode) -> None:
 
 
 def test_several_vectors_say_whose_rows_are_whose(home: DriverNode) -> None:
-    """Each row of a query of several vectors has the place of its vector."""
+    """Each row of a query with several vectors has the index of its vector."""
     found = rows_of(ask(home, k=1, vector={"multi_vector": [NEAR, [0.0, 1.0]]}, columns=["id"]))
 
     assert [(row["query_index"], row["id"]) for row in found] == [(0, 2), (1, 1)]
 
 
 def test_plans(home: DriverNode) -> None:
-    """How a query would be done, and how it went, are texts; what is wrong with it has its code."""
+    """Query plans and analyses are texts; an invalid query has its code."""
     plan = home.post(f"{T}/explain_plan", {"query": {"k": 1, "vector": [], "filter": "id > 1"}, "verbose": True}).json()
     ran = home.post(f"{T}/analyze_plan", {"k": 1, "vector": NEAR}).json()
 
@@ -112,7 +112,7 @@ def test_plans(home: DriverNode) -> None:
     "vector", [[1] * 100_001, {"single_vector": [1] * 100_001}, {"multi_vector": [[1] * 50_001] * 2}]
 )
 def test_vectors_have_a_bound(home: DriverNode, vector: object) -> None:
-    """Each number is looked at on the event loop."""
+    """The number of vector items is limited, because each is validated on the event loop."""
     answer = ask(home, k=1, vector=vector)
 
     assert answer.status == 400

@@ -21,7 +21,7 @@ KINDS = [{"managed_versioning": "true"}, {}]
 
 @pytest.fixture(params=KINDS, ids=["managed", "by its files"])
 def path(node: DriverNode, request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a table of three versions, of either kind."""
+    """The URL of a table of three versions, of either kind."""
     at = str(tmp_path / "data" / "warehouse" / "lance" / "old")
     for mode in ("create", "append", "append"):
         lance.write_dataset(ROWS, at, mode=mode)
@@ -30,12 +30,12 @@ def path(node: DriverNode, request: pytest.FixtureRequest, tmp_path: Path) -> st
 
 
 def versions(node: DriverNode, branch: str = "") -> list[int]:
-    """The versions in the list."""
+    """Return the listed versions."""
     return [each["version"] for each in node.done("POST", f"{AT}/version/list?branch={branch}", {})["versions"]]
 
 
 def test_tags(node: DriverNode, path: str) -> None:
-    """A tag is made, told, moved to another version and deleted; Lance's own library sees each of these."""
+    """A tag is created, listed, moved and deleted, which Lance's own library sees."""
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
     assert node.done("POST", f"{AT}/tags/version", {"tag": "v1"}) == {"version": 1}
     listed = node.done("POST", f"{AT}/tags/list", {})["tags"]
@@ -60,7 +60,7 @@ def test_tags(node: DriverNode, path: str) -> None:
 
 
 def test_a_number_that_no_version_has_is_a_wrong_request(node: DriverNode, path: str) -> None:
-    """What Lance's library has no room for is refused as what it is, and the tag means what it did."""
+    """A version number beyond the library's range is a bad request, and the tag is unchanged."""
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
 
     for verb, tag, version in (("create", "x", 2**70), ("update", "v1", -1)):  # each ends a process of Lance's
@@ -70,17 +70,13 @@ def test_a_number_that_no_version_has_is_a_wrong_request(node: DriverNode, path:
 
 
 def test_a_name_that_ends_in_the_middle_is_a_wrong_request(node: DriverNode, path: str) -> None:
-    """A zero byte ends texts in Lance's library, which gives up: the caller's mistake, and the next request is
-    served.
-    """
+    """A name with a zero byte is a bad request, because Lance's library fails on it, and the next request is served."""
     assert told(node.post(f"{AT}/describe", {"tag": "\x00"}))[0] in (400, 404)
     assert node.done("POST", f"{AT}/describe", {})["version"] == 3
 
 
 def test_lancedb_is_told_of_taken_names_as_a_wrong_request(node: DriverNode, path: str) -> None:
-    """LanceDB's remote client asks again and again on a 409, so a tag or branch that is there already is a 400 for
-    it.
-    """
+    """For LanceDB's remote client, which retries on 409, a taken tag or branch name is 400."""
     t = table("lance", "t")
     tag, branch = {"tag": "twice", "version": 1}, {"name": "twice"}
     node.done("POST", f"{t}/tags/create", tag)
@@ -92,7 +88,7 @@ def test_lancedb_is_told_of_taken_names_as_a_wrong_request(node: DriverNode, pat
 
 
 def test_branches(node: DriverNode, path: str) -> None:
-    """A branch is made at a version, has versions of its own, and goes with its files."""
+    """A branch is created at a version, has its own versions, and is deleted with its files."""
     node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})
     node.done("POST", f"{AT}/branches/create", {"name": "feat/x", "from_branch": "dev"})
 
@@ -124,14 +120,14 @@ def test_branches(node: DriverNode, path: str) -> None:
 
 
 def commits_told(node: DriverNode) -> int:
-    """Return how many commits to tables the metalake's changes have."""
+    """Return the number of table commits in the metalake's changes."""
     changes = node.done("GET", f"{OWN}/metalakes/lake/changes?after=oldest&limit=1000")["changes"]
     return sum(each["operation"] == "commit" for each in changes)
 
 
 def test_old_versions_are_deleted(node: DriverNode, path: str) -> None:
-    """Versions go by ranges; the newest, and those with a tag or a branch, stay, and then none of the others goes
-    either. A deletion leaves one change in the feed.
+    """Ranges of versions are deleted. If one is the newest or has a tag or branch, none is. A deletion writes one
+    change.
     """
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
     node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})
@@ -162,7 +158,7 @@ def test_old_versions_are_deleted(node: DriverNode, path: str) -> None:
 def test_a_right_that_goes_before_the_store_is_asked_deletes_no_versions(
     node: DriverNode, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Decided again in the transaction: to read the table is not enough then."""
+    """The right is checked again in the transaction; the right to read the table is not enough then."""
     assert path
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
     role = grant(node, "ana", "modify_table", kind="CATALOG", on="lance")
@@ -177,9 +173,7 @@ def test_a_right_that_goes_before_the_store_is_asked_deletes_no_versions(
 
 
 def test_what_was_branched_by_path_is_not_there(node: DriverNode, tmp_path: Path) -> None:
-    """A branch that somebody laid by path past a managed table is in no list, and makes way for one that is made
-    here.
-    """
+    """A branch created by path past a managed table is not listed, and is replaced by one created here."""
     at = str(tmp_path / "data" / "warehouse" / "lance" / "old")
     lance.write_dataset(ROWS, at)
     node.done("POST", f"{AT}/register", {"location": at, "properties": KINDS[0]})
@@ -197,7 +191,7 @@ def test_what_was_branched_by_path_is_not_there(node: DriverNode, tmp_path: Path
 
 
 def test_a_table_without_data_has_neither(node: DriverNode) -> None:
-    """A declared table has no tags and branches, and none is made."""
+    """A declared table has no tags and branches, and none can be created."""
     declare(node, "lance", "t")
 
     assert node.done("POST", f"{AT}/tags/list", {}) == {"tags": {}}

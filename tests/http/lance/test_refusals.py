@@ -19,14 +19,14 @@ WRITTEN = dict(refusal_tables.written(refusals.TABLE))
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
-    """The answers of every row to every caller."""
+    """Return the answers to every row for every caller."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
         refusals.prepare(node)
         yield refusal_tables.answers(node, refusals.cases)
 
 
 def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
-    """The table has each route that is served, and no row that is not asked."""
+    """The table has each served route, and only rows that are requested."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
@@ -46,7 +46,7 @@ PAIRS = sorted(
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str, str]) -> None:
-    """Who may do a thing to neither what is there nor what is not is told the same words about both, but for the
+    """A caller who may load neither the existing nor the missing object gets the same message for both, but for the
     name.
     """
     route, there, missing = pair
@@ -57,7 +57,7 @@ def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]]
 
 
 def _unnamed(body: dict[str, object], who: str) -> str:
-    """The words of a refusal without the names in them."""
+    """Return the message of a refusal with names replaced."""
     text = str(body["error"])
     for name in (
         f"drop_{who}",
@@ -78,5 +78,5 @@ def _unnamed(body: dict[str, object], who: str) -> str:
 
 
 def test_nobody_is_asked_who_it_is(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
-    """Without a credential every row is 401, whatever it is about."""
+    """Without credentials every row is 401."""
     assert {answers["nobody"].status for answers in asked.values()} == {401}

@@ -19,7 +19,7 @@ from tests.http.lance.wire import ROWS, arrow, declare, fill, lay, make_space, t
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with a namespace `s`, and processes that have read Lance's library."""
+    """A node with a namespace `s`, and worker processes that have loaded Lance's library."""
     with node_over(tmp_path_factory.mktemp("rows")) as node:
         make_space(node, "lance", "s")
         yield node
@@ -27,12 +27,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 @pytest.fixture
 def t(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """The name of a table of the test's own."""
+    """The name of a new table."""
     return "lance", "s", re.sub(r"\W", "_", request.node.name)
 
 
 def properties(**told: str) -> str:
-    """Properties as the query has them."""
+    """Return properties as a query has them."""
     return f"properties={quote(json.dumps(told))}"
 
 
@@ -45,12 +45,12 @@ def count(node: DriverNode, *path: str, user: str = "admin", **body: object) -> 
 def create(
     node: DriverNode, query: str, *path: str, body: bytes | None = None, user: str = "admin", **headers: str
 ) -> object:
-    """Ask for a table with rows."""
+    """Create a table with rows."""
     return node.ask("POST", f"{table(*path)}/create?{query}", arrow() if body is None else body, user=user, **headers)
 
 
 def test_a_table_is_made_of_rows(home: DriverNode, t: tuple[str, ...]) -> None:
-    """The rows are there, at version 1, in a place of the table's own, and the properties are kept."""
+    """The rows exist at version 1 in the table's own location, and the properties are stored."""
     made = create(home, f"mode=Create&{properties(k='v')}", *t).json()
 
     assert (made["version"], made["properties"], count(home, *t)) == (1, {"k": "v"}, 3)
@@ -60,7 +60,7 @@ def test_a_table_is_made_of_rows(home: DriverNode, t: tuple[str, ...]) -> None:
 
 
 def test_headers_of_older_clients(home: DriverNode, t: tuple[str, ...]) -> None:
-    """The location and the properties may come in headers."""
+    """The location and the properties may be in headers."""
     place = f"file://{home.data}/warehouse/lance/mine"
     headers = {"x_lance_table_location": place, "x_lance_table_properties": '{"k":"v"}'}
 
@@ -70,7 +70,7 @@ def test_headers_of_older_clients(home: DriverNode, t: tuple[str, ...]) -> None:
 
 
 def test_a_name_that_is_taken(home: DriverNode, t: tuple[str, ...]) -> None:
-    """Create is refused, exist_ok leaves the table alone, overwrite writes its next version and drops its
+    """For a taken name create is refused, exist_ok keeps the table, and overwrite writes its next version and drops its
     properties.
     """
     first = create(home, f"{properties(k='v')}", *t).json()
@@ -88,9 +88,7 @@ def test_a_name_that_is_taken(home: DriverNode, t: tuple[str, ...]) -> None:
 def test_properties_are_kept_when_the_right_goes_behind_the_rows(
     home: DriverNode, t: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who owned a table when its rows were written over, and may only read it behind that, changes none of its
-    properties.
-    """
+    """If the owner loses the ownership while rows are overwritten, the table's properties do not change."""
     grant(home, "former", "use_catalog use_schema select_table create_table", kind="CATALOG", on="lance")
     create(home, properties(k="v"), *t)
     owners = f"{API}/lake/owners/TABLE/{'.'.join(t)}"
@@ -106,7 +104,7 @@ def test_properties_are_kept_when_the_right_goes_behind_the_rows(
 
 
 def test_a_declared_table_is_filled(home: DriverNode, t: tuple[str, ...]) -> None:
-    """By create, or by the first insert; before that it has no rows that could be counted."""
+    """A declared table gets rows by a create or the first insert; before that rows cannot be counted."""
     first, second = (*t[:-1], "a"), (*t[:-1], "b")
     for path in (first, second):
         declare(home, *path, properties={"k": "v"})
@@ -138,7 +136,7 @@ def test_rows_are_added(home: DriverNode, t: tuple[str, ...]) -> None:
     ],
 )  # fmt: skip
 def test_bodies_that_are_refused(home: DriverNode, t: tuple[str, ...], body: bytes, code: int) -> None:
-    """What is no Arrow stream is 400 with code 13, other columns are code 20; the table stays as it was."""
+    """A body that is no Arrow stream is 400 with code 13, other columns are code 20; the table is unchanged."""
     fill(home, *t)
 
     assert told(home.post(f"{table(*t)}/insert", body)) == (400, code)
@@ -147,7 +145,7 @@ def test_bodies_that_are_refused(home: DriverNode, t: tuple[str, ...], body: byt
 
 
 def test_a_table_that_did_not_come_to_be(home: DriverNode, t: tuple[str, ...]) -> None:
-    """A body that cannot be read leaves neither a name nor a file."""
+    """A create whose body cannot be read leaves neither a name nor a file."""
     before = {path for path in (home.data / "warehouse").rglob("*") if path.is_file()}
 
     assert told(create(home, "", *t, body=arrow()[:-30])) == (400, 13)
@@ -157,7 +155,7 @@ def test_a_table_that_did_not_come_to_be(home: DriverNode, t: tuple[str, ...]) -
 
 
 def test_a_place_that_holds_a_table_already(home: DriverNode, t: tuple[str, ...]) -> None:
-    """Rows are not written over what lies at a location."""
+    """A create at a location with data is refused."""
     answer = create(home, "", *t, x_lance_table_location=lay(home, "old"))
 
     assert told(answer) == (409, 5)
@@ -172,14 +170,14 @@ def test_a_place_that_holds_a_table_already(home: DriverNode, t: tuple[str, ...]
     ],
 )  # fmt: skip
 def test_rows_are_counted(home: DriverNode, t: tuple[str, ...], body: dict[str, object], expected: object) -> None:
-    """All of them, those of a version, those for which a predicate holds; what is wrong has its code."""
+    """All rows, those of a version, and those of a predicate are counted; an invalid request has its code."""
     fill(home, *t)
 
     assert count(home, *t, **body) == expected
 
 
 def test_a_link_out_of_the_warehouse(home: DriverNode, t: tuple[str, ...], tmp_path: Path) -> None:
-    """Nobody writes through a link that leads out of the catalog's roots."""
+    """A link out of the catalog's roots is never written through."""
     outside = tmp_path / "outside"
     outside.mkdir()
     place = home.data / "warehouse" / "lance" / "led"
@@ -192,7 +190,7 @@ def test_a_link_out_of_the_warehouse(home: DriverNode, t: tuple[str, ...], tmp_p
 
 
 def test_rights(home: DriverNode, t: tuple[str, ...]) -> None:
-    """Who may only read does not write; who may only write does not read."""
+    """Readers may not write, and users who may only write may not read."""
     fill(home, *t)
     for user, privilege in (("reader", "select_table"), ("writer", "modify_table")):
         grant(home, user, f"use_catalog use_schema {privilege}", kind="CATALOG", on="lance")
@@ -205,8 +203,8 @@ def test_rights(home: DriverNode, t: tuple[str, ...]) -> None:
 
 
 def test_who_creates_over_what_is_there(home: DriverNode, t: tuple[str, ...]) -> None:
-    """To fill what was declared takes the right to change it, to overwrite the right to drop it: to create is not
-    enough, nor to read, nor to write.
+    """Filling a declared table needs the right to change it, overwriting the right to drop it; other rights are not
+    enough.
     """
     for user, privilege in (("maker", "select_table"), ("builder", "modify_table")):
         grant(home, user, f"use_catalog use_schema create_table {privilege}", kind="CATALOG", on="lance")

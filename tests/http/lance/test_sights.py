@@ -20,7 +20,7 @@ NEW = {"name": "shown", "type": "RELATIONAL", "provider": "lakehouse-generic"}
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A V2 directory with a namespace, a table with rows in it, one declared, one at the top and a foreign folder."""
+    """A directory of layout V2 with a namespace, tables with rows, declared and at the top, and a foreign folder."""
     place = tmp_path / "lake"
     directory = LanceDirectory(str(place))
     directory.create_namespace(("a",), {"k": "v"})
@@ -42,7 +42,9 @@ def lake(tmp_path: Path, root: Path) -> Iterator[DriverNode]:
 
 
 def test_a_directory_is_listed_and_described_as_it_is_now(lake: DriverNode, root: Path) -> None:
-    """Namespaces, tables in pages, with and without data, whole identifiers; what comes and goes is seen at once."""
+    """Namespaces and tables are listed in pages with whole identifiers, and changes of the directory are visible
+    immediately.
+    """
     assert names(lake.get(f"{space('shown')}/list")) == ["a"]
     assert names(lake.get(f"{space('shown', 'a')}/list")) == ["b"]
     assert names(lake.get(f"{space('shown')}/table/list")) == ["foreign", "top"]
@@ -65,7 +67,7 @@ def test_a_directory_is_listed_and_described_as_it_is_now(lake: DriverNode, root
 
 
 def test_what_is_not_there_or_no_table_is_told(lake: DriverNode) -> None:
-    """With the codes of a missing namespace, table and version; a foreign folder exists, and does not load."""
+    """Missing namespaces, tables and versions have their codes; a foreign folder exists and cannot be loaded."""
     assert told(lake.get(f"{space('shown', 'x')}/table/list")) == (404, 1)
     assert told(lake.post(f"{table('shown', 'x', 't')}/describe", {})) == (404, 1)
     assert told(lake.post(f"{table('shown', 'a', 't')}/exists", {})) == (404, 4)
@@ -77,8 +79,8 @@ def test_what_is_not_there_or_no_table_is_told(lake: DriverNode) -> None:
 
 
 def test_rows_versions_and_tags_are_read(lake: DriverNode, root: Path) -> None:
-    """Counted, queried, explained, measured; versions, tags, branches and indices listed; a declared or foreign
-    folder has no rows.
+    """Rows are counted, queried and explained; versions, tags, branches and indices are listed; declared tables have no
+    rows.
     """
     docs = table("shown", "a", "b", "docs")
     place = lake.done("POST", f"{docs}/describe", {})["location"]
@@ -100,7 +102,9 @@ def test_rows_versions_and_tags_are_read(lake: DriverNode, root: Path) -> None:
 
 
 def test_gravitino_lists_and_loads_it(lake: DriverNode) -> None:
-    """Schemas by their parents, one that stands for the catalog, tables with their columns; nothing can be made."""
+    """Gravitino REST lists schemas by their parents, one for the catalog itself, and tables with columns; nothing can
+    be created.
+    """
     schemas = f"{API}/lake/catalogs/shown/schemas"
     assert [each["name"] for each in lake.done("GET", schemas)["identifiers"]] == ["a", "default"]
     assert [each["name"] for each in lake.done("GET", f"{schemas}?parentSchema=a")["identifiers"]] == ["a:b"]
@@ -114,7 +118,7 @@ def test_gravitino_lists_and_loads_it(lake: DriverNode) -> None:
 
 
 def test_nothing_is_made_or_changed_there(lake: DriverNode, root: Path) -> None:
-    """Over no protocol: not declared, registered, dropped, moved or written."""
+    """Over no protocol can tables of the directory be declared, registered, dropped, moved or written."""
     before = sorted(root.rglob("*"))
     for address, body in (
         (f"{space('shown', 'new')}/create", {}),
@@ -135,7 +139,7 @@ def test_nothing_is_made_or_changed_there(lake: DriverNode, root: Path) -> None:
 
 
 def test_rights_are_those_on_the_catalog(lake: DriverNode) -> None:
-    """A stranger is refused what is there and what is not in the same way; granted, sees it; revoked, no longer."""
+    """A stranger gets the same refusal for existing and missing tables; grants and revokes take effect immediately."""
     lake.done("POST", f"{API}/lake/users", {"name": "eve"})
     for address in (f"{table('shown', 'top')}/describe", f"{table('shown', 'none')}/describe"):
         assert told(lake.post(address, {}, user="eve")) == (403, 15)
@@ -153,7 +157,9 @@ def test_rights_are_those_on_the_catalog(lake: DriverNode) -> None:
 
 
 def test_only_what_the_server_may_read_is_shown(lake: DriverNode, tmp_path: Path, root: Path) -> None:
-    """A directory outside of its roots is refused when the catalog is made; links that lead out when they are met."""
+    """A directory outside of the roots is refused when the catalog is created; links out of it are refused at each
+    access.
+    """
     outside = tmp_path / "outside"
     lance.write_dataset(ROWS, str(outside / "secret.lance"))
     other = {**NEW, "name": "other", "properties": {"lance-directory": f"file://{outside}"}}
@@ -168,7 +174,7 @@ def test_only_what_the_server_may_read_is_shown(lake: DriverNode, tmp_path: Path
 
 
 def test_a_schema_is_told_to_who_may_use_the_catalog(lake: DriverNode) -> None:
-    """Over Gravitino REST, too: to use schemas is not enough where one may not use the catalog."""
+    """Over Gravitino REST the right to use schemas is not enough without USE_CATALOG."""
     grant(lake, "dan", "use_schema select_table", kind="CATALOG", on="shown")
 
     assert lake.get(f"{API}/lake/catalogs/shown/schemas/a", user="dan").status == 403
