@@ -74,7 +74,7 @@ class RefusalRequest(NamedTuple):
 
 
 class RefusalCase(NamedTuple):
-    """A row: its route, what it is asked about, and the request."""
+    """A row: its route, its subject, and the request."""
 
     route: str
     thing: str
@@ -91,7 +91,7 @@ def case(route: str, thing: str, *names: str, root: str = "", body: object = Non
 
 
 def prepare(node: DriverNode) -> None:
-    """Make everybody and everything that the rows speak of."""
+    """Create all users and objects of the rows."""
     lake, permissions = f"{API}/lake", f"{API}/lake/permissions"
     hire(node, CALLERS)
     for name in ("there", "other"):
@@ -130,14 +130,14 @@ def prepare(node: DriverNode) -> None:
 
 
 def hire(node: DriverNode, callers: Iterable[str]) -> None:
-    """Make the callers users, but for those who are none."""
+    """Add the callers as users, except those who are none."""
     for who in callers:
         if who not in ("nobody", "stranger", "admin"):
             node.done("POST", f"{API}/lake/users", {"name": who})
 
 
 def endow(node: DriverNode, callers: Mapping[str, str], *, catalog: str) -> None:
-    """Give each caller its privileges on the metalake; `owner` owns the catalog, `laker` the metalake."""
+    """Grant each caller its privileges on the metalake; `owner` owns the catalog, `laker` the metalake."""
     for who, privileges in callers.items():
         if privileges:
             grant(node, who, privileges, kind="METALAKE", on="lake")
@@ -163,7 +163,7 @@ def _make_role(node: DriverNode, name: str) -> None:
 
 
 def grant(node: DriverNode, who: str, privileges: str, *, kind: str, on: str) -> None:
-    """Give a caller privileges on an object, through a role."""
+    """Grant a caller privileges on an object, through a role."""
     role = f"{kind.lower()}_{who}"
     rules = [{"name": name, "condition": "allow"} for name in privileges.split()]
     body = {"name": role, "properties": {}, "securableObjects": [{"fullName": on, "type": kind, "privileges": rules}]}
@@ -177,7 +177,7 @@ def own(node: DriverNode, user: str, kind: str, name: str, *, by: str = "admin")
 
 
 def pairs(rows: Iterable[Row]) -> list[Pair]:
-    """Find the rows about something that is there which have a row about what is not."""
+    """Return the rows about existing objects that have a row about a missing one."""
     known = set(rows)
     return sorted((route, thing, f"no {thing}") for route, thing in known if (route, f"no {thing}") in known)
 
@@ -185,7 +185,7 @@ def pairs(rows: Iterable[Row]) -> list[Pair]:
 def refused_both(
     asked: dict[Row, dict[str, DriverAnswer]], pair: Pair, callers: Iterable[str]
 ) -> Iterator[tuple[str, DriverAnswer, DriverAnswer]]:
-    """Find who is refused both ways, with both answers: they must not tell which is which."""
+    """Return callers who are refused both, with both answers, which must be equal."""
     route, there, missing = pair
     for who in callers:
         first, second = asked[route, there][who], asked[route, missing][who]
@@ -194,7 +194,7 @@ def refused_both(
 
 
 def told(asked: dict[Row, dict[str, DriverAnswer]], row: Row, callers: Iterable[str]) -> dict[str, str]:
-    """Spell the cells of a row as it was answered."""
+    """Return the cells of a row from its answers."""
     return {who: cell(row[0], asked[row][who]) for who in callers}
 
 
@@ -217,8 +217,8 @@ def answers(node: DriverNode, cases: Cases, callers: Iterable[str] = CALLERS) ->
 
 
 def cell(route: str, answer: DriverAnswer) -> str:
-    """A status. Behind it the number of items of a list, a minus when a drop found nothing to drop, an n when an
-    explanation says no, and the code of a failure inside of an answer.
+    """Return a cell: a status. Then follow the number of items of a list, a minus for a drop of nothing, an n for a
+    negative explanation, and the code of a failure inside of an answer.
     """
     if answer.status != 200 or not answer.headers.get("content-type", "").startswith("application/json"):
         return str(answer.status)
@@ -234,7 +234,7 @@ def cell(route: str, answer: DriverAnswer) -> str:
 
 
 def render(found: dict[Row, dict[str, DriverAnswer]], callers: Collection[str] = CALLERS) -> str:
-    """The table of answers."""
+    """Render the table of answers."""
     lines = [f"| route | about | {' | '.join(callers)} |", f"|---|---|{'---|' * len(callers)}"]
     for (route, thing), told in found.items():
         lines.append(f"| `{route}` | {thing} | {' | '.join(cell(route, told[who]) for who in callers)} |")
@@ -242,7 +242,7 @@ def render(found: dict[Row, dict[str, DriverAnswer]], callers: Collection[str] =
 
 
 def written(file: Path, callers: Collection[str] = CALLERS) -> Iterator[tuple[Row, dict[str, str]]]:
-    """The rows of a table that was kept."""
+    """Return the rows of a stored table."""
     for line in file.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `"):
             route, thing, *cells = (part.strip() for part in line.strip("| ").split("|"))
@@ -251,7 +251,7 @@ def written(file: Path, callers: Collection[str] = CALLERS) -> Iterator[tuple[Ro
 
 
 def keep(file: Path, node: DriverNode, *, cases: Cases, callers: Collection[str]) -> None:
-    """Keep a table as a node answers now, below the words that stand above it."""
+    """Store the table of a node's current answers, below its introduction."""
     table = render(answers(node, cases, callers), callers)
     words = file.read_text(encoding="utf-8").partition("| route |")[0] if file.exists() else ""
     file.write_text(f"{words}{table}\n", encoding="utf-8")
@@ -260,7 +260,7 @@ def keep(file: Path, node: DriverNode, *, cases: Cases, callers: Collection[str]
 def write(
     file: Path, cases: Cases, callers: Collection[str] = CALLERS, *, make: Callable[[DriverNode], None] = prepare
 ) -> None:
-    """Keep the table as the code answers now, below the words that stand above it."""
+    """Store the table of the code's current answers, below its introduction."""
     with tempfile.TemporaryDirectory() as folder, wire.node_over(Path(folder)) as node:
         make(node)
         keep(file, node, cases=cases, callers=callers)

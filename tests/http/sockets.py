@@ -42,11 +42,11 @@ class SocketWire:
         self.held = b""
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.socket.close()
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         self.socket.sendall(data)
 
     def head(self) -> tuple[int, dict[str, str]]:
@@ -59,7 +59,7 @@ class SocketWire:
         return int(first.split()[1]), {name.lower(): value for name, _, value in pairs}
 
     def first_line(self) -> bytes:
-        """Read the status line, and leave it there."""
+        """Read only the status line."""
         while b"\r\n" not in self.held:
             self._more()
         return self.held.partition(b"\r\n")[0]
@@ -74,7 +74,7 @@ class SocketWire:
         return SocketAnswer(status, headers, body)
 
     def ended(self) -> bool:
-        """Say whether the server has hung up, with nothing more to say."""
+        """Return whether the server has closed the connection without further bytes."""
         return self.held == b"" and self.socket.recv(1) == b""
 
     def _more(self) -> None:
@@ -84,7 +84,7 @@ class SocketWire:
 
 
 def request(method: str, path: str, body: bytes | None = None, **headers: str) -> bytes:
-    """Spell a request; underscores in names of headers are dashes."""
+    """Encode a request; underscores in header names become dashes."""
     given = {
         "host": "localhost",
         "authorization": basic("admin"),
@@ -97,7 +97,7 @@ def request(method: str, path: str, body: bytes | None = None, **headers: str) -
 
 
 class ServedNode:
-    """A node that serves on a thread of its own, as `limnos server start` configures it."""
+    """A node that serves on its own thread, configured as by `limnos server start`."""
 
     def __init__(self, data: Path, *, lane: bool, database: str | None = None, **settings: object) -> None:
         self.port = 0

@@ -23,7 +23,7 @@ ROLES = {
 
 @pytest.fixture
 def ana(node: DriverNode) -> DriverNode:
-    """A node whose user ana holds four roles, none of which is enough alone."""
+    """A node whose user ana has four roles, none of which is enough alone."""
     make_space(node, "s")
     for name in ("t", "u"):
         make_table(node, "s", name)
@@ -41,7 +41,7 @@ def ana(node: DriverNode) -> DriverNode:
 def ask(
     node: DriverNode, target: str, roles: str, *, method: str = "GET", body: object = None, user: str = "ana"
 ) -> DriverAnswer:
-    """Ask with the header."""
+    """Send a request with the header."""
     return node.ask(method, target, body, user=user, X_Gravitino_Active_Roles=roles)
 
 
@@ -53,20 +53,20 @@ def ask(
     ],
 )  # fmt: skip
 def test_header_is_read(sent: str, means: set[str] | None) -> None:
-    """Blanks around names do not count, nor does a name that comes twice; ALL and NONE are words in capitals alone."""
+    """Spaces around names and repeated names are ignored; only upper-case ALL and NONE are keywords."""
     assert active_roles_of(sent.encode()) == means
 
 
 @pytest.mark.parametrize("sent", [b"a,", b",", b"a,,b", b"ALL,a", b"a,NONE", b"ALL,NONE", b"\xff"])
 def test_malformed_header_is_refused(sent: bytes) -> None:
-    """An empty entry, ALL or NONE beside others, and what is no text are told apart from names."""
+    """An empty entry, ALL or NONE with other names, and invalid text are refused."""
     with pytest.raises(BadRequest, match="X-Gravitino-Active-Roles"):
         active_roles_of(sent)
 
 
 @pytest.mark.parametrize("target", [f"{TABLES}/t", f"{ICEBERG}/t"])
 def test_only_the_named_roles_allow(ana: DriverNode, target: str) -> None:
-    """A load is allowed while every role that it takes is named, whatever was answered, and kept, before."""
+    """A load is allowed only while all roles that it needs are named, whatever was cached before."""
     rounds = ("ALL", "NONE", "looker", "reader", "looker,reader", "looker,writer", "")
     expected = [200, 403, 403, 403, 200, 403, 200]
 
@@ -76,7 +76,7 @@ def test_only_the_named_roles_allow(ana: DriverNode, target: str) -> None:
 
 
 def test_lists_and_writes_are_narrowed(ana: DriverNode) -> None:
-    """A list holds what the named roles show; a write takes their rights alone."""
+    """A list shows what the named roles allow, and a write uses only their rights."""
     listed = {
         roles: [each["name"] for each in ask(ana, TABLES, roles).json()["identifiers"]]
         for roles in ("ALL", "looker", "looker,reader", "looker,writer", "looker,reader,writer")
@@ -93,7 +93,7 @@ def test_lists_and_writes_are_narrowed(ana: DriverNode) -> None:
 
 
 def test_answers_over_several_catalogs_are_narrowed(ana: DriverNode) -> None:
-    """What a tag is on is told as far as the named roles go."""
+    """The objects of a tag are listed as far as the named roles allow."""
     ana.done("POST", f"{LAKE}/tags", {"name": "red"})
     ana.done("POST", f"{LAKE}/objects/table/main.s.t/tags", {"tagsToAdd": ["red"]})
     ana.done("PUT", f"{LAKE}/owners/tag/red", {"name": "ana", "type": "USER"})
@@ -104,7 +104,7 @@ def test_answers_over_several_catalogs_are_narrowed(ana: DriverNode) -> None:
 
 
 def test_denials_and_ownership_stay(ana: DriverNode) -> None:
-    """A denial of a role that is not named counts; who owns an object needs no role."""
+    """A denial of a role that is not named applies, and ownership needs no role."""
     denied = {"privileges": [{"name": "select_table", "condition": "deny"}]}
     ana.done("PUT", f"{LAKE}/permissions/roles/tagger/TABLE/main.s.t/grant", denied)
     refused = ask(ana, f"{TABLES}/t", "looker,reader").status
@@ -114,7 +114,7 @@ def test_denials_and_ownership_stay(ana: DriverNode) -> None:
 
 
 def test_role_that_is_not_held_is_refused_like_one_that_is_not_there(ana: DriverNode) -> None:
-    """Nobody learns the names of roles from a refusal; whoever names one that is not held is told."""
+    """A role that the user does not have is refused like a missing one."""
     ana.done("POST", f"{LAKE}/roles", {"name": "secret", "properties": {}, "securableObjects": []})
 
     held, gone = (ask(ana, f"{TABLES}/t", f"looker,{name}") for name in ("secret", "absent"))
@@ -125,7 +125,7 @@ def test_role_that_is_not_held_is_refused_like_one_that_is_not_there(ana: Driver
 
 
 def test_role_that_was_taken_is_refused_at_once(ana: DriverNode) -> None:
-    """What is held counts as it is when the request comes."""
+    """A revoked role is refused at the next request."""
     before = ask(ana, f"{TABLES}/t", "looker,reader").status
     ana.done("PUT", f"{LAKE}/permissions/users/ana/revoke", {"roleNames": ["reader"]})
 
@@ -133,21 +133,21 @@ def test_role_that_was_taken_is_refused_at_once(ana: DriverNode) -> None:
 
 
 def test_who_is_no_user_is_told_that_first(ana: DriverNode) -> None:
-    """A stranger is refused in the words that come without the header."""
+    """A stranger gets the same refusal as without the header."""
     plain, narrowed = ana.get(f"{TABLES}/t", user="bob"), ask(ana, f"{TABLES}/t", "looker", user="bob")
 
     assert (plain.status, narrowed.status, narrowed["message"]) == (403, 403, plain["message"])
 
 
 def test_what_needs_no_role_needs_none(ana: DriverNode) -> None:
-    """A service admin makes metalakes, a member loads the metalake, and nobody is asked for health."""
+    """Requests that need no role, of service admins and members and for health, are allowed."""
     made = ask(ana, API, "NONE", method="POST", body={"name": "pond"}, user="admin").status
 
     assert (made, ask(ana, LAKE, "NONE").status, ask(ana, "/api/health", "a,").status) == (200, 200, 200)
 
 
 def test_malformed_header_in_each_protocols_shape(ana: DriverNode) -> None:
-    """400 in the protocol's own words; also where the header means nothing, lest more be done than was asked for."""
+    """A malformed header is 400 in each protocol's form, even where it has no effect."""
     gravitino, iceberg, lance = (
         ask(ana, target, "looker,") for target in (f"{TABLES}/t", f"{ICEBERG}/t", "/lance/v1/namespace/main/list")
     )
@@ -161,5 +161,5 @@ def test_malformed_header_in_each_protocols_shape(ana: DriverNode) -> None:
 
 
 def test_without_access_control_there_is_nothing_to_narrow(open_node: DriverNode) -> None:
-    """Nobody is asked for a right, so no role is looked at."""
+    """With access control off the header has no effect."""
     assert ask(open_node, f"{LAKE}/catalogs", "absent", user="admin").status == 200

@@ -59,7 +59,7 @@ not named yet.
 
 
 def routes(application: Application) -> Iterator[tuple[str, str, Route]]:
-    """Every route that may get a body: protocol, address, route."""
+    """Return every route that may get a body: protocol, path, route."""
     for protocol in application.protocols:
         for route in protocol.router.routes:
             if route.method in METHODS and protocol.name + route.operation != "icebergissue-token":
@@ -70,14 +70,14 @@ def routes(application: Application) -> Iterator[tuple[str, str, Route]]:
 
 
 class Sender:
-    """Sends a body piece by piece, and counts what was taken."""
+    """A client that sends a body piece by piece, and counts the pieces taken."""
 
     def __init__(self, pieces: int) -> None:
         self.left = pieces
         self.taken = 0
 
     async def receive(self) -> dict[str, object]:
-        """The next piece."""
+        """Return the next piece."""
         self.left -= 1
         self.taken += len(PIECE)
         return {"type": "http.request", "body": PIECE, "more_body": self.left > 0}
@@ -86,7 +86,7 @@ class Sender:
 def send(
     node: DriverNode, method: str, path: str, user: str | None, *, pieces: int = 40, declared: bool = True
 ) -> tuple[int, int, dict]:
-    """Send spaces; returns the status, the bytes that were taken, and the answer; {} for a page."""
+    """Send spaces. Returns the status, the number of bytes taken, and the answer; {} for a page."""
     sender = Sender(pieces)
     headers = {b"content-length": b"%d" % (pieces * len(PIECE))} if declared else {b"transfer-encoding": b"chunked"}
     if user is not None:
@@ -100,7 +100,7 @@ def send(
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with what the addresses name, a member without rights, a disabled user, and one with a right for each
+    """A node with the objects of the paths, a member without rights, a disabled user, and a user with a right for each
     kind of body.
     """
     with wire.node_over(tmp_path_factory.mktemp("admission"), body_bytes_max=1 << 22) as running:
@@ -120,7 +120,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 def test_a_route_says_what_it_leads_to_or_takes_short_bodies(node: DriverNode) -> None:
-    """No route takes a long body without saying what it is for."""
+    """Each route that reads long bodies states the actions that they are for."""
     limits = {route.body_limit for _, _, route in routes(node.built.application) if not route.asks}
 
     assert limits == {SHORT_BODY_BYTES}
@@ -129,8 +129,8 @@ def test_a_route_says_what_it_leads_to_or_takes_short_bodies(node: DriverNode) -
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("user", [None, "stranger", "member", "disabled"])
 def test_nobody_has_a_long_body_read(node: DriverNode, user: str | None, declared: bool) -> None:
-    """Callers without a right are refused on every route, with at most a short body taken, and none if its length
-    is told.
+    """Callers without rights are refused on every route, after a short body at most, or before it if its length is
+    declared.
     """
     for protocol, path, route in routes(node.built.application):
         pieces = min(40, route.body_limit // len(PIECE)) if route.asks else 40
@@ -147,7 +147,7 @@ def test_nobody_has_a_long_body_read(node: DriverNode, user: str | None, declare
 
 
 def test_the_refusal_is_the_short_bodys(node: DriverNode) -> None:
-    """Who sends a long body is refused in the words that a short one gets."""
+    """The refusal of a long body has the same message as that of a short one."""
     for path, body in (
         (f"{wire.ROOT}/namespaces/a/tables", {"name": "n", "schema": wire.SCHEMA}),
         (f"{wire.ROOT}/namespaces/a/tables/t", {"updates": [wire.set_properties(k="v")]}),
@@ -162,7 +162,7 @@ def test_the_refusal_is_the_short_bodys(node: DriverNode) -> None:
 
 
 def test_a_lesser_right_has_no_long_body_read(node: DriverNode) -> None:
-    """Who may look at a thing, and not do what a route is for, has no long body read there."""
+    """A user with a lesser right than the route needs has no long body read."""
     found: dict[str, list[str]] = {}
     for protocol, path, route in routes(node.built.application):
         for user in LESSER if route.asks else ():
@@ -175,7 +175,7 @@ def test_a_lesser_right_has_no_long_body_read(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("declared", [True, False])
 def test_who_may_has_it_read(node: DriverNode, declared: bool) -> None:
-    """With a right the body is read to its end, and refused for what it says."""
+    """With a right the body is read completely, and refused for its content."""
     commit = f"{wire.ROOT}/namespaces/a/tables/t"
 
     for method, path, user in (
@@ -188,7 +188,7 @@ def test_who_may_has_it_read(node: DriverNode, declared: bool) -> None:
 
 
 def test_limits_of_routes(node: DriverNode) -> None:
-    """Metadata may be as long as the server's limit, other long bodies a megabyte, the rest 64 KiB: 413 for anybody."""
+    """Metadata may have the server's limit, other long bodies a megabyte, all others 64 KiB: 413 for every caller."""
     over = LONG_BODY_BYTES // len(PIECE) + 1
     assert send(node, "POST", f"{wire.ROOT}/namespaces/a/tables/t", "admin", pieces=over)[0] == 400
     assert send(node, "POST", f"{wire.ROOT}/namespaces/a/tables/t", "admin", pieces=over * 4)[0] == 413
@@ -197,6 +197,6 @@ def test_limits_of_routes(node: DriverNode) -> None:
 
 
 def test_access_off(tmp_path: Path) -> None:
-    """Where nobody is asked for a right, everybody has bodies read."""
+    """With access control off, long bodies of all callers are read."""
     with node_at(tmp_path / "open", access=False) as open_node:
         assert send(open_node, "POST", f"{wire.ROOT}/namespaces", None, pieces=5)[0] == 400

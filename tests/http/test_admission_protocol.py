@@ -25,7 +25,7 @@ LIMITS = {"head_timeout_s": SOON_S, "body_timeout_s": SOON_S}
 
 @pytest.fixture(scope="module", params=[True, False], ids=["lane", "no lane"])
 def lane(request: pytest.FixtureRequest) -> bool:
-    """Both ways of a request through the server must answer alike."""
+    """Run each test on the fast path and through ASGI, which must answer alike."""
     return bool(request.param)
 
 
@@ -35,7 +35,7 @@ CONSOLE = "https://console.example.com"
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[ServedNode]:
-    """A node that is patient."""
+    """A node with long timeouts."""
     node = ServedNode(tmp_path_factory.mktemp("guarded"), lane=lane, hosts=("lake.example.com",), origins=(CONSOLE,))
     yield node
     node.stop()
@@ -43,7 +43,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[Ser
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[ServedNode]:
-    """A node that waits for heads and bodies for a moment only."""
+    """A node with very short timeouts for heads and bodies."""
     node = ServedNode(tmp_path_factory.mktemp("hasty"), lane=lane, **LIMITS)
     yield node
     node.stop()
@@ -51,13 +51,13 @@ def hasty(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[Serv
 
 @pytest.fixture
 def wire(served: ServedNode) -> Iterator[SocketWire]:
-    """A fresh connection."""
+    """A new connection."""
     with closing(SocketWire(served.port)) as connection:
         yield connection
 
 
 def last(wire: SocketWire) -> SocketAnswer:
-    """Read an answer that must be the connection's last."""
+    """Read an answer after which the connection must end."""
     answer = wire.answer()
     assert answer.headers["connection"] == "close"
     assert answer.headers["x-request-id"]
@@ -66,14 +66,14 @@ def last(wire: SocketWire) -> SocketAnswer:
 
 
 def is_served(node: ServedNode) -> bool:
-    """Say whether somebody else is served."""
+    """Return whether another connection is served."""
     with closing(SocketWire(node.port)) as wire:
         wire.send(request("GET", LIVE))
         return wire.answer().status == 200
 
 
 def padded(size: int, path: str = LIVE) -> bytes:
-    """A request whose head has about that many bytes."""
+    """Return a request whose head has about this number of bytes."""
     return request("GET", path, x="y" * (size - len(request("GET", path, x=""))))
 
 
@@ -82,7 +82,7 @@ def padded(size: int, path: str = LIVE) -> bytes:
 
 @pytest.mark.parametrize("path", [LIVE, "/iceberg/v1/config", "/api/metalakes", "/nowhere"])
 def test_head_over_the_limit(wire: SocketWire, path: str) -> None:
-    """A head that is complete and too long is 431 in its protocol's shape, one just below the limit is taken."""
+    """A complete head over the limit is 431 in its protocol's form, one just below it is accepted."""
     wire.send(padded(HEAD_BYTES_MAX - 100, path))
     taken = wire.answer().status
     wire.send(padded(HEAD_BYTES_MAX + 100, path))
@@ -102,7 +102,7 @@ def test_head_over_the_limit(wire: SocketWire, path: str) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("piece", [1_000, 1 << 20])
 def test_head_without_end(served: ServedNode, wire: SocketWire, begins: bytes, piece: int) -> None:
-    """A head, address or trailer that never ends is cut soon after the limit, however it is sent."""
+    """An endless head, path or trailer is cut soon after the limit, however it is sent."""
     sent = 0
     wire.send(begins)
     with suppress(BrokenPipeError, ConnectionResetError):
@@ -115,14 +115,14 @@ def test_head_without_end(served: ServedNode, wire: SocketWire, begins: bytes, p
 
 
 def test_refused_head_is_answered(wire: SocketWire) -> None:
-    """Who sends a head without end, and no more than that, can read why it was refused."""
+    """A client that sends a too long head, and no more, can read the refusal."""
     wire.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * (HEAD_BYTES_MAX + 1))
 
     assert last(wire).status == 431
 
 
 def test_many_fields(wire: SocketWire) -> None:
-    """As many fields as there may be are taken, more are 431."""
+    """The maximum number of fields is accepted, more are 431."""
     fields = {f"x{number}": "" for number in range(FIELDS_MAX - 2)}  # beside host and authorization
     wire.send(request("GET", LIVE, **fields))
     taken = wire.answer().status
@@ -133,7 +133,7 @@ def test_many_fields(wire: SocketWire) -> None:
 
 
 def test_cost_of_a_head_is_linear(served: ServedNode) -> None:
-    """A hundred connections that send a megabyte of head each keep nobody from being served."""
+    """A hundred connections with heads of a megabyte do not block other requests."""
     for _ in range(100):
         with closing(SocketWire(served.port)) as flood, suppress(BrokenPipeError, ConnectionResetError):
             flood.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * (1 << 20))
@@ -146,7 +146,7 @@ def test_cost_of_a_head_is_linear(served: ServedNode) -> None:
 
 @pytest.mark.parametrize("path", [LIVE, "/iceberg/v1/config", "/api/metalakes", "/api/limnos/v1/whoami"])
 def test_foreign_host(wire: SocketWire, path: str) -> None:
-    """A name that somebody made lead here is 421 with the setting's name, on every route."""
+    """A foreign host name that resolves to this server is 421 with the setting's name, on every route."""
     wire.send(request("GET", path, host="evil.example.com"))
 
     answer = last(wire)
@@ -156,14 +156,14 @@ def test_foreign_host(wire: SocketWire, path: str) -> None:
 
 
 def test_listed_host(wire: SocketWire) -> None:
-    """A name of the settings is served."""
+    """A host name of the settings is served."""
     wire.send(request("GET", LIVE, host="lake.example.com:8443"))
 
     assert wire.answer().status == 200
 
 
 def test_foreign_page(wire: SocketWire) -> None:
-    """A page of another site is 403, whatever it sends, and its body is not read."""
+    """A request from a page of another site is 403, and its body is not read."""
     body = json.dumps({"namespace": ["theirs"]}).encode()
     wire.send(request("POST", SPACES, body, origin="http://evil.example.com"))
 
@@ -174,7 +174,7 @@ def test_foreign_page(wire: SocketWire) -> None:
 
 
 def test_a_foreign_page_on_a_known_connection(wire: SocketWire) -> None:
-    """What the head before it was makes no difference: a link may lead here, and a form of the same page may not."""
+    """A foreign page's request is refused also on a connection with an accepted head before."""
     marks = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"}
     wire.send(request("GET", LIVE, **marks))
     linked = wire.answer()
@@ -184,7 +184,7 @@ def test_a_foreign_page_on_a_known_connection(wire: SocketWire) -> None:
 
 
 def test_a_page_of_a_named_origin(wire: SocketWire) -> None:
-    """It may ask, and read the answer and the refusal; the answer names that origin, and nobody else's cookies."""
+    """A page of a named origin may send requests and read answers and refusals, which name only that origin."""
     wire.send(request("GET", SPACES, origin=CONSOLE))
     found = wire.answer()
     wire.send(request("GET", f"{SPACES}/none", origin=CONSOLE))
@@ -199,7 +199,9 @@ def test_a_page_of_a_named_origin(wire: SocketWire) -> None:
 
 
 def test_an_answer_to_a_page_is_no_one_elses(wire: SocketWire) -> None:
-    """The same request with and without an origin, both ways round: only the page's answer names its origin."""
+    """Equal requests with and without an origin, in both orders, get separate answers: only the page's names its
+    origin.
+    """
     path = "/iceberg/v1/config?warehouse=main"
     answers = []
     for origin in ({}, {"origin": CONSOLE}, {}):
@@ -212,9 +214,7 @@ def test_an_answer_to_a_page_is_no_one_elses(wire: SocketWire) -> None:
 
 
 def test_preflight(wire: SocketWire) -> None:
-    """A browser's question before a named page's request is answered without a credential: what it names may be
-    sent.
-    """
+    """A preflight of a named origin is answered without credentials, with the allowed methods and headers."""
     wire.send(
         request(
             "OPTIONS",
@@ -236,9 +236,7 @@ def test_preflight(wire: SocketWire) -> None:
 
 
 def test_preflight_of_another_page(wire: SocketWire) -> None:
-    """A page of an origin that nobody named gets no leave, and the same question without an origin is no such
-    question.
-    """
+    """A preflight of another origin is refused, and OPTIONS without an origin is no preflight."""
     asked = {"access_control_request_method": "DELETE"}
     wire.send(request("OPTIONS", SPACES, **asked))
     plain = wire.answer()
@@ -252,7 +250,7 @@ def test_preflight_of_another_page(wire: SocketWire) -> None:
 
 @pytest.mark.parametrize("name", [b"authorization", b"host", b"content-length"])
 def test_header_that_comes_twice(wire: SocketWire, name: bytes) -> None:
-    """Two credentials, two hosts, two lengths are 400, not the last one's affair."""
+    """Two credentials, hosts or lengths are 400."""
     whole = request("POST", SPACES, b"{}")
     (line,) = [line for line in whole.split(b"\r\n") if line.startswith(name)]
     wire.send(whole.replace(line, line + b"\r\n" + line))
@@ -269,7 +267,7 @@ def test_no_host(wire: SocketWire) -> None:
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
 def test_bodies_that_pages_can_send(wire: SocketWire, kind: str) -> None:
-    """What a page can send without asking is not JSON: 415, and nothing is done."""
+    """Media types that pages can send without a preflight are 415, and nothing is changed."""
     body = json.dumps({"namespace": ["page"]}).encode()
     wire.send(request("POST", SPACES, body, content_type=kind) + request("HEAD", f"{SPACES}/page"))
 
@@ -280,7 +278,7 @@ def test_bodies_that_pages_can_send(wire: SocketWire, kind: str) -> None:
     "kind", ["application/json", "Application/JSON; charset=utf-8", "application/vnd.gravitino.v1+json", None]
 )
 def test_bodies_that_clients_send(wire: SocketWire, kind: str | None) -> None:
-    """JSON by its plain and by a vendor's name is taken, and so is a body that does not say what it is."""
+    """JSON media types, and a missing one, are accepted."""
     fields = {} if kind is None else {"content_type": kind}
     wire.send(request("POST", f"{SPACES}/gone/properties", b'{"updates":{"a":"b"}}', **fields))
 
@@ -291,7 +289,7 @@ def test_bodies_that_clients_send(wire: SocketWire, kind: str | None) -> None:
 
 
 def test_head_that_does_not_come(hasty: ServedNode) -> None:
-    """Half a head is 408 after its time, and the connection ends."""
+    """An incomplete head is 408 after its timeout, and the connection ends."""
     with closing(SocketWire(hasty.port)) as wire:
         wire.send(b"GET /iceberg/v1/config HTTP/1.1\r\nHost: local")
 
@@ -304,7 +302,7 @@ def test_head_that_does_not_come(hasty: ServedNode) -> None:
 @pytest.mark.parametrize("size", [100, 200_000])
 @pytest.mark.parametrize("path", [SPACES, "/api/metalakes"])
 def test_body_that_does_not_come(hasty: ServedNode, path: str, size: int) -> None:
-    """Half a body is 408 after its time, and nothing is done with it."""
+    """An incomplete body is 408 after its timeout, and nothing is changed."""
     with closing(SocketWire(hasty.port)) as wire:
         wire.send(request("POST", path, content_length=str(size)) + b"{")
 
@@ -312,7 +310,7 @@ def test_body_that_does_not_come(hasty: ServedNode, path: str, size: int) -> Non
 
 
 def test_byte_by_byte(hasty: ServedNode) -> None:
-    """A head that keeps coming, a byte now and then, is cut none the less."""
+    """A head that arrives byte by byte is cut after the same timeout."""
     with closing(SocketWire(hasty.port)) as wire, suppress(BrokenPipeError, ConnectionResetError):
         wire.send(b"GET /")
         until = time.monotonic() + 300
@@ -329,7 +327,7 @@ def test_byte_by_byte(hasty: ServedNode) -> None:
 
 
 def test_slow_answer_is_not_a_slow_client(hasty: ServedNode) -> None:
-    """Who waits between two requests is not cut by the limits of heads and bodies."""
+    """An idle connection between two requests is not cut by the timeouts of heads and bodies."""
     with closing(SocketWire(hasty.port)) as wire:
         for _ in range(3):
             wire.send(request("GET", LIVE))
@@ -338,7 +336,7 @@ def test_slow_answer_is_not_a_slow_client(hasty: ServedNode) -> None:
 
 
 def test_many_half_heads(hasty: ServedNode) -> None:
-    """Connections that send half a head and fall silent are all gone after its time; others are served meanwhile."""
+    """Many connections with half a head are all closed after the timeout; other requests are served meanwhile."""
     crowd = []
     for _ in range(300):
         half = socket.create_connection(("127.0.0.1", hasty.port), timeout=20)
@@ -357,7 +355,7 @@ def test_many_half_heads(hasty: ServedNode) -> None:
 
 
 def test_refusal_behind_a_write(served: ServedNode, wire: SocketWire) -> None:
-    """What was asked before a head that is refused is answered first, and nobody takes the refusal for its answer."""
+    """Requests before a refused head are answered first, and the refusal is not taken for their answer."""
     body = json.dumps({"namespace": ["before"]}).encode()
     wire.send(request("POST", SPACES, body) + request("GET", LIVE, host="evil.example.com"))
 
@@ -372,7 +370,7 @@ def test_refusal_behind_a_write(served: ServedNode, wire: SocketWire) -> None:
 
 
 def test_junk_behind_a_write(wire: SocketWire) -> None:
-    """The same with bytes that are no HTTP."""
+    """The same holds for bytes that are no HTTP."""
     body = json.dumps({"namespace": ["junk"]}).encode()
     wire.send(request("POST", SPACES, body) + b"\x00\x01\x02junk\r\n\r\n")
 
@@ -381,7 +379,7 @@ def test_junk_behind_a_write(wire: SocketWire) -> None:
 
 
 def test_fields_behind_a_body_are_no_head(wire: SocketWire) -> None:
-    """A credential in a trailer is nobody's: what was not looked at is not believed."""
+    """A credential in a trailer is ignored, because it was not checked."""
     chunks = b"2\r\n{}\r\n0\r\nAuthorization: Basic YWRtaW46eA==\r\n\r\n"
     whole = request("POST", "/api/limnos/v1/tokens", chunks, transfer_encoding="chunked")
     (line,) = [line for line in whole.split(b"\r\n") if line.startswith(b"authorization")]
@@ -398,8 +396,8 @@ def test_fields_behind_a_body_are_no_head(wire: SocketWire) -> None:
 
 @pytest.mark.parametrize("name", ["none", "a%0D%0AX-Evil:%201", "%C3%A9", "%E6%B9%96"])
 def test_refusals_have_the_standard_phrase(wire: SocketWire, name: str) -> None:
-    """Whatever a name holds, the status line of a refusal is the standard's, and the headers are ours; the next
-    request is served.
+    """The status line of a refusal has the standard phrase, whatever the request contains, and the next request is
+    served.
     """
     wire.send(request("HEAD", f"{SPACES}/{name}") + request("GET", LIVE))
 
@@ -413,7 +411,7 @@ def test_refusals_have_the_standard_phrase(wire: SocketWire, name: str) -> None:
 
 
 def test_other_answers_have_the_customary_phrase(wire: SocketWire) -> None:
-    """GET says it in the body, and what is right has the phrase of its status."""
+    """Other answers have the standard phrase, too."""
     wire.send(request("GET", f"{SPACES}/none"))
     refused = wire.first_line()
     wire.answer()

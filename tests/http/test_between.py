@@ -66,7 +66,7 @@ World = tuple[DriverNode, dict[str, str]]
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A node with something for every write; a write that is refused changes nothing, so all tests share it."""
+    """A node with an object for every write, shared by all tests because refused writes change nothing."""
     with node_at(tmp_path_factory.mktemp("between")) as node:
         names = furnish(node)
         make_boss(node)
@@ -74,9 +74,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def make_boss(node: DriverNode) -> None:
-    """Make a user who owns the metalake through a group; once it has left the group, the user may still look at
-    most things.
-    """
+    """Create a user who owns the metalake through a group, and may still read most objects after leaving it."""
     node.done("POST", f"{LAKE}/users", {"name": "boss"})
     grant(node, "boss", LOOKS, kind="METALAKE", on="lake")
     node.done("POST", f"{LAKE}/groups", {"name": "chiefs"})
@@ -85,16 +83,14 @@ def make_boss(node: DriverNode) -> None:
 
 
 def changed_since(node: DriverNode, rows: Rows) -> set[str]:
-    """The tables of a node's store whose rows are other ones by now."""
+    """Return the tables of a node's store whose rows have changed."""
     return {table for table, now in rows_of(node).items() if now != rows[table]}
 
 
 def carried_out(
     node: DriverNode, patch: pytest.MonkeyPatch, write: Write, *, other: Write, step: InterferencePoint, **caller: str
 ) -> tuple[DriverAnswer, set[str]]:
-    """Stop a write at a step, where another request is carried out; returns its answer, and the tables that it
-    changed.
-    """
+    """Stop a write at a step and carry out another request there. Returns its answer and the changed tables."""
 
     async def act() -> None:
         answer = await node.answer(*other)
@@ -107,8 +103,8 @@ def carried_out(
 
 
 def cells(left_out: set[str]) -> list[object]:
-    """Every write at both steps, but for those that are left out; what changes files first is refused at the first
-    step only.
+    """Return every write at both steps, without the exceptions; writes that change files first are refused only at the
+    first step.
     """
     return [
         pytest.param(each, step, id=f"{each}-{step.value}")
@@ -122,9 +118,7 @@ def cells(left_out: set[str]) -> list[object]:
 def test_a_right_that_goes(
     world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: InterferencePoint
 ) -> None:
-    """A caller who leaves the group that allowed a write, after the decision, and may only look from then on, is
-    refused, and nothing is changed.
-    """
+    """If the caller leaves the group that allowed a write after the decision, it is refused, and nothing is changed."""
     node, names = world
     leave = Write("DELETE", f"{CHIEFS}/boss")
 
@@ -143,7 +137,7 @@ def test_a_right_that_goes(
 def test_a_credential_that_goes(
     world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: InterferencePoint
 ) -> None:
-    """A token that is revoked after the decision opens nothing any more: 401, and nothing is changed."""
+    """If the caller's token is revoked after the decision, the write is 401, and nothing is changed."""
     node, names = world
     token = node.post(f"{OWN}/tokens", {"name": "short"}).json()
     revoke = Write("DELETE", f"{OWN}/tokens/{token['id']}")
@@ -158,21 +152,21 @@ def test_a_credential_that_goes(
 
 
 class Away(NamedTuple):
-    """A request that renames, moves or drops the object of a write, and the requests that restore it or its name."""
+    """A request that renames, moves or drops the object of a write, and the requests that restore it."""
 
     go: Write
     back: tuple[Write, ...]
 
 
 def _renamed(path: str) -> Away:
-    """Another name by Gravitino's update, and the old one again."""
+    """Rename by Gravitino's update, and back."""
     above, _, name = path.rpartition("/")
     bodies = [{"updates": [{"@type": "rename", "newName": each}]} for each in ("away", name)]
     return Away(Write("PUT", path, bodies[0]), (Write("PUT", f"{above}/away", bodies[1]),))
 
 
 def _moved(kind: str, *path: str, catalog: str = "main") -> Away:
-    """Another name beside the old one, and back."""
+    """Rename, and back."""
     move, away = f"{OWN}/metalakes/lake/catalogs/{catalog}/move", [*path[:-1], "away"]
     bodies = [
         {"kind": kind, "source": source, "target": target}
@@ -182,7 +176,7 @@ def _moved(kind: str, *path: str, catalog: str = "main") -> Away:
 
 
 def _replaced(path: str, create: str, body: object, *more: Write) -> Away:
-    """Dropped; another one of the name comes later."""
+    """Drop; another object of the name is created later."""
     return Away(Write("DELETE", path), (Write("POST", create, body), *more))
 
 
@@ -276,7 +270,7 @@ NOT_AWAY = {
 
 
 def test_every_write_loses_its_name() -> None:
-    """No route that writes is forgotten above."""
+    """Each writing route is listed above."""
     assert set(AWAY) | set(NOT_AWAY) | FILES_FIRST == set(WRITES)
     assert not set(AWAY) & set(NOT_AWAY)
 
@@ -288,7 +282,7 @@ def test_every_write_loses_its_name() -> None:
 def test_a_name_that_moves(
     world: World, monkeypatch: pytest.MonkeyPatch, operation: str, number: int, step: InterferencePoint
 ) -> None:
-    """What has another name by now is not found: the write is refused and nothing is changed."""
+    """If the object is renamed after the decision, the write is refused as not found, and nothing is changed."""
     node, names = world
     away = AWAY[operation][number]
     go, back = fill(away.go, names), away.back
@@ -304,9 +298,7 @@ def test_a_name_that_moves(
 
 
 def is_refused(answer: DriverAnswer) -> bool:
-    """Say whether an answer is a refusal, or tells of nothing dropped, or of nothing done in any item of a bulk
-    request.
-    """
+    """Return whether an answer is a refusal, or reports that nothing was dropped or done."""
     if answer.status != 200:
         return answer.status in (400, 403, 404, 409)
     told = answer.json()
@@ -329,7 +321,7 @@ PROTECTED = {
 def test_a_drop_of_something_protected(
     world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: InterferencePoint
 ) -> None:
-    """What is protected after a drop was decided stays: the drop is refused and nothing is changed."""
+    """If the object is protected after the decision, the drop is refused and nothing is changed."""
     node, names = world
     path = f"{OWN}/metalakes/lake/objects/{PROTECTED[operation]}/protection"
 
@@ -347,9 +339,7 @@ def test_a_drop_of_something_protected(
 
 @pytest.mark.parametrize("operation", sorted(FILES_FIRST))
 def test_files_that_were_changed(node: DriverNode, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
-    """A right that goes after a table's files were changed refuses nothing: the change is there, so it is told of
-    and answered.
-    """
+    """If the right ends after a table's files were changed, the change is recorded and answered."""
     names = furnish(node)
     make_boss(node)
     leave = Write("DELETE", f"{CHIEFS}/boss")

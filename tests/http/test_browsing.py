@@ -23,14 +23,14 @@ CALLERS = ("ana", "ben", "cleo")
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A lake in which `main.P.Q.t` and `main.R.S` lie beside much else, and three users with rights in some places."""
+    """A lake with `main.P.Q.t`, `main.R.S` and other objects, and three users with rights on some of them."""
     with wire.node_over(tmp_path_factory.mktemp("browsing")) as node:
         fill(node)
         yield node
 
 
 def fill(node: DriverNode) -> None:
-    """Make random namespaces and tables, and give each caller rights on some, and some of them for their own."""
+    """Create random namespaces and tables, and give each caller some rights and ownerships."""
     chosen = random.Random(7)
     spaces = [
         ("P",),
@@ -65,12 +65,12 @@ def model(node: DriverNode, user: str) -> BrowsingModel:
 
 
 def names_of(answer: DriverAnswer) -> list[tuple[str, ...]] | None:
-    """The paths in a list of Iceberg's; None for a refusal."""
+    """Return the paths in an Iceberg list; None for a refusal."""
     return None if answer.status == 403 else [tuple(each) for each in answer.json()["namespaces"]]
 
 
 def by_pages(node: DriverNode, parent: tuple[str, ...], user: str) -> list[tuple[str, ...]] | None:
-    """Go through a list of Iceberg's by pages of two."""
+    """Read an Iceberg list in pages of two."""
     found: list[tuple[str, ...]] = []
     token = ""
     while True:
@@ -87,7 +87,9 @@ def by_pages(node: DriverNode, parent: tuple[str, ...], user: str) -> list[tuple
 
 @pytest.mark.parametrize("user", CALLERS)
 def test_lists_of_catalogs(lake: DriverNode, user: str) -> None:
-    """Gravitino's and Lance's lists name the catalog; Gravitino's details only where the caller may load it."""
+    """Gravitino's and Lance's lists name the visible catalogs; Gravitino's details only those that the caller may
+    load.
+    """
     expected = model(lake, user).catalogs()
     details = lake.get(f"{API}/lake/catalogs?details=true", user=user).json()["catalogs"]
 
@@ -99,8 +101,8 @@ def test_lists_of_catalogs(lake: DriverNode, user: str) -> None:
 
 @pytest.mark.parametrize("user", CALLERS)
 def test_lists_of_namespaces(lake: DriverNode, user: str) -> None:
-    """Iceberg's, Gravitino's and Lance's lists are those of the model at every place, whole and by pages; refused
-    where it refuses.
+    """The lists of all protocols equal the model at every place, complete and in pages, and are refused where it
+    refuses.
     """
     truth = model(lake, user)
     for (catalog, *parent), parent_id in truth.containers().items():
@@ -121,7 +123,7 @@ def test_lists_of_namespaces(lake: DriverNode, user: str) -> None:
 
 @pytest.mark.parametrize("user", CALLERS)
 def test_dataverses(lake: DriverNode, user: str) -> None:
-    """`Metadata.Dataverse` has what a walk by lists comes to; of a name alone it tells no time."""
+    """`Metadata.Dataverse` has the namespaces that lists reach; one that is visible by name only has no time."""
     truth = model(lake, user)
     statement = "select value d from Metadata.`Dataverse` d"
     rows = lake.post("/query/service", {"statement": statement}, user=user).json()["results"]
@@ -137,8 +139,8 @@ def test_dataverses(lake: DriverNode, user: str) -> None:
 
 
 def test_a_name_is_all_that_is_shown(lake: DriverNode) -> None:
-    """Neither the namespace that is named nor its tables, owner or properties can be read, nor anything changed,
-    as before.
+    """A namespace that is visible by name only cannot be read or changed, and neither can its tables, owner or
+    properties.
     """
     path, schema = wire.space_path("P"), f"{API}/lake/catalogs/main/schemas/P"
     for answer in (
@@ -161,7 +163,7 @@ def test_a_name_is_all_that_is_shown(lake: DriverNode) -> None:
 
 
 def test_a_revoke_takes_the_name_away_at_once(tmp_path: Path) -> None:
-    """The next list of every protocol is without the name, and refused again where nothing is shown."""
+    """After a revoke the next list of every protocol lacks the name, or is refused."""
     with wire.node_over(tmp_path) as node:
         wire.make_table(node, "P", "Q", "t")
         node.done("POST", f"{API}/lake/users", {"name": "ana"})

@@ -38,7 +38,7 @@ def node(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @contextmanager
 def refusing(store: ObjectStoreServer, trouble: RequestFault) -> Iterator[None]:
-    """Have the store refuse; it must have come to that."""
+    """Let the store refuse requests; the test fails if it refused none."""
     store.trouble = trouble
     try:
         yield
@@ -48,7 +48,7 @@ def refusing(store: ObjectStoreServer, trouble: RequestFault) -> Iterator[None]:
 
 
 def filled(node: DriverNode, name: str, *, managed: bool) -> str:
-    """Make a table with the first rows; returns its address."""
+    """Create a table with the first rows. Returns its URL."""
     declare(node, "cloud", name, properties={"managed_versioning": str(managed).lower()})
     at = table("cloud", name)
     node.done("POST", f"{at}/insert", arrow())
@@ -56,12 +56,12 @@ def filled(node: DriverNode, name: str, *, managed: bool) -> str:
 
 
 def ids(node: DriverNode, at: str) -> list[object]:
-    """The ids of a table's rows."""
+    """Return the ids of a table's rows."""
     return sorted(str(each["id"]) for each in rows_of(node.post(f"{at}/query", {"columns": ["id"]})))
 
 
 def versions(node: DriverNode, at: str) -> list[int]:
-    """The versions of a table."""
+    """Return the versions of a table."""
     return [each["version"] for each in node.done("POST", f"{at}/version/list", {})["versions"]]
 
 
@@ -79,8 +79,8 @@ COUNTS = ("num_inserted_rows", "num_updated_rows", "updated_rows")
 def test_a_change_that_the_store_refuses_is_not_made(
     node: DriverNode, store: ObjectStoreServer, change: str, *, managed: bool
 ) -> None:
-    """Rows, then the manifest that names them: 503 and code 17, every version as before; and when the store takes
-    them again so does the server.
+    """If the store refuses rows or the manifest, the answer is 503 with code 17 and every version is unchanged; later
+    writes succeed.
     """
     at = filled(node, f"{change}_{managed}", managed=managed)
     action, body = CHANGES[change]
@@ -94,7 +94,7 @@ def test_a_change_that_the_store_refuses_is_not_made(
 
 
 def test_a_store_that_is_busy_for_a_moment_is_asked_again(node: DriverNode, store: ObjectStoreServer) -> None:
-    """Nobody is told of that, and the rows are there once."""
+    """A store that is busy for a moment is retried, and the rows are there once."""
     at = filled(node, "busy", managed=True)
     with refusing(store, RequestFault("PUT", STAGED, LATER, times=1)):
         assert node.done("POST", f"{at}/insert", arrow())["version"] == 2
@@ -107,8 +107,8 @@ def test_a_store_that_is_busy_for_a_moment_is_asked_again(node: DriverNode, stor
 def test_a_version_that_is_committed_is_told_as_made(
     node: DriverNode, store: ObjectStoreServer, change: str, status: str
 ) -> None:
-    """The row decides: where the store refuses the manifest its final name, who made it is told that it is made
-    and how, and readers wait.
+    """If the store refuses to give a committed manifest its final name, the writer is told that the version is
+    committed, and readers wait.
     """
     at = filled(node, f"late_{change}_{status[:3]}", managed=True)
     action, body = CHANGES[change]
@@ -125,8 +125,8 @@ def test_a_version_that_is_committed_is_told_as_made(
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_committed_in_files_is_told_as_made(node: DriverNode, store: ObjectStoreServer, change: str) -> None:
-    """A store that refuses to give back the manifest that it has just taken: the change is made, and whoever hears
-    that it failed would make it again.
+    """If the store refuses to return a manifest that it has just accepted, the change counts as made, so that it is not
+    repeated.
     """
     at = filled(node, f"unread_{change}", managed=False)
     action, body = CHANGES[change]
@@ -138,7 +138,7 @@ def test_what_is_committed_in_files_is_told_as_made(node: DriverNode, store: Obj
 
 
 def test_a_table_that_cannot_be_made_is_not_there(node: DriverNode, store: ObjectStoreServer) -> None:
-    """Its name is free, and nothing lies at a place that nobody knows."""
+    """A create that the store refuses leaves neither a name nor files."""
     before = store.names("cloud/")
     for pattern in (ROWS_OF, FINAL):
         with refusing(store, RequestFault("PUT", pattern, NO)):
@@ -151,7 +151,7 @@ def test_a_table_that_cannot_be_made_is_not_there(node: DriverNode, store: Objec
 
 
 def test_rows_that_the_store_does_not_give_are_not_found_empty(node: DriverNode, store: ObjectStoreServer) -> None:
-    """A read that is refused is told as that, for a count and for a query."""
+    """A read that the store refuses is an error, for a count and for a query."""
     at = filled(node, "read", managed=False)
     with refusing(store, RequestFault("GET", ROWS_OF, NO)):
         assert told(node.post(f"{at}/query", {"columns": ["text"]})) == (503, 17)
@@ -161,7 +161,7 @@ def test_rows_that_the_store_does_not_give_are_not_found_empty(node: DriverNode,
 
 
 def taken_away(node: DriverNode, store: ObjectStoreServer, at: str, pattern: str) -> dict[str, bytes]:
-    """Delete the manifests whose names a pattern is found in; returns what they held."""
+    """Delete the manifests that match a pattern. Returns their content."""
     place = str(node.done("POST", f"{at}/describe", {"load_detailed_metadata": False})["location"])
     client = store.client()
     names = [each for each in store.names(f"{place.removeprefix('s3://lake/')}/_versions/") if re.search(pattern, each)]
@@ -174,9 +174,7 @@ def taken_away(node: DriverNode, store: ObjectStoreServer, at: str, pattern: str
 
 
 def test_manifests_of_a_managed_table_that_were_deleted_are_told(node: DriverNode, store: ObjectStoreServer) -> None:
-    """Nothing is read from or written upon what is not there any more: 409 and code 19; what is put back is there
-    again.
-    """
+    """If manifests of a managed table were deleted, reads and writes are 409 with code 19; once restored, they work."""
     at = filled(node, "deleted", managed=True)
     node.done("POST", f"{at}/insert", arrow())
     held = taken_away(node, store, at, "manifest")
@@ -194,7 +192,7 @@ def test_manifests_of_a_managed_table_that_were_deleted_are_told(node: DriverNod
 def test_where_files_say_what_there_is_a_deleted_manifest_is_no_version(
     node: DriverNode, store: ObjectStoreServer
 ) -> None:
-    """The one before is the newest again, for reads and for the next change."""
+    """For an unmanaged table with a deleted manifest, the previous version is the latest, for reads and writes."""
     at = filled(node, "shorter", managed=False)
     node.done("POST", f"{at}/insert", arrow())
     taken_away(node, store, at, manifest(2))
@@ -207,7 +205,7 @@ def test_where_files_say_what_there_is_a_deleted_manifest_is_no_version(
 
 @pytest.mark.parametrize("managed", [False, True], ids=["storage", "server"])
 def test_a_branch_in_an_object_store(node: DriverNode, *, managed: bool) -> None:
-    """It rests on the files of its table, and is read and written as the table is."""
+    """A branch shares its table's files, and is read and written like the table."""
     at = filled(node, f"branched_{managed}", managed=managed)
     node.done("POST", f"{at}/branches/create", {"name": "dev"})
     node.done("POST", f"{at}/insert?branch=dev", arrow())

@@ -23,12 +23,12 @@ ROWS = pa.table(
 
 
 def write(location: object, *, mode: str = "create") -> None:
-    """Write rows as clients do: by path, without a word to the server."""
+    """Write rows as clients do: by path, past the server."""
     lance.write_dataset(ROWS, str(location), mode=mode)
 
 
 def work(node: DriverNode) -> None:
-    """Do every task that is due."""
+    """Run all due tasks."""
 
     async def go() -> None:
         for _ in range(10):
@@ -39,14 +39,12 @@ def work(node: DriverNode) -> None:
 
 
 def path_of(location: object) -> Path:
-    """The directory of a location."""
+    """Return the directory of a location."""
     return Path(str(location).removeprefix("file://"))
 
 
 def test_a_declared_table_is_there(node: DriverNode) -> None:
-    """A table that was declared has a place of its own, is listed, described without a version, and no file is
-    made for it.
-    """
+    """A declared table has its own location, is listed, described without a version, and creates no file."""
     make_space(node, "lance", "a")
 
     made = declare(node, "lance", "a", "t", properties={"k": "v"})
@@ -64,8 +62,8 @@ def test_a_declared_table_is_there(node: DriverNode) -> None:
 
 
 def test_what_clients_write_by_path_is_described(node: DriverNode) -> None:
-    """Rows written to the location show at once: version, schema with Arrow's names of types, and rows in the list
-    of data.
+    """Rows written by path are described immediately: version, schema with Arrow's type names, and the table is listed
+    with data.
     """
     made = declare(node, "lance", "t")
     write(made["location"])
@@ -81,8 +79,8 @@ def test_what_clients_write_by_path_is_described(node: DriverNode) -> None:
 
 
 def test_details_are_left_out_where_they_are_not_wanted(node: DriverNode) -> None:
-    """With load_detailed_metadata=false, in body or query, no version is told; check_declared tells whether there
-    is data.
+    """With load_detailed_metadata=false, in body or query, no version is returned; check_declared says whether data
+    exists.
     """
     made = declare(node, "lance", "t")
     write(made["location"])
@@ -95,9 +93,7 @@ def test_details_are_left_out_where_they_are_not_wanted(node: DriverNode) -> Non
 
 
 def test_older_states_are_described(node: DriverNode) -> None:
-    """A version, tag or branch is found, or told as missing with a code of its own; a tag beside a version is
-    refused.
-    """
+    """A version, tag or branch is described, or missing with its own code; a tag together with a version is refused."""
     made = declare(node, "lance", "t")
     write(made["location"])
     write(made["location"], mode="append")
@@ -121,7 +117,7 @@ def test_older_states_are_described(node: DriverNode) -> None:
 
 
 def test_a_declared_table_has_no_past(node: DriverNode) -> None:
-    """Asked for a version or tag, a table without data says that there is none."""
+    """A version or tag of a table without data is missing."""
     declare(node, "lance", "t")
 
     assert told(node.post(f"{table('lance', 't')}/describe", {"version": 1})) == (404, 11)
@@ -130,9 +126,7 @@ def test_a_declared_table_has_no_past(node: DriverNode) -> None:
 
 
 def test_damaged_files_are_told_as_such(node: DriverNode) -> None:
-    """A table whose files cannot be read is there, listed and exists; only to describe it in detail fails, 409
-    with code 19.
-    """
+    """A table with damaged files is listed and exists; only its detailed description fails, 409 with code 19."""
     node.done("POST", f"{table('lance', 't')}/register", {"location": lay(node, "junk")})
 
     assert told(node.post(f"{table('lance', 't')}/describe", {})) == (409, 19)
@@ -141,7 +135,7 @@ def test_damaged_files_are_told_as_such(node: DriverNode) -> None:
 
 
 def test_missing_tables_and_namespaces_have_codes_of_their_own(node: DriverNode) -> None:
-    """A table that is not there is code 4, a namespace that is not there code 1, for every operation on a table."""
+    """For every operation a missing table is code 4, a missing namespace code 1."""
     make_space(node, "lance", "a")
     for action, body in (
         ("describe", {}), ("exists", {}), ("drop", {}), ("deregister", {}), ("rename", {"new_table_name": "n"})
@@ -155,7 +149,7 @@ def test_missing_tables_and_namespaces_have_codes_of_their_own(node: DriverNode)
 
 
 def test_names_are_taken_once(node: DriverNode) -> None:
-    """A table and a namespace of one name do not lie side by side: 409, with code 5 for a table, 2 for a namespace."""
+    """Tables and namespaces share their names: 409 with code 5 for a table, 2 for a namespace."""
     make_space(node, "lance", "a")
     declare(node, "lance", "t")
 
@@ -167,9 +161,7 @@ def test_names_are_taken_once(node: DriverNode) -> None:
 
 
 def test_locations_are_the_tables_own(node: DriverNode) -> None:
-    """A location that is given is taken as it is; outside of the catalog's roots, or of another table, it is
-    refused.
-    """
+    """A requested location is used unchanged; one outside of the catalog's roots, or of another table, is refused."""
     inside = f"file://{node.data}/warehouse/lance/mine"
 
     assert declare(node, "lance", "t", location=inside)["location"] == inside
@@ -178,9 +170,7 @@ def test_locations_are_the_tables_own(node: DriverNode) -> None:
 
 
 def test_register_wants_a_table(node: DriverNode) -> None:
-    """What is registered must lie there; a location may be relative to the warehouse; two names for one table are
-    refused.
-    """
+    """A table can only be registered at a location with data, which may be relative to the warehouse, and only once."""
     place = lay(node, "old")
 
     assert told(node.post(f"{table('lance', 't')}/register", {"location": "nowhere"})) == (409, 19)
@@ -193,7 +183,7 @@ def test_register_wants_a_table(node: DriverNode) -> None:
 
 
 def test_register_does_not_follow_links_out(node: DriverNode, tmp_path: Path) -> None:
-    """A link in the warehouse that leads elsewhere is no table there."""
+    """A link in the warehouse that leads out of it cannot be registered."""
     (tmp_path / "secret" / "_versions").mkdir(parents=True)
     (tmp_path / "secret" / "_versions" / "1.manifest").write_bytes(b"x")
     (node.data / "warehouse" / "lance").mkdir(parents=True)
@@ -203,7 +193,7 @@ def test_register_does_not_follow_links_out(node: DriverNode, tmp_path: Path) ->
 
 
 def test_register_overwrites_only_when_told(node: DriverNode) -> None:
-    """In the mode Overwrite another table gets the name; the files of the one before stay."""
+    """In the mode Overwrite the name gets another table; the former one's files stay."""
     first = declare(node, "lance", "t")["location"]
     write(first)
 
@@ -215,8 +205,8 @@ def test_register_overwrites_only_when_told(node: DriverNode) -> None:
 
 
 def test_deregister_keeps_and_drop_deletes_what_is_its_own(node: DriverNode) -> None:
-    """Deregistered, a table's files stay and can be registered again; dropped, they go when it cannot be brought
-    back any more.
+    """Files of a deregistered table stay and can be registered again; those of a dropped one are deleted after the
+    trash retention.
     """
     place = declare(node, "lance", "t", properties={"k": "v"})["location"]
     write(place)
@@ -236,7 +226,7 @@ def test_deregister_keeps_and_drop_deletes_what_is_its_own(node: DriverNode) -> 
 
 
 def expire(node: DriverNode) -> None:
-    """Let the time pass for which dropped things are kept."""
+    """Advance the time beyond the trash retention."""
 
     async def go() -> None:
         store = node.built.services.store
@@ -247,7 +237,7 @@ def expire(node: DriverNode) -> None:
 
 
 def test_a_dropped_table_comes_back(node: DriverNode) -> None:
-    """From the trash a table comes back with its rows; then nothing of it is deleted."""
+    """A restored table has its rows, and nothing of it is deleted later."""
     place = declare(node, "lance", "t")["location"]
     write(place)
     node.done("POST", f"{table('lance', 't')}/drop", {"id": ["lance", "t"]})
@@ -262,7 +252,7 @@ def test_a_dropped_table_comes_back(node: DriverNode) -> None:
 
 
 def test_what_was_let_go_of_keeps_its_files(node: DriverNode) -> None:
-    """Who lets go of a dropped table before its time wants the files."""
+    """The files of a table that is removed from the trash by hand are kept."""
     place = declare(node, "lance", "t")["location"]
     write(place)
     node.done("POST", f"{table('lance', 't')}/drop")
@@ -275,7 +265,7 @@ def test_what_was_let_go_of_keeps_its_files(node: DriverNode) -> None:
 
 
 def test_rename_keeps_the_table(node: DriverNode) -> None:
-    """A table gets another name, or another namespace of its catalog; its files, grants and properties stay."""
+    """A renamed or moved table keeps its files, grants and properties."""
     make_space(node, "lance", "a")
     made = declare(node, "lance", "t", properties={"k": "v"})
 
@@ -295,7 +285,7 @@ def test_rename_keeps_the_table(node: DriverNode) -> None:
 
 
 def test_all_tables(node: DriverNode) -> None:
-    """All that the caller sees, at every depth, by their whole identifiers, in pages that lose and repeat none."""
+    """All visible tables are listed at every depth with their whole identifiers, in complete pages."""
     make_space(node, "lance", "a")
     make_space(node, "lance", "a", "b")
     iceberg.make_table(node, "x", "t")
@@ -318,7 +308,7 @@ def test_all_tables(node: DriverNode) -> None:
 
 
 def test_lists_show_what_the_caller_may_see(node: DriverNode) -> None:
-    """A page of tables is cut after those are left out that the caller has no right on."""
+    """Hidden tables are removed before a page is cut."""
     make_space(node, "lance", "a")
     for name in "abcd":
         declare(node, "lance", "a", name)
@@ -335,7 +325,7 @@ def test_lists_show_what_the_caller_may_see(node: DriverNode) -> None:
 
 
 def test_iceberg_rest_knows_no_lance_table(node: DriverNode) -> None:
-    """Over Iceberg REST a Lance table is in no list, and is refused in words that say what it is."""
+    """Over Iceberg REST a Lance table is not listed, and is refused with the reason."""
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")
     root = "/iceberg/v1/lake.lance/namespaces/a/tables"
@@ -350,9 +340,7 @@ def test_iceberg_rest_knows_no_lance_table(node: DriverNode) -> None:
 
 
 def test_grants_hold_for_lance_tables(node: DriverNode) -> None:
-    """Rights are those of every table: none, SELECT_TABLE to describe, ownership to drop; full names know the
-    table in its catalog.
-    """
+    """Lance tables have the rights of all tables: SELECT_TABLE to describe, ownership to drop; full names find them."""
     declare(node, "lance", "t")
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     at = table("lance", "t")
@@ -368,7 +356,7 @@ def test_grants_hold_for_lance_tables(node: DriverNode) -> None:
 
 
 def test_a_namespace_of_the_settings_name_comes_first(node: DriverNode) -> None:
-    """Where a namespace `default` has a table of the name, a full name means that one."""
+    """If a namespace with the setting's name has a table of the name, a full name means that table."""
     make_space(node, "lance", "default")
     declare(node, "lance", "default", "t")
     declare(node, "lance", "t")
@@ -383,7 +371,7 @@ def test_a_namespace_of_the_settings_name_comes_first(node: DriverNode) -> None:
     "action", ["table/t/backfill_column", "materialized_view/t/create", "materialized_view/t/refresh"]
 )
 def test_what_is_not_served_says_so(node: DriverNode, action: str) -> None:
-    """Operations that are not served answer 406 with code 0 and say what to do, whatever body comes with them."""
+    """Unsupported operations are 406 with code 0 and advice, whatever the body is."""
     headers = {"content_type": "application/vnd.apache.arrow.stream"}
 
     answer = node.ask("POST", f"{ROOT}/{action}", b"\x00" * 70_000, **headers)
@@ -393,9 +381,7 @@ def test_what_is_not_served_says_so(node: DriverNode, action: str) -> None:
 
 
 def test_a_dry_run_checks_and_keeps_nothing(lake: DriverNode) -> None:
-    """What would be registered or declared is answered, also below namespaces that are not there; places, names
-    and files are refused as by the run.
-    """
+    """A dry run answers like the run, also below missing namespaces, refuses the same, and stores nothing."""
     make_space(lake, "lance", "a")
     declare(lake, "lance", "taken")
     held = declare(lake, "lance", "t")["location"]
@@ -421,9 +407,7 @@ def test_a_dry_run_checks_and_keeps_nothing(lake: DriverNode) -> None:
 
 
 def test_a_dry_run_takes_the_privileges_of_the_run(node: DriverNode) -> None:
-    """To make a table takes CREATE_TABLE; where its namespace is to be made first, CREATE_SCHEMA, and whoever has
-    less is refused both ways.
-    """
+    """A dry run needs the same privileges: CREATE_TABLE, and CREATE_SCHEMA for a missing namespace."""
     make_space(node, "lance", "a")
     place = lay(node, "old")
     for who, rights in (("tables", "create_table"), ("schemas", "create_schema"), ("reads", "select_table")):
@@ -447,7 +431,7 @@ def test_a_dry_run_takes_the_privileges_of_the_run(node: DriverNode) -> None:
 
 
 def test_register_overwrites_for_who_may_drop_the_table(node: DriverNode) -> None:
-    """Who may make tables and change one takes no name from it."""
+    """Overwriting a name by register needs the right to drop its table."""
     place = declare(node, "lance", "t")["location"]
     grant(node, "ana", "use_catalog use_schema create_table modify_table", kind="CATALOG", on="lance")
 

@@ -26,7 +26,7 @@ def store() -> Iterator[ObjectStoreServer]:
 
 @pytest.fixture(scope="module")
 def node(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with the table `ml.docs` in a catalog that gives out credentials; ana reads, ben writes."""
+    """A node with the table `ml.docs` in a catalog that vends credentials; ana reads, ben writes."""
     storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
     with node_at(tmp_path_factory.mktemp("lance") / "data", storage=storage) as running:
         for name, known in (("cloud", store.properties), ("keys", without_role(store))):
@@ -43,20 +43,20 @@ def node(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def without_role(store: ObjectStoreServer) -> dict[str, str]:
-    """The properties of a catalog that has keys, and no role to give them away by."""
+    """Return the properties of a catalog with keys and without a role."""
     return {name: value for name, value in store.properties.items() if name != "s3-role-arn"}
 
 
 def describe(
     node: DriverNode, *path: str, user: str = "admin", body: Json | None = None, **headers: str
 ) -> DriverAnswer:
-    """Describe a table without looking into it."""
+    """Describe a table without its details."""
     asked = {"load_detailed_metadata": False, **(body or {})}
     return node.ask("POST", f"{table(*path)}/describe", asked, user=user, **headers)
 
 
 def options_of(answer: DriverAnswer) -> dict[str, str] | None:
-    """The options in an answer, if there are any."""
+    """Return the storage options in an answer, if there are any."""
     assert answer.status == 200, answer
     found: dict[str, str] | None = answer.json().get("storage_options")
     return found
@@ -95,7 +95,9 @@ def opens(store: ObjectStoreServer, options: dict[str, str] | None, location: ob
 def test_options_open_what_rights_open(
     store: ObjectStoreServer, node: DriverNode, user: str, rows: bool, write: bool
 ) -> None:
-    """Who reads reads, who writes writes; the way to the store comes along, the catalog's own keys do not."""
+    """Storage options of readers read, those of writers write; they contain the store's address and no key of the
+    catalog.
+    """
     answer = describe(node, *DOCS, user=user)
     options = options_of(answer) or {}
 
@@ -110,14 +112,14 @@ def test_options_open_what_rights_open(
 
 
 def test_options_open_one_table_alone(store: ObjectStoreServer, node: DriverNode) -> None:
-    """Another table's place stays shut, also one whose name only begins alike."""
+    """Other tables' locations are refused, also one with the same prefix."""
     answer = describe(node, *DOCS)
     for other in (f"{answer['location']}2", "s3://lake/cloud/else"):
         assert not any(opens(store, options_of(answer), other).values())
 
 
 def test_nobody_else_gets_any(node: DriverNode) -> None:
-    """Who may not describe the table gets the refusal of ever."""
+    """A user who may not describe the table is refused as without vending."""
     for user in ("cid", "nobody"):
         answer = describe(node, *DOCS, user=user)
         assert told(answer) in ((403, 15), (404, 4))
@@ -125,9 +127,7 @@ def test_nobody_else_gets_any(node: DriverNode) -> None:
 
 
 def test_who_wants_none_gets_none(node: DriverNode) -> None:
-    """By the flag; LanceDB's remote clients, who work through the server; and in a catalog without a role,
-    whatever is asked.
-    """
+    """No options are returned if the flag is off, to LanceDB's remote clients, and for catalogs without a role."""
     declare(node, "keys", "t")
     remote = {"x_lancedb_database": "cloud"}
 
@@ -138,9 +138,7 @@ def test_who_wants_none_gets_none(node: DriverNode) -> None:
 
 
 def test_who_makes_a_table_writes_it(store: ObjectStoreServer, node: DriverNode) -> None:
-    """A declare's answer opens the new table's place; and so does that of a create with rows, which any client
-    opens next.
-    """
+    """The answers to a declare and to a create with rows have options for the new table's location."""
     made = declare(node, "cloud", "ml", "mine", user="cid")
     filled = node.done("POST", f"{table('cloud', 'ml', 'rows')}/create", arrow(), user="cid")
 
@@ -150,7 +148,7 @@ def test_who_makes_a_table_writes_it(store: ObjectStoreServer, node: DriverNode)
 
 
 def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectStoreServer, node: DriverNode) -> None:
-    """503 and code 17 for who would get credentials; who wants none goes on."""
+    """If STS is unreachable, requests for options are 503 with code 17 and change nothing; others work."""
     VENDOR.of(node.built.services)._kept.clear()
     store.is_away = True
     try:
@@ -169,7 +167,7 @@ def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectS
 
 
 def test_a_directory_gives_out_nothing(store: ObjectStoreServer, node: DriverNode) -> None:
-    """What a catalog only shows lies in places of others: no keys to them are given out."""
+    """For a catalog over a directory no options are issued, because other catalogs may own the files."""
     properties = {**store.properties, "lance-directory": "s3://lake/shown"}
     body = {"name": "shown", "type": "relational", "provider": "lakehouse-generic", "properties": properties}
     node.done("POST", f"{API}/lake/catalogs", body)

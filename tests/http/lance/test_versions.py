@@ -21,12 +21,12 @@ AT = table("lance", "t")
 
 
 def managed(node: DriverNode, **more: object) -> Json:
-    """Make a table whose versions the store keeps."""
+    """Create a table with managed versions."""
     return declare(node, "lance", "t", properties=KEPT, **more)
 
 
 def listed(node: DriverNode, query: str = "") -> list[int]:
-    """The versions in the list."""
+    """Return the listed versions."""
     return [each["version"] for each in node.done("POST", f"{AT}/version/list{query}", {})["versions"]]
 
 
@@ -36,7 +36,7 @@ def directory(made: Json) -> Path:
 
 
 def test_a_managed_table_has_the_versions_that_were_committed(lake: DriverNode) -> None:
-    """Versions are committed one after the other, listed in either order and in pages, and described by number."""
+    """Versions are committed in sequence, listed in both orders and in pages, and described by number."""
     made = managed(lake)
     assert made["managed_versioning"] is True
     assert listed(lake) == []
@@ -58,8 +58,8 @@ def test_a_managed_table_has_the_versions_that_were_committed(lake: DriverNode) 
 
 
 def test_only_the_next_version_is_committed(lake: DriverNode) -> None:
-    """A number that is taken or skips one is a conflict that says what is next; the same once more succeeds, and
-    so do the same bytes.
+    """A number other than the next one is a conflict that names the next; a repetition with the same file or bytes
+    succeeds.
     """
     location = managed(lake)["location"]
     commit(lake, "lance", "t", location=location, version=1)
@@ -82,8 +82,8 @@ def test_only_the_next_version_is_committed(lake: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_a_manifest_that_is_not_the_tables_own_is_refused(node: DriverNode, path: str) -> None:
-    """Only a staged manifest of this version, directly in the table's own directory, is committed; nothing is kept
-    otherwise.
+    """Only a staged manifest of this version, directly in the table's own directory, can be committed; otherwise
+    nothing is stored.
     """
     made = managed(node)
     other = declare(node, "lance", "other", properties=KEPT)
@@ -99,7 +99,7 @@ def test_a_manifest_that_is_not_the_tables_own_is_refused(node: DriverNode, path
 
 
 def test_a_staged_manifest_that_is_cut_or_a_link_is_refused(node: DriverNode, tmp_path: Path) -> None:
-    """What does not end as a manifest does, has another size than stated, or leads elsewhere is not committed."""
+    """A manifest without its end, with another size than stated, or behind a link is refused."""
     made = managed(node)
     path = stage(made["location"], 1)
     secret = tmp_path / "secret"
@@ -117,9 +117,7 @@ def test_a_staged_manifest_that_is_cut_or_a_link_is_refused(node: DriverNode, tm
 
 
 def test_what_bypassed_the_server_is_never_shown(lake: DriverNode) -> None:
-    """Manifests that somebody laid past the newest version are moved aside before a list or a version is told, and
-    commits go on.
-    """
+    """Manifests written by path past the newest version are moved aside before versions are listed or committed."""
     made = managed(lake)
     rogue = directory(made)
     rogue.mkdir(parents=True)
@@ -143,9 +141,7 @@ def test_what_bypassed_the_server_is_never_shown(lake: DriverNode) -> None:
 
 
 def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: DriverNode) -> None:
-    """A committed version whose manifest has not got its final name yet gets it when anybody asks; an older one
-    that is gone is not listed.
-    """
+    """A committed version's manifest gets its final name at the next access; an older missing version is not listed."""
     made = managed(lake)
     for version in (1, 2, 3):
         commit(lake, "lance", "t", location=made["location"], version=version)
@@ -163,9 +159,7 @@ def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: DriverNode) -> Non
 
 
 def test_a_table_brings_its_versions_along(node: DriverNode, tmp_path: Path) -> None:
-    """A table that is registered as managed has the versions that lie there; those that are committed by path
-    later are not shown.
-    """
+    """A table registered as managed takes over its existing versions; later ones written by path are ignored."""
     path = tmp_path / "data" / "warehouse" / "lance" / "old"
     for mode in ("create", "append"):
         lance.write_dataset(ROWS, str(path), mode=mode)
@@ -179,7 +173,7 @@ def test_a_table_brings_its_versions_along(node: DriverNode, tmp_path: Path) -> 
 
 
 def test_the_catalog_says_it_for_its_tables(node: DriverNode) -> None:
-    """`lance.managed-versioning` of the catalog holds for tables that do not say it themselves."""
+    """The catalog's property `lance.managed-versioning` applies to tables without their own."""
     node.done("POST", "/lance/v1/namespace/kept/create", {"properties": {"lance.managed-versioning": "true"}})
 
     assert declare(node, "kept", "t")["managed_versioning"] is True
@@ -188,7 +182,7 @@ def test_the_catalog_says_it_for_its_tables(node: DriverNode) -> None:
 
 
 def test_versions_come_back_with_a_table(node: DriverNode) -> None:
-    """A dropped table takes its versions along, and brings them back; a successor of its name begins anew."""
+    """A dropped table's versions are restored with it; a new table of its name begins without any."""
     made = managed(node)
     commit(node, "lance", "t", location=made["location"], version=1)
     node.done("POST", f"{AT}/drop", {})
@@ -204,9 +198,7 @@ def test_versions_come_back_with_a_table(node: DriverNode) -> None:
 
 
 def test_versions_in_storage_are_told(node: DriverNode) -> None:
-    """Of a table whose files say what there is, those are listed and described, also what a client just wrote by
-    path.
-    """
+    """Versions of an unmanaged table are listed and described from its files, also just written ones."""
     made = declare(node, "lance", "t")
     assert listed(node) == []
     for mode in ("create", "append"):
@@ -222,7 +214,7 @@ def test_versions_in_storage_are_told(node: DriverNode) -> None:
 
 
 def test_a_version_is_committed_in_storage(node: DriverNode) -> None:
-    """A staged manifest of a table that is not managed gets its final name, if that is free."""
+    """A staged manifest of an unmanaged table gets its final name if that is unused."""
     made = declare(node, "lance", "t")
 
     assert commit(node, "lance", "t", location=made["location"], version=1).status == 200
@@ -233,9 +225,7 @@ def test_a_version_is_committed_in_storage(node: DriverNode) -> None:
 
 
 def test_what_a_caller_staged_is_what_is_committed(lake: DriverNode) -> None:
-    """A staged name for another number is refused, and so is one that names none: neither is committed under the
-    number in the request.
-    """
+    """A staged name for another number, or without one, is refused."""
     location = managed(lake)["location"]
     second = stage(location, 2)
     plain = Path("/", stage(location, 1))
@@ -250,8 +240,8 @@ def test_what_a_caller_staged_is_what_is_committed(lake: DriverNode) -> None:
 
 
 def test_a_version_that_went_before_it_was_settled(lake: DriverNode) -> None:
-    """A version on its way whose manifest somebody has cleaned away is not listed and holds up no later commit; the
-    newest one that is gone does.
+    """An uncommitted version whose manifest was deleted is not listed and blocks no commit; a missing newest version
+    does.
     """
     made = managed(lake)
     for version in (1, 2, 3):
@@ -274,7 +264,7 @@ def test_a_version_that_went_before_it_was_settled(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_commit_is_told_in_the_feed(lake: DriverNode, kept: bool) -> None:
-    """Each version that is committed leaves one change, whoever keeps the versions."""
+    """Each committed version writes one change, for managed and unmanaged tables."""
     made = managed(lake) if kept else declare(lake, "lance", "t")
     before = len(commits_told(lake))
 
@@ -285,15 +275,13 @@ def test_a_commit_is_told_in_the_feed(lake: DriverNode, kept: bool) -> None:
 
 
 def commits_told(node: DriverNode) -> list[Json]:
-    """The commits to tables in the metalake's changes."""
+    """Return the table commits in the metalake's changes."""
     changes = node.done("GET", "/api/limnos/v1/metalakes/lake/changes?after=oldest&limit=1000")["changes"]
     return [each for each in changes if each["operation"] == "commit"]
 
 
 def test_a_page_of_stored_versions_looks_at_no_other(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a table whose files say what there is, the sizes and times of manifests are asked for that are told, and
-    of no others.
-    """
+    """For an unmanaged table, sizes and times are read only of the manifests on the page."""
     made = declare(node, "lance", "t")
     for version in range(1, 31):
         assert commit(node, "lance", "t", location=made["location"], version=version).status == 200
@@ -326,7 +314,7 @@ def test_a_page_of_stored_versions_looks_at_no_other(node: DriverNode, monkeypat
 
 
 def test_versions_go_by_who_may_change_the_table(node: DriverNode) -> None:
-    """A reader deletes none of those that the store keeps."""
+    """A reader may not delete versions of a managed table."""
     made = managed(node)
     for version in (1, 2):
         commit(node, "lance", "t", location=made["location"], version=version)

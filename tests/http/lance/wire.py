@@ -22,27 +22,27 @@ ROWS = pa.table(
 
 
 def space(*path: str) -> str:
-    """The address of a namespace by its whole identifier; the root for none."""
+    """Return the URL of a namespace by its whole identifier; the root for none."""
     return f"{ROOT}/namespace/{quote('$'.join(path) or '$', safe='')}"
 
 
 def table(*path: str) -> str:
-    """The address of a table by its whole identifier."""
+    """Return the URL of a table by its whole identifier."""
     return f"{ROOT}/table/{quote('$'.join(path), safe='')}"
 
 
 def make_space(node: DriverNode, *path: str, user: str = "admin", **properties: str) -> Json:
-    """Make a namespace."""
+    """Create a namespace."""
     return node.done("POST", f"{space(*path)}/create", {"properties": properties}, user=user)
 
 
 def declare(node: DriverNode, *path: str, user: str = "admin", **more: object) -> Json:
-    """Make a table without data."""
+    """Create a table without data."""
     return node.done("POST", f"{table(*path)}/declare", more, user=user)
 
 
 def lay(node: DriverNode, name: str, *, catalog: str = "lance") -> str:
-    """Lay what looks like a table, as far as nobody reads it, into a catalog's warehouse; returns where."""
+    """Write files that look like a table, if nobody reads them, into a catalog's warehouse. Returns the location."""
     place = node.data / "warehouse" / catalog / name / "_versions"
     place.mkdir(parents=True)
     (place / "18446744073709551614.manifest").write_bytes(b"not read")
@@ -50,7 +50,9 @@ def lay(node: DriverNode, name: str, *, catalog: str = "lance") -> str:
 
 
 def lay_rows(node: DriverNode, name: str, *, catalog: str = "lance") -> str:
-    """Lay a table of three versions, the first with the tag `old`, and a branch `dev` of the last; returns where."""
+    """Write a table of three versions, the first with the tag `old`, and a branch `dev` of the last. Returns the
+    location.
+    """
     place = node.data / "warehouse" / catalog / name
     for mode in ("create", "append", "append"):
         found = lance.write_dataset(pa.table({"id": [1, 2]}), str(place), mode=mode)
@@ -60,8 +62,8 @@ def lay_rows(node: DriverNode, name: str, *, catalog: str = "lance") -> str:
 
 
 def stage(location: object, version: int, *, text: bytes = b"not read", branch: str = "", mark: str = "s") -> str:
-    """Stage what looks like a version's manifest, as a writer does before it commits; returns what the writer
-    calls it.
+    """Stage a file that looks like a version's manifest, as a writer does before its commit. Returns its staged
+    name.
     """
     directory = Path(str(location).removeprefix("file://"), *(("tree", branch) if branch else ()), "_versions")
     directory.mkdir(parents=True, exist_ok=True)
@@ -71,7 +73,7 @@ def stage(location: object, version: int, *, text: bytes = b"not read", branch: 
 
 
 def manifest(version: int) -> str:
-    """The name of a version's manifest."""
+    """Return the name of a version's manifest."""
     return f"{2**64 - 1 - version:020d}.manifest"
 
 
@@ -91,7 +93,7 @@ def commit(
 
 
 def told(answer: DriverAnswer) -> tuple[int, object]:
-    """Status and code of a failure; the body must be Lance's and whole."""
+    """Return status and code of a failure, whose body must be in Lance's form."""
     body = answer.json()
     assert set(body) == {"error", "code", "detail", "instance"}
     assert isinstance(body["error"], str)
@@ -100,7 +102,7 @@ def told(answer: DriverAnswer) -> tuple[int, object]:
 
 
 def arrow(table: pa.Table | None = None, **options: object) -> bytes:
-    """Rows as a stream."""
+    """Encode rows as an Arrow stream."""
     table = ROWS if table is None else table
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
@@ -109,12 +111,12 @@ def arrow(table: pa.Table | None = None, **options: object) -> bytes:
 
 
 def fill(node: DriverNode, *path: str, user: str = "admin", mode: str = "create", rows: pa.Table | None = None) -> Json:
-    """Make a table with rows."""
+    """Create a table with rows."""
     return node.done("POST", f"{table(*path)}/create?mode={mode}", arrow(rows), user=user)
 
 
 def rows_of(answer: DriverAnswer) -> list[Json]:
-    """The rows of an answer that is an Arrow file."""
+    """Return the rows of an answer that is an Arrow file."""
     assert answer.status == 200, answer
     assert answer.headers["content-type"] == "application/vnd.apache.arrow.file"
     found: list[Json] = pa.ipc.open_file(answer.body).read_all().to_pylist()
@@ -122,6 +124,6 @@ def rows_of(answer: DriverAnswer) -> list[Json]:
 
 
 def names(answer: DriverAnswer) -> object:
-    """The names of a list, whatever is listed."""
+    """Return the names of a list, whatever is listed."""
     (found,) = [value for value in answer.json().values() if isinstance(value, list)]
     return found
