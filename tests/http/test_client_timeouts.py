@@ -17,7 +17,7 @@ SLACK_S = 2.0
 
 
 class Client:
-    """A connection that does as it is told, and writes down how it ended."""
+    """A scripted connection that records how it ended."""
 
     def __init__(self, phase: ConnectionPhase = ConnectionPhase.IDLE) -> None:
         self.now = ConnectionProgress(phase, 0, 0)
@@ -28,16 +28,16 @@ class Client:
         return self.now
 
     def moves(self, **to: object) -> None:
-        """Come further."""
+        """Advance the progress."""
         self.now = self.now._replace(**to)  # type: ignore[arg-type]
 
     def overdue(self, phase: ConnectionPhase) -> None:
-        """End."""
+        """End the connection."""
         self.ended.append((phase, asyncio.get_running_loop().time()))
 
 
 def test_each_phase_has_its_limit() -> None:
-    """Who waits in a phase is ended when its limit is over, and not before; in a phase without limit, never."""
+    """A connection is ended when the limit of its phase is over, and not before; without a limit, never."""
 
     async def story() -> dict[ConnectionPhase, list[tuple[ConnectionPhase, float]]]:
         patience = ClientTimeouts(LIMITS)
@@ -57,7 +57,7 @@ def test_each_phase_has_its_limit() -> None:
 
 
 def test_who_moves_is_waited_for() -> None:
-    """A step, another phase or bytes taken begin the time anew."""
+    """A step, another phase, or bytes taken by the client restart the timeout."""
 
     async def story() -> list[tuple[ConnectionPhase, float]]:
         patience, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.HEAD)
@@ -77,7 +77,7 @@ def test_who_moves_is_waited_for() -> None:
 
 
 def test_who_is_gone_is_forgotten() -> None:
-    """A connection that is gone is not ended, and nothing ticks when all are."""
+    """A closed connection is forgotten, and without connections no timer runs."""
 
     async def story() -> tuple[list[tuple[ConnectionPhase, float]], bool]:
         patience, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.HEAD)
@@ -90,9 +90,7 @@ def test_who_is_gone_is_forgotten() -> None:
 
 
 def test_a_long_body_goes_on_by_mebibytes() -> None:
-    """Each mebibyte of a body is a step of its connection, so who sends one after the other is not slow; less is
-    none.
-    """
+    """Each mebibyte of a body is a step of its connection, so an active sender is not slow; less is none."""
     connection = AdmissionProtocol.__new__(AdmissionProtocol)
     connection.cycle = SimpleNamespace(response_complete=True)  # type: ignore[assignment]
     steps = []

@@ -20,7 +20,7 @@ Check = Callable[[str, dict[str, str], bytes], bool]
 
 
 def documented() -> Check:
-    """The receiver's function of the page."""
+    """Return the receiver's function from the documentation page."""
     (code,) = [
         block
         for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -32,7 +32,7 @@ def documented() -> Check:
 
 
 def test_an_event() -> None:
-    """What the caller may not see is left out; the subject is what is left; the id does not depend on the sending."""
+    """An event has only visible parts, its subject is a visible path, and its id is the same for each delivery."""
     event = event_of(TOLD, epoch=5, metalake="my lake")
 
     assert event == {
@@ -47,7 +47,9 @@ def test_an_event() -> None:
 
 
 def test_bodies_are_bounded() -> None:
-    """Events go into bodies in order, at most so many and about a megabyte in each; one that is longer goes alone."""
+    """Events are divided into bodies in order, limited in number and to about a megabyte; a longer event has its own
+    body.
+    """
     events: list[dict[str, object]] = [{"n": number} for number in range(5)]
     big: list[dict[str, object]] = [{"n": number, "x": "y" * (BATCH_BYTES_MAX // 2)} for number in range(3)]
 
@@ -60,7 +62,7 @@ def test_bodies_are_bounded() -> None:
 
 
 def test_a_body_keeps_its_name() -> None:
-    """The same body has the same name for one webhook, another body and another webhook another one."""
+    """Equal bodies for one webhook have equal ids; another body or webhook has another id."""
     names = [message_id(1, b"a"), message_id(1, b"a"), message_id(1, b"b"), message_id(2, b"a")]
 
     assert len(set(names)) == 3
@@ -68,7 +70,7 @@ def test_a_body_keeps_its_name() -> None:
 
 
 def test_the_signature_is_what_the_page_checks() -> None:
-    """The function of the page takes what is sent, and nothing else: no other body, secret, name or time."""
+    """The documented function accepts sent bodies, and refuses another body, secret, id or time."""
     is_genuine, now, secret = documented(), int(time.time()), f"{SECRET_PREFIX}{SECRET}"
     headers = signed_headers(b"[]", message="msg_1", at_s=now, secret=SECRET)
     old = signed_headers(b"[]", message="msg_1", at_s=now - 3600, secret=SECRET)

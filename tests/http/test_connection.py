@@ -21,7 +21,7 @@ TABLE = f"{TABLES}/t"
 
 @pytest.fixture(scope="module", params=[True, False], ids=["lane", "no lane"])
 def lane(request: pytest.FixtureRequest) -> bool:
-    """Both ways of a request through the server must answer alike."""
+    """Run each test on the fast path and through ASGI, which must answer alike."""
     return bool(request.param)
 
 
@@ -44,21 +44,21 @@ def served(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[Ser
 
 @pytest.fixture
 def wire(served: ServedNode) -> Iterator[SocketWire]:
-    """A fresh connection."""
+    """A new connection."""
     connection = SocketWire(served.port)
     yield connection
     connection.close()
 
 
 def still_serves(served: ServedNode) -> bool:
-    """Say whether a new connection is answered."""
+    """Return whether a new connection is answered."""
     with closing(SocketWire(served.port)) as wire:
         wire.send(request("GET", TABLE))
         return wire.answer().status == 200
 
 
 def test_keep_alive(wire: SocketWire) -> None:
-    """One connection carries request after request, of every kind of answer."""
+    """One connection carries several requests with every kind of answer."""
     seen = []
     for method, path in (
         ("GET", TABLE),
@@ -76,7 +76,7 @@ def test_keep_alive(wire: SocketWire) -> None:
 
 
 def test_pipelined_requests(wire: SocketWire) -> None:
-    """Requests sent in one go are answered one after the other, in their order, with nothing between."""
+    """Pipelined requests are answered in order, with nothing between the answers."""
     paths = [TABLE, f"{TABLES}/gone", SPACES, TABLES] * 5
 
     wire.send(b"".join(request("GET", path) for path in paths))
@@ -89,7 +89,7 @@ def test_pipelined_requests(wire: SocketWire) -> None:
 
 
 def test_pipelined_writes_and_reads(wire: SocketWire) -> None:
-    """A read that is pipelined behind a write sees what the write did."""
+    """A read that is pipelined behind a write sees the write's effect."""
     name = json.dumps({"namespace": ["pipelined"]}).encode()
 
     wire.send(
@@ -102,9 +102,7 @@ def test_pipelined_writes_and_reads(wire: SocketWire) -> None:
 
 
 def test_head(wire: SocketWire) -> None:
-    """HEAD of a route that only has GET tells the length of the body and sends none; the next answer follows at
-    once.
-    """
+    """HEAD of a GET route returns the length of the body without the body, and the next answer follows immediately."""
     wire.send(request("GET", TABLES) + request("HEAD", TABLES) + request("GET", TABLE))
 
     full, head, following = wire.answer(), wire.answer(bodiless=True), wire.answer()
@@ -117,8 +115,8 @@ def test_head(wire: SocketWire) -> None:
 
 @pytest.mark.parametrize("piece", [1_000_000, 1, 50])
 def test_a_wish_for_another_protocol_is_passed_over(wire: SocketWire, piece: int) -> None:
-    """Java's own client asks for HTTP/2 with each request: its bodies arrive, however they are cut, and so does
-    what comes behind.
+    """Java's client asks for HTTP/2 with each request: its bodies and following requests are read, however they are
+    split.
     """
     wish = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAEAAEAA"}
     name = f"wished_{piece}"
@@ -138,7 +136,7 @@ def test_a_wish_for_another_protocol_is_passed_over(wire: SocketWire, piece: int
 
 
 def test_not_modified(wire: SocketWire) -> None:
-    """304 has neither body nor length, and the connection goes on behind it."""
+    """304 has neither body nor length, and the connection continues."""
     wire.send(request("GET", TABLE))
     etag = wire.answer().headers["etag"]
 
@@ -151,9 +149,7 @@ def test_not_modified(wire: SocketWire) -> None:
 
 
 def test_what_was_asked_before_is_answered_the_same(wire: SocketWire) -> None:
-    """The same bytes again, alone, behind others, before others or in pieces: each request has its answer, and
-    each its own id.
-    """
+    """Repeated identical bytes, alone, pipelined or in pieces, get their own answers with separate ids."""
     load, head, other = request("GET", TABLE), request("HEAD", TABLE), request("GET", f"{TABLES}/gone")
     ids = set[str]()
     for _ in range(4):
@@ -175,7 +171,7 @@ def test_what_was_asked_before_is_answered_the_same(wire: SocketWire) -> None:
 
 
 def test_what_is_like_what_was_asked_before_is_looked_at(served: ServedNode) -> None:
-    """A request that ends as the last one did, or begins so, is another one: what it asks for is what it gets."""
+    """A request that ends or begins like the last one is parsed anew and gets its own answer."""
     usual = request("GET", TABLE)
     for other, status in (
         (request("GET", TABLE, authorization="Bearer nobody"), 401),
@@ -200,9 +196,7 @@ def test_what_is_like_what_was_asked_before_is_looked_at(served: ServedNode) -> 
 
 @pytest.mark.parametrize("second, holds", [(TABLE, b"metadata-location"), (SPACES, b"namespaces")])
 def test_what_follows_a_request_that_had_more_behind_it(wire: SocketWire, second: str, holds: bytes) -> None:
-    """Of two requests that came in one piece nothing is remembered that would swallow the second when they come
-    again.
-    """
+    """After two requests in one piece, the same bytes are again answered as two requests."""
     two = request("GET", TABLE) + request("GET", second)
     for _ in range(4):
         wire.send(two)
@@ -213,7 +207,7 @@ def test_what_follows_a_request_that_had_more_behind_it(wire: SocketWire, second
 
 @pytest.mark.parametrize("path", [TABLE, f"{TABLES}/big", f"{TABLES}/gone"])
 def test_connection_close(wire: SocketWire, path: str) -> None:
-    """Who asks to close gets the whole answer first, and then the end."""
+    """With Connection: close the answer is complete before the connection ends."""
     wire.send(request("GET", path, connection="close"))
 
     answer = wire.answer()
@@ -225,7 +219,7 @@ def test_connection_close(wire: SocketWire, path: str) -> None:
 
 
 def test_http_1_0(wire: SocketWire) -> None:
-    """A client of the older version gets its answer and the end."""
+    """An HTTP/1.0 client gets its answer, and the connection ends."""
     wire.send(request("GET", TABLE).replace(b"HTTP/1.1", b"HTTP/1.0"))
 
     assert wire.answer().status == 200
@@ -233,7 +227,7 @@ def test_http_1_0(wire: SocketWire) -> None:
 
 
 def test_second_head_is_looked_at_though_the_first_was_ordinary(served: ServedNode, wire: SocketWire) -> None:
-    """What is remembered of a connection lets in nothing but the very same fields, of the same version."""
+    """The cached head of a connection applies only to exactly the same fields and version."""
     usual = request("GET", TABLE)
     for other, status in (
         (usual.replace(b"host: localhost", b"host: evil.example.com"), 421),
@@ -255,7 +249,7 @@ def test_second_head_is_looked_at_though_the_first_was_ordinary(served: ServedNo
 
 
 def test_large_answers(wire: SocketWire) -> None:
-    """Answers of several megabytes come whole, also when they are pipelined with small ones."""
+    """Answers of several megabytes are complete, also pipelined with small ones."""
     wire.send(request("GET", f"{TABLES}/big") + request("GET", TABLE) + request("GET", f"{TABLES}/big"))
 
     first, small, second = wire.answer(), wire.answer(), wire.answer()
@@ -268,7 +262,7 @@ def test_large_answers(wire: SocketWire) -> None:
 
 @pytest.mark.parametrize("size", [60_000, 200_000, 1_048_000, 1_049_000, 4_000_000])
 def test_large_request(wire: SocketWire, size: int) -> None:
-    """A body of any length is read whole, sent in one go or piece by piece."""
+    """A body of any length is read completely, in one piece or many."""
     body = json.dumps({"updates": [{"action": "set-properties", "updates": {"k": "y" * size}}]}).encode()
     data = request("POST", TABLE, body)
 
@@ -283,7 +277,7 @@ def test_large_request(wire: SocketWire, size: int) -> None:
 
 
 def test_chunked_request(wire: SocketWire) -> None:
-    """A body that comes in chunks is put together, whatever its pieces are."""
+    """A chunked body is reassembled from any pieces."""
     body = json.dumps({"removals": [], "updates": {"way": "chunked"}}).encode()
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (body[:1], body[1:7], body[7:]))
     path = f"{SPACES}/a/properties"
@@ -296,7 +290,7 @@ def test_chunked_request(wire: SocketWire) -> None:
 
 
 def test_chunked_request_over_the_limit(served: ServedNode, wire: SocketWire) -> None:
-    """A chunked body that goes over the limit is 413 as soon as it does."""
+    """A chunked body over the limit is 413 immediately."""
     wire.send(request("POST", SPACES, b"", transfer_encoding="chunked"))
     piece = b"x" * (1 << 20)
     with suppress(BrokenPipeError, ConnectionResetError):
@@ -321,7 +315,7 @@ def test_declared_length_over_the_limit(served: ServedNode, wire: SocketWire) ->
 
 
 def test_expect_continue(wire: SocketWire) -> None:
-    """A client that asks first is told to go on, and then answered."""
+    """A client with Expect: 100-continue gets 100 and then its answer."""
     body = json.dumps({"removals": ["way"]}).encode()
 
     wire.send(request("POST", f"{SPACES}/a/properties", content_length=str(len(body)), expect="100-continue"))
@@ -334,14 +328,14 @@ def test_expect_continue(wire: SocketWire) -> None:
 
 
 def test_expect_continue_that_is_refused(wire: SocketWire) -> None:
-    """A client that asks first and is refused by its headers alone gets the refusal, not the leave to send."""
+    """A client with Expect: 100-continue that is refused by its headers gets the refusal instead of 100."""
     wire.send(request("POST", SPACES, content_length=str(1 << 30), expect="100-continue"))
 
     assert wire.head()[0] == 413
 
 
 def test_slow_reader(served: ServedNode) -> None:
-    """A client that reads slowly gets all of it, and others are served meanwhile."""
+    """A slow reader gets the whole answer, and other requests are served meanwhile."""
     with closing(SocketWire(served.port, receive_bytes=4096)) as slow:
         slow.send(request("GET", f"{TABLES}/big") * 3)
         time.sleep(0.2)
@@ -354,7 +348,7 @@ def test_slow_reader(served: ServedNode) -> None:
 
 
 def test_slow_sender(wire: SocketWire) -> None:
-    """A request that comes byte by byte is a request."""
+    """A request that arrives byte by byte is answered."""
     for byte in request("GET", TABLE):
         wire.send(bytes([byte]))
 
@@ -363,7 +357,7 @@ def test_slow_sender(wire: SocketWire) -> None:
 
 @pytest.mark.parametrize("read", [0, 100_000])
 def test_client_that_goes_away_while_it_is_answered(served: ServedNode, read: int) -> None:
-    """A client that hangs up in the middle of a large answer disturbs nobody."""
+    """A client that disconnects during a large answer affects no other request."""
     for _ in range(5):
         with closing(SocketWire(served.port, receive_bytes=4096)) as gone:
             gone.send(request("GET", f"{TABLES}/big") * 4)
@@ -374,7 +368,7 @@ def test_client_that_goes_away_while_it_is_answered(served: ServedNode, read: in
 
 
 def test_client_that_goes_away_before_its_body_is_complete(served: ServedNode, wire: SocketWire) -> None:
-    """A request whose body never ends changes nothing."""
+    """A request with an incomplete body changes nothing."""
     body = json.dumps({"namespace": ["half"]}).encode()
     with closing(SocketWire(served.port)) as gone:
         gone.send(request("POST", SPACES, body)[:-5])
@@ -386,7 +380,7 @@ def test_client_that_goes_away_before_its_body_is_complete(served: ServedNode, w
 
 
 def test_client_that_goes_away_after_its_request(served: ServedNode) -> None:
-    """A change whose client hangs up without waiting is made whole or not at all, and can be looked up."""
+    """A change whose client disconnects is made completely or not at all, and its outcome can be read."""
     body = json.dumps({"name": "unheard", "schema": SCHEMA}).encode()
     with closing(SocketWire(served.port)) as gone:
         gone.send(request("POST", TABLES, body))
@@ -412,7 +406,7 @@ def test_client_that_goes_away_after_its_request(served: ServedNode) -> None:
     ],
 )
 def test_what_is_no_http(served: ServedNode, wire: SocketWire, junk: bytes) -> None:
-    """Bytes that are no HTTP are answered 400 by the parser and hung up on; others are served."""
+    """Bytes that are no HTTP are 400 by the parser and end the connection; other requests are served."""
     wire.send(junk)
 
     assert wire.socket.recv(1 << 16).startswith(b"HTTP/1.1 400")
@@ -420,7 +414,7 @@ def test_what_is_no_http(served: ServedNode, wire: SocketWire, junk: bytes) -> N
 
 
 def test_raw_path_reaches_the_routes(wire: SocketWire) -> None:
-    """Escapes are not undone on the way: `%2F` in a name is not a slash, `%1F` separates levels."""
+    """Escapes reach the routes undecoded: `%2F` in a name is not a slash, `%1F` separates levels."""
     body = json.dumps({"namespace": ["sla/sh", "b"]}).encode()
 
     wire.send(
@@ -435,7 +429,7 @@ def test_raw_path_reaches_the_routes(wire: SocketWire) -> None:
 
 
 def test_unread_body_does_not_become_a_request(wire: SocketWire) -> None:
-    """A body that its route does not read is passed over, and the next request is read as one."""
+    """A body that its route does not read is skipped, and the next request is parsed correctly."""
     wire.send(
         request("GET", TABLE, b"GET /nonsense HTTP/1.1\r\n\r\n")
         + request("POST", "/nowhere", b"x" * 100)

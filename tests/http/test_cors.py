@@ -12,14 +12,14 @@ ASKED = {b"origin": CONSOLE, b"access-control-request-method": b"PUT"}
 
 
 def test_an_answer_names_the_origin_that_asked() -> None:
-    """A page's answer names its origin; without one, or where the settings name none, nothing is added."""
+    """An answer to a page names its origin; without an origin, or without named origins, nothing is added."""
     assert dict(allow_origin({b"origin": CONSOLE}, ORIGINS))[b"access-control-allow-origin"] == CONSOLE
     assert allow_origin({}, ORIGINS) == []
     assert allow_origin({b"origin": CONSOLE}, frozenset()) == []
 
 
 def test_what_a_preflight_is() -> None:
-    """OPTIONS with an origin and the method to come, where the settings name an origin."""
+    """A preflight is OPTIONS with an origin and a requested method, if the settings name an origin."""
     assert is_preflight("OPTIONS", ASKED, origins=ORIGINS)
     assert not is_preflight("GET", ASKED, origins=ORIGINS)
     assert not is_preflight("OPTIONS", {b"origin": CONSOLE}, origins=ORIGINS)
@@ -29,7 +29,7 @@ def test_what_a_preflight_is() -> None:
 
 @pytest.mark.parametrize("wanted", [b"", b"a\x0bb", b"x" * 3000, b"a;b"])
 def test_what_is_no_name_of_a_header_is_not_allowed(wanted: bytes) -> None:
-    """Only names of headers, of bounded length, are given back."""
+    """Only valid header names of bounded length are returned."""
     fields = dict(preflight_fields({**ASKED, b"access-control-request-headers": wanted}, ORIGINS))
 
     assert b"access-control-allow-headers" not in fields
@@ -37,7 +37,7 @@ def test_what_is_no_name_of_a_header_is_not_allowed(wanted: bytes) -> None:
 
 
 def test_headers_that_a_page_names_are_allowed() -> None:
-    """Those that it wants to send, as it wrote them."""
+    """The allowed headers are those that the page requests, in its spelling."""
     fields = dict(preflight_fields({**ASKED, b"access-control-request-headers": b"authorization, x-api-key"}, ORIGINS))
 
     assert fields[b"access-control-allow-headers"] == b"authorization, x-api-key"

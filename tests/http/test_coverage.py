@@ -141,7 +141,7 @@ QUERIES = {
 
 
 class Operation(NamedTuple):
-    """One operation of a document."""
+    """An operation of a document."""
 
     protocol: str
     method: str
@@ -151,7 +151,7 @@ class Operation(NamedTuple):
 
     @property
     def target(self) -> str:
-        """The path with names of things that exist."""
+        """Return the path with names of existing objects."""
         path = self.path
         for name, value in NAMES.items():
             path = path.replace(f"{{{name}}}", value)
@@ -159,7 +159,7 @@ class Operation(NamedTuple):
 
 
 def operations() -> Iterator[Operation]:
-    """Every operation of the committed documents."""
+    """Return every operation of the committed documents."""
     for file in sorted(FOLDER.glob("*.json")):
         for path, methods in json.loads(file.read_text(encoding="utf-8"))["paths"].items():
             for method, told in methods.items():
@@ -204,7 +204,7 @@ def _key(caller: str, operation: Operation) -> Asked:
 
 
 def prepare(node: DriverNode) -> None:
-    """Make what the paths name."""
+    """Create the objects that the paths name."""
     wire.make_table(node, "a", "t")
     wire.make_view(node, "a", "v")
     node.done("POST", "/lance/v1/namespace/lance$a/create", {})
@@ -217,7 +217,7 @@ def prepare(node: DriverNode) -> None:
 
 
 def ask(node: DriverNode, operation: Operation, headers: dict[str, str | None]) -> DriverAnswer:
-    """Ask for an operation, with its body."""
+    """Send an operation with its body."""
     return node.ask(operation.method, operation.target, BODIES.get(operation.name), **headers)  # type: ignore[arg-type]
 
 
@@ -236,7 +236,7 @@ def test_every_body_is_known() -> None:
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
 def test_nobody_gets_through(answers: dict[Asked, DriverAnswer], caller: str, operation: Operation) -> None:
-    """Who may do nothing is refused with 401, 403 or 404 in the protocol's shape, unless the list says why not."""
+    """A caller without rights gets 401, 403 or 404 in the protocol's form, unless the list has a reason."""
     key = _key(caller, operation)
     answer = answers[key]
 
@@ -248,7 +248,7 @@ def test_nobody_gets_through(answers: dict[Asked, DriverAnswer], caller: str, op
 
 
 def test_list_only_shrinks() -> None:
-    """The list has no more entries than it had, each with a reason and for an operation that is still there."""
+    """The list has no more entries than before, each with a reason and an existing operation."""
     found = allowed()
 
     assert len(found) == ALLOWED_MAX
@@ -257,7 +257,7 @@ def test_list_only_shrinks() -> None:
 
 
 def test_lists_shrink_to_nothing(answers: dict[Asked, DriverAnswer]) -> None:
-    """A list that a member may ask for is empty of everything but what is the member's own."""
+    """A list that a member may request contains only the member's own objects."""
     for (caller, operation), answer in answers.items():
         if caller == "member" and operation.startswith("GET /api/metalakes/{m}/") and 200 <= answer.status < 300:
             (items,) = [value for key, value in answer.json().items() if isinstance(value, list)]

@@ -65,7 +65,7 @@ READ_ONLY = {
 
 
 class Write(NamedTuple):
-    """A request that writes, in a world that `furnish` made."""
+    """A writing request, in a world that `furnish` created."""
 
     method: str
     target: str
@@ -244,7 +244,7 @@ WRITES: dict[str, Write] = {
 
 
 def operations() -> set[str]:
-    """Every operation of every protocol that is no read."""
+    """Return every writing operation of every protocol."""
     routers = [
         each().router for each in (IcebergProtocol, GravitinoProtocol, LanceProtocol, AsterixProtocol, AdminProtocol)
     ]
@@ -253,7 +253,9 @@ def operations() -> set[str]:
 
 
 def furnish(node: DriverNode) -> dict[str, str]:
-    """Make what the writes are about; returns what can't be known before: ids, and a metadata file without a table."""
+    """Create the objects of the writes. Returns values that are not known before: ids, and a metadata file without a
+    table.
+    """
     poisoned(node)
     work(node)
     location = str(make_table(node, "a", "gone")["metadata-location"])
@@ -323,7 +325,7 @@ def _furnish_imports(node: DriverNode) -> tuple[dict, dict]:
 
 
 def _furnish_leaves(node: DriverNode) -> None:
-    """Make a catalog of each other type, and something in it."""
+    """Create a catalog of each other type, and an object in it."""
     node.done("POST", f"{LAKE}/catalogs", {"name": "models", "type": "MODEL"})
     node.done("POST", f"{LAKE}/catalogs/models/schemas", {"name": "a"})
     node.done("POST", MODELS, {"name": "churn"})
@@ -341,7 +343,7 @@ def _furnish_leaves(node: DriverNode) -> None:
 
 
 def _furnish_runs(node: DriverNode) -> None:
-    """Make a pipeline that nobody runs, one with a run, and one with a run that failed."""
+    """Create a pipeline without runs, one with a run, and one with a failed run."""
     let_jobs(node)
     node.done("POST", f"{LAKE}/jobs/templates", {"jobTemplate": {**PROGRAM, "name": "program"}})
     for number, name in ((0, "idle"), (2, "busy"), (3, "broken")):
@@ -353,9 +355,8 @@ def _furnish_runs(node: DriverNode) -> None:
 
 
 def cut_after_commit(node: DriverNode, patch: pytest.MonkeyPatch, *, marks: int = 0) -> list[int]:
-    """Let the next commit succeed, behind so many that change nothing yet, and nothing of the store after it.
-
-    Returns a list that notes the commit.
+    """Let the next commit succeed, after a number of commits without changes, and fail everything of the store after
+    it. Returns a list that records the commit.
     """
     store, commits = node.built.services.store, []
 
@@ -382,12 +383,12 @@ def cut_after_commit(node: DriverNode, patch: pytest.MonkeyPatch, *, marks: int 
 
 
 def test_every_write_is_tried() -> None:
-    """No route that writes is forgotten here."""
+    """Each writing route has a case here."""
     assert operations() - READ_ONLY == set(WRITES)
 
 
 def fill(write: Write, names: dict[str, str]) -> Write:
-    """A write with what `furnish` returned in the place of its words."""
+    """Return a write with the values that `furnish` returned."""
     method, target, body = write
     for word, value in names.items():
         target = target.replace(word, value)
@@ -396,7 +397,7 @@ def fill(write: Write, names: dict[str, str]) -> Write:
 
 
 def _filled(body: object, word: str, *, value: str) -> object:
-    """A body with a value in the place of a word."""
+    """Return a body with a value in place of a placeholder."""
     if isinstance(body, dict):
         return {key: _filled(each, word, value=value) for key, each in body.items()}
     if isinstance(body, list):
@@ -411,8 +412,8 @@ webhook's.
 
 
 def test_a_rotation_that_is_cut_says_so(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that goes between two secrets leaves some under the newest key: neither nothing nor all, and the
-    next rotation does the rest.
+    """If the database fails between two secrets, the rotation reports a partial result, and the next rotation completes
+    it.
     """
     furnish(node)
     method, target, body = WRITES["rotate-storage-keys"]
@@ -427,8 +428,8 @@ def test_a_rotation_that_is_cut_says_so(node: DriverNode, monkeypatch: pytest.Mo
 
 @pytest.fixture(scope="module")
 def seed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, str]]:
-    """A data directory with something for every write, a copy of it, and what `furnish` returned: made once, put
-    back for each test.
+    """A data directory with an object for every write, a copy of it, and what `furnish` returned: created once,
+    restored for each test.
     """
     folder = tmp_path_factory.mktemp("cut")
     data, kept = folder / "data", folder / "kept"
@@ -440,7 +441,7 @@ def seed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str
 
 @pytest.fixture
 def furnished(seed: tuple[Path, Path, dict[str, str]]) -> Iterator[tuple[DriverNode, dict[str, str]]]:
-    """A node over the directory as it was made: at the same path, as places of tables are absolute."""
+    """A node over the restored directory, at the same path because locations of tables are absolute."""
     data, kept, names = seed
     rmtree(data)
     copytree(kept, data, symlinks=True)
@@ -453,7 +454,7 @@ def furnished(seed: tuple[Path, Path, dict[str, str]]) -> Iterator[tuple[DriverN
 def test_what_was_committed_is_answered(
     furnished: tuple[DriverNode, dict[str, str]], monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
-    """A write whose database is gone right after the COMMIT is a success, for that is what it was."""
+    """A write whose database is lost right after the COMMIT is answered as a success."""
     node, names = furnished
     method, target, body = fill(WRITES[operation], names)
     marks = BEFORE.get(operation, 0)

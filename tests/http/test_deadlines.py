@@ -17,7 +17,7 @@ STEP_S = LIMIT_S / 16
 async def watched(
     deadlines: Deadlines, work: Coroutine[object, object, object], seconds: float | None = None
 ) -> tuple[str, float]:
-    """Do something under a deadline; says how it ended, and when."""
+    """Run something under a deadline. Returns how it ended, and when."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
@@ -34,7 +34,7 @@ async def watched(
 
 
 def test_who_is_late_is_cancelled_and_nobody_else() -> None:
-    """One timer serves many: those that end in time, and those that begin later, are left alone."""
+    """One timer serves many requests; those that end in time, and later ones, are not cancelled."""
 
     async def story() -> list[str]:
         deadlines = Deadlines(LIMIT_S)
@@ -48,7 +48,7 @@ def test_who_is_late_is_cancelled_and_nobody_else() -> None:
 
 
 def test_late_by_a_small_part_of_the_limit_at_most() -> None:
-    """A request may run its time, and not much longer."""
+    """A request may run for its limit, and not much longer."""
     how, at = run(watched(Deadlines(LIMIT_S), asyncio.sleep(1000)))
 
     assert how == "late"
@@ -57,7 +57,7 @@ def test_late_by_a_small_part_of_the_limit_at_most() -> None:
 
 @pytest.mark.parametrize("long_first", [True, False])
 def test_each_may_run_its_own_time(long_first: bool) -> None:
-    """Requests with shorter and longer times of their own are each cancelled at theirs, whoever began first."""
+    """Requests with different limits are each cancelled at their own, in any order of starts."""
     seconds = [LIMIT_S * 100, LIMIT_S, LIMIT_S / 16]
 
     async def story() -> list[tuple[str, float]]:
@@ -75,7 +75,7 @@ def test_each_may_run_its_own_time(long_first: bool) -> None:
 
 
 def test_a_cancellation_from_outside_stays_one() -> None:
-    """Whoever cancels the task, too, sees it cancelled, not late."""
+    """A task that is cancelled by another party reports a cancellation, not a timeout."""
 
     async def story() -> bool:
         deadlines = Deadlines(LIMIT_S)
@@ -92,7 +92,7 @@ def test_a_cancellation_from_outside_stays_one() -> None:
 
 
 def test_the_timer_rests_while_nobody_is_watched() -> None:
-    """After the last request nothing ticks; the next one starts it again."""
+    """Without requests no timer runs; the next request starts it again."""
 
     async def story() -> tuple[bool, str]:
         deadlines = Deadlines(LIMIT_S)

@@ -21,7 +21,7 @@ UNEXPECTED = (LimnosError, errors.StateUnknown, errors.CannotStart, errors.Start
 
 
 def kinds() -> Iterator[type[LimnosError]]:
-    """Every class of failure that a caller can be told about."""
+    """Return every error class that a caller can get."""
     for value in vars(errors).values():
         is_error = isinstance(value, type) and issubclass(value, LimnosError) and "code" in vars(value)
         if is_error and value not in UNEXPECTED:
@@ -29,7 +29,7 @@ def kinds() -> Iterator[type[LimnosError]]:
 
 
 def answers(error: LimnosError) -> dict[str, Response]:
-    """The answer of each protocol."""
+    """Return the answer of each protocol."""
     return {
         "gravitino": gravitino.error_response(error),
         "iceberg": iceberg.error_response(error, operation="load-table"),
@@ -40,23 +40,21 @@ def answers(error: LimnosError) -> dict[str, Response]:
 
 
 def made(kind: type[LimnosError]) -> LimnosError:
-    """A failure of a kind; some say what they are about."""
+    """Return an error of a class; some need arguments."""
     about = {"kind": "catalog"} if "kind" in kind.__init__.__annotations__ else {}
     return kind("no", **about)
 
 
 @pytest.mark.parametrize("kind", [*kinds()], ids=lambda kind: kind.code)
 def test_no_failure_is_unexpected(kind: type[LimnosError]) -> None:
-    """A class that a protocol's table forgets would be told as an internal error."""
+    """Each error class is in each protocol's table, and none is answered as an internal error."""
     found = {protocol: answer.status for protocol, answer in answers(made(kind)).items()}
 
     assert 500 not in found.values(), found
 
 
 def test_storage_failed_has_one_answer_in_each_protocol() -> None:
-    """A store of files that refuses is told as such, whoever asks, and nobody is told that it was the server's
-    fault.
-    """
+    """A failing file store is reported as such in each protocol, never as an internal error."""
     found = answers(StorageFailed("The bucket refuses: check its credentials"))
 
     assert {protocol: answer.status for protocol, answer in found.items()} == {

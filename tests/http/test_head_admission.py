@@ -38,7 +38,7 @@ def told(
     ["localhost", "LocalHost:8090", "127.0.0.1:8090", "127.9.9.9", "[::1]:8090", "localhost.", LOCAL, f"{LOCAL}:80"],
 )
 def test_own_names_are_let_in(host: str) -> None:
-    """Names of loopback and the address of the connection, with and without port."""
+    """Names of loopback and the address of the connection are accepted, with and without port."""
     assert told(HeadAdmission(), ("host", host)) is None
 
 
@@ -46,7 +46,7 @@ def test_own_names_are_let_in(host: str) -> None:
     "host", ["evil.example.com", "10.1.2.4", "[2001:db8::1]", "localhost.evil.com", "127.0.0.1.nip.io"]
 )
 def test_other_names_are_refused(host: str) -> None:
-    """A name that nobody listed is misdirected, whatever it leads to."""
+    """An unlisted name is 421, whatever it resolves to."""
     assert told(HeadAdmission(), ("host", host)) is MisdirectedRequest
 
 
@@ -54,12 +54,12 @@ def test_other_names_are_refused(host: str) -> None:
     "host", ["a b", "user@localhost", "localhost:", "localhost:port", "local\x00host", "[::1", "é"]
 )
 def test_what_is_no_host(host: str) -> None:
-    """A Host that is none is a bad request."""
+    """A malformed Host is a bad request."""
     assert told(HeadAdmission(), ("host", host)) is BadRequest
 
 
 def test_names_of_the_settings() -> None:
-    """Exact names, endings and the star let in what they say."""
+    """Exact names, suffixes and the star in the settings accept matching names."""
     door = HeadAdmission(hosts=["Lake.example.com", "*.corp.example"], listens_on=["lakehost"])
 
     let_in = ["lake.example.com:443", "LAKE.EXAMPLE.COM", "a.corp.example", "b.a.corp.example", "lakehost:8090"]
@@ -71,7 +71,7 @@ def test_names_of_the_settings() -> None:
 
 
 def test_the_refusal_names_the_setting() -> None:
-    """Who meets it at first use learns what to do."""
+    """The refusal names the setting to change."""
     with pytest.raises(MisdirectedRequest, match=r"server\.hosts.*--host-name lake\.example\.com"):
         HeadAdmission().check(
             [(b"host", b"lake.example.com")], {b"host": b"lake.example.com"}, method="GET", url=b"/", version="1.1", local=None
@@ -79,7 +79,7 @@ def test_the_refusal_names_the_setting() -> None:
 
 
 def test_a_request_has_one_host() -> None:
-    """None and two are refused; only HTTP/1.0 may leave it out."""
+    """A missing or repeated Host is refused; only HTTP/1.0 may omit it."""
     assert told(HeadAdmission()) is BadRequest
     assert told(HeadAdmission(), ("host", "")) is BadRequest
     assert told(HeadAdmission(), version="1.0") is None
@@ -91,7 +91,7 @@ def test_a_request_has_one_host() -> None:
     "name", ["authorization", "content-type", "content-length", "origin", "sec-fetch-site", "sec-fetch-mode"]
 )
 def test_what_is_sent_once(name: str) -> None:
-    """Of two, somebody on the way may have read the other; other fields may come twice."""
+    """Repeated fields that must be unique are refused, because a proxy may have used the other one."""
     door = HeadAdmission()
     assert told(door, ("host", "localhost")) is None
 
@@ -105,7 +105,7 @@ def test_what_is_sent_once(name: str) -> None:
     ["http://evil.example.com", "null", "", "http://localhost:3000", "http://localhost", "https://localhost:80901"],
 )
 def test_pages_of_other_sites_are_refused(origin: str) -> None:
-    """Another host, another port, and the origin of a sandbox are foreign."""
+    """Another host, another port, and a sandbox's origin are refused."""
     assert told(HeadAdmission(), ("host", "localhost:8090"), ("origin", origin)) is PermissionDenied
 
 
@@ -120,7 +120,7 @@ def test_pages_of_other_sites_are_refused(origin: str) -> None:
     ],
 )
 def test_own_pages_are_let_in(host: str, origin: str) -> None:
-    """A page of the server's own origin: its scheme, and the host and port that the client wrote."""
+    """A page of the server's own origin is accepted: its scheme, and the host and port of the request."""
     door = HeadAdmission(hosts=["lake.example.com", "*.corp.example"])
 
     assert told(door, ("host", host), ("origin", origin)) is None
@@ -139,16 +139,14 @@ def test_own_pages_are_let_in(host: str, origin: str) -> None:
     ],
 )
 def test_names_of_the_server_are_no_origins(origin: str) -> None:
-    """That the server answers to a name lets no page in which has that name with another scheme or port, nor its
-    siblings.
-    """
+    """A page with a host name of the server but another scheme or port, or a sibling host, is refused."""
     door = HeadAdmission(hosts=["lake.example.com", "*.corp.example", "*"])
 
     assert told(door, ("host", "lake.example.com"), ("origin", origin)) is PermissionDenied
 
 
 def test_scheme_of_a_server_with_tls() -> None:
-    """A server that speaks TLS itself has pages under https alone."""
+    """A server with TLS accepts pages with https only."""
     door = HeadAdmission(hosts=["lake.example.com"], is_tls=True)
 
     assert told(door, ("host", "lake.example.com"), ("origin", "https://lake.example.com")) is None
@@ -157,9 +155,7 @@ def test_scheme_of_a_server_with_tls() -> None:
 
 
 def test_named_origins() -> None:
-    """The origins of the settings are let in exactly, in any case and with the port that is implied; their
-    neighbours are not.
-    """
+    """Origins of the settings are accepted exactly, in any case and with implied ports; others are refused."""
     door = HeadAdmission(
         hosts=["lake.example.com"], origins=["https://Console.example.com:443", "http://127.0.0.1:3000"]
     )
@@ -177,7 +173,7 @@ def test_named_origins() -> None:
 
 
 def test_the_refusal_of_a_page_names_the_setting() -> None:
-    """Who meets it learns which page asked, and where to name its origin."""
+    """The refusal names the page's origin and the setting to change."""
     fields = {b"host": b"localhost", b"origin": b"http://127.0.0.1:3000"}
 
     with pytest.raises(PermissionDenied, match=r"http://127\.0\.0\.1:3000.*server\.origins"):
@@ -186,7 +182,7 @@ def test_the_refusal_of_a_page_names_the_setting() -> None:
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site"])
 def test_requests_of_other_sites_without_origin(site: str) -> None:
-    """A browser that says so is refused, but for a person who follows a link; with a named origin the origin
+    """Requests that the browser marks as cross-site are refused, except followed links; with a named origin the origin
     decides.
     """
     fields = (("host", "localhost"), ("sec-fetch-site", site))
@@ -202,12 +198,12 @@ def test_requests_of_other_sites_without_origin(site: str) -> None:
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
 def test_requests_of_own_pages(site: str) -> None:
-    """The server's own pages, and what a person typed, are let in."""
+    """Requests of the server's own pages, and typed addresses, are accepted."""
     assert told(HeadAdmission(), ("host", "localhost"), ("sec-fetch-site", site)) is None
 
 
 def test_an_address_that_names_a_host() -> None:
-    """A request as proxies get them is refused for the host in its address, too."""
+    """In a request with an absolute URL the URL's host is checked, too."""
     assert told(HeadAdmission(), ("host", "localhost"), url="http://localhost/x") is None
     assert told(HeadAdmission(), ("host", "localhost"), url="http://evil.example.com/x") is MisdirectedRequest
     assert told(HeadAdmission(), ("host", "localhost"), url="*") is None
@@ -215,13 +211,13 @@ def test_an_address_that_names_a_host() -> None:
 
 @pytest.mark.parametrize("header", ["x-forwarded-host", "forwarded", "x-forwarded-for"])
 def test_headers_of_proxies_are_not_believed(header: str) -> None:
-    """Whatever they say, the name is that of Host."""
+    """Forwarding headers are ignored: the host is that of Host."""
     assert told(HeadAdmission(), ("host", "evil.example.com"), (header, "localhost")) is MisdirectedRequest
     assert told(HeadAdmission(), ("host", "localhost"), (header, "evil.example.com")) is None
 
 
 def test_number_of_fields() -> None:
-    """As many as there may be are let in, one more is not, also when the host is known already."""
+    """The maximum number of fields is accepted, one more is refused, also for a cached host."""
     door = HeadAdmission()
     assert told(door, ("host", "localhost")) is None
     fields = [("host", "localhost"), *((f"x-{number}", "") for number in range(FIELDS_MAX - 1))]

@@ -29,7 +29,7 @@ GOOD: Answer = (200, [(b"content-length", b"2")], b"ok")
 
 
 async def begun(work: Callable[[], Awaitable[object]]) -> object:
-    """Begin a coroutine as the lane does, outside any task of its own, and go on with it in one."""
+    """Begin a coroutine as the fast path does, outside any task, and continue it in one."""
     coroutine = work()
     waits_for = coroutine.send(None)  # type: ignore[attr-defined]
 
@@ -40,7 +40,7 @@ async def begun(work: Callable[[], Awaitable[object]]) -> object:
 
 
 def test_what_was_begun_outside_a_task_goes_on_in_one() -> None:
-    """Every wait of it is waited for, and its value comes out."""
+    """A coroutine begun outside of a task can wait, and returns its value."""
 
     async def work() -> str:
         await asyncio.sleep(0.001)
@@ -52,7 +52,7 @@ def test_what_was_begun_outside_a_task_goes_on_in_one() -> None:
 
 
 def test_what_was_begun_outside_a_task_may_fail() -> None:
-    """What it waits for may fail, inside it, and it may fail itself."""
+    """A failure of what it waits for is raised inside it, and its own failure is raised outside."""
 
     async def work() -> str:
         with pytest.raises(KeyError):
@@ -98,30 +98,30 @@ class Application:
         self.response_cache = SimpleNamespace(is_on=False, inline=at_once)
 
     def answers_at_once(self, method: str) -> bool:
-        """As the real one."""
+        """As the real application does."""
         return self._at_once
 
     def seconds_of(self, *_: object) -> None:
-        """As the real one."""
+        """As the real application does."""
 
     def watch(self, seconds: float | None) -> asyncio.Task[object]:
-        """As the real one."""
+        """As the real application does."""
         task = asyncio.current_task()
         assert task is not None
         self.deadlines.watch(task, seconds)
         return task
 
     async def respond(self, *_: object, **__: object) -> Answer:
-        """As the real one."""
+        """As the real application does."""
         return await self._answer()
 
     async def __call__(self, scope: object, receive: object, send: object) -> None:
-        """Nothing goes this way here."""
+        """No request of these tests goes through ASGI."""
         raise AssertionError("not through ASGI")
 
 
 def served(application: Application, *requests: bytes) -> list[bytes]:
-    """Serve it, send each request on a connection of its own, and return all that came back before the end."""
+    """Serve the application, send each request on a new connection, and return all bytes received before the end."""
 
     async def story() -> list[bytes]:
         listening = socket.create_server(("127.0.0.1", 0))
@@ -154,7 +154,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def test_answer_that_has_to_wait_after_all() -> None:
-    """It is given when it is there."""
+    """An answer that must wait is sent when it is complete."""
 
     async def answer() -> Answer:
         await asyncio.sleep(0.01)
@@ -166,7 +166,7 @@ def test_answer_that_has_to_wait_after_all() -> None:
 @pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("waits", [True, False])
 def test_answer_that_fails_ends_its_connection(at_once: bool, waits: bool) -> None:
-    """Nobody is left waiting for it, and nobody else notices."""
+    """An answer that fails ends its own connection, and no other."""
     left = [True]
 
     async def answer() -> Answer:
@@ -184,7 +184,7 @@ def test_answer_that_fails_ends_its_connection(at_once: bool, waits: bool) -> No
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_line_break_in_a_header_is_never_sent(at_once: bool) -> None:
-    """No value of a header can begin another one."""
+    """A header value with a line break is never sent."""
 
     async def answer() -> Answer:
         return 200, [(b"etag", b"a\r\nset-cookie: b"), (b"content-length", b"2")], b"ok"

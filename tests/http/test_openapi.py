@@ -32,7 +32,7 @@ def document(protocol: Protocol) -> dict:
 
 
 def refs(value: object) -> Iterator[str]:
-    """Every reference inside a document."""
+    """Yield every reference in a document."""
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"]
@@ -44,7 +44,7 @@ def refs(value: object) -> Iterator[str]:
 
 
 def test_documents_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
-    """Generating anew gives the committed documents, byte for byte; run `make docs` when this fails."""
+    """The generator gives the committed documents, byte for byte; run `make docs` if this fails."""
     code = generate_openapi.main(check=True)
 
     assert code == 0, capsys.readouterr().out
@@ -52,7 +52,7 @@ def test_documents_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
 def test_every_route_is_an_operation(protocol: Protocol) -> None:
-    """A document has each route of its protocol, and nothing else."""
+    """A document has exactly the routes of its protocol."""
     told = {(path, method.upper()) for path, methods in document(protocol)["paths"].items() for method in methods}
 
     assert told == {(protocol.router.root + route.path, route.method) for route in protocol.router.routes}
@@ -60,9 +60,7 @@ def test_every_route_is_an_operation(protocol: Protocol) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
 def test_operations_are_whole(protocol: Protocol) -> None:
-    """Each operation has an id of its own, a summary, its path's parameters and a success; every reference leads
-    somewhere.
-    """
+    """Each operation has a unique id, a summary, its path's parameters and a success; every reference is valid."""
     found = document(protocol)
     operations = [(path, each) for path, methods in found["paths"].items() for each in methods.values()]
 
@@ -81,7 +79,7 @@ def test_operations_are_whole(protocol: Protocol) -> None:
 
 
 def test_body_shapes_are_told() -> None:
-    """A body's schema is that of the struct that decodes it: names as on the wire, required ones marked."""
+    """A body's schema is that of the struct that decodes it: names as sent, required fields marked."""
     found = document(PROTOCOLS[0])
 
     body = found["paths"]["/iceberg/v1/{prefix}/namespaces/{namespace}/register"]["post"]["requestBody"]
@@ -92,9 +90,7 @@ def test_body_shapes_are_told() -> None:
 
 
 def test_who_signs_in_is_told_what_may_come() -> None:
-    """Routes that need no credential and take one in their body may refuse it, slow its sender down, or find no
-    store.
-    """
+    """Sign-in routes without credentials document their refusals: 401, 429 and 503."""
     paths = json.loads((generate_openapi.FOLDER / "admin.json").read_text(encoding="utf-8"))["paths"]
 
     assert {"400", "401", "429", "503"} <= set(paths["/api/limnos/v1/login"]["post"]["responses"])
@@ -103,7 +99,7 @@ def test_who_signs_in_is_told_what_may_come() -> None:
 def test_document_that_is_behind_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A document that is missing or differs is named by the check, and written without it."""
+    """The check names a missing or different document, which the generator then writes."""
     monkeypatch.setattr(generate_openapi, "ROOT", tmp_path)
     monkeypatch.setattr(generate_openapi, "FOLDER", tmp_path / "openapi")
 

@@ -44,13 +44,13 @@ READ_ELSEWHERE = {"take-lineage-of-metalake": {"metalake"}}
 
 
 def address(protocol: Protocol, route: Route) -> str:
-    """A path that leads to a route."""
+    """Return a path that leads to a route."""
     return re.sub(r"\{[^}]*\}", "x", protocol.router.root + route.path)
 
 
 @pytest.mark.parametrize("protocol, route", ROUTES, ids=lambda each: getattr(each, "operation", ""))
 def test_routes_declare_what_their_handlers_read(protocol: Protocol, route: Route) -> None:
-    """A parameter that a handler asks for is declared by its route, and nothing else is."""
+    """Routes declare exactly the parameters that their handlers read."""
     del protocol
 
     read = set(read_of(unwrap(route.handler)))
@@ -63,9 +63,7 @@ def test_routes_declare_what_their_handlers_read(protocol: Protocol, route: Rout
 
 
 def test_every_change_refuses_an_unknown_parameter(open_node: DriverNode) -> None:
-    """Each operation that may change something answers 400 in its protocol's shape, naming the parameter and those
-    it knows.
-    """
+    """Each changing operation answers an unknown parameter with 400 in its protocol's form, with the known ones."""
     taken = []
     for protocol, route in ROUTES:
         if route.method in READING or route.operation in protocol.anonymous:
@@ -80,7 +78,7 @@ def test_every_change_refuses_an_unknown_parameter(open_node: DriverNode) -> Non
 
 
 def test_no_operation_takes_a_parameter_twice(open_node: DriverNode) -> None:
-    """Of two parameters with one name neither counts, where the name decides something: reads, too, answer 400."""
+    """A parameter that is given twice is 400, also for reads."""
     taken = []
     for protocol, route in ROUTES:
         for name in (*route.query, *route.query_ignored):
@@ -94,7 +92,7 @@ def test_no_operation_takes_a_parameter_twice(open_node: DriverNode) -> None:
 
 
 def test_two_parents_are_refused(open_node: DriverNode) -> None:
-    """A list below two parents is no list below the last one; an unknown parameter of a read is passed over."""
+    """A list with two parents is refused; unknown parameters of reads are ignored."""
     schemas = f"{API}/lake/catalogs/main/schemas"
     for name in ("a", "b"):
         open_node.done("POST", schemas, {"name": name})
@@ -108,7 +106,7 @@ def test_two_parents_are_refused(open_node: DriverNode) -> None:
 
 
 def test_a_cascade_is_refused_and_drops_nothing(open_node: DriverNode) -> None:
-    """Iceberg's drop of a namespace refuses to cascade by name, and takes a cascade that is off."""
+    """Iceberg's drop of a namespace refuses `cascade=true` by name, and accepts `false`."""
     spaces = "/iceberg/v1/lake.main/namespaces"
     open_node.done("POST", spaces, {"namespace": ["a"]})
 
@@ -122,7 +120,7 @@ def test_a_cascade_is_refused_and_drops_nothing(open_node: DriverNode) -> None:
 
 
 def test_names_are_compared_decoded() -> None:
-    """A name that is percent-encoded is the same name; one that is no UTF-8 is refused."""
+    """Parameter names are compared decoded; one that is not UTF-8 is refused."""
     with pytest.raises(BadRequest, match="purge is repeated"):
         check_parameters(b"purge=true&p%75rge=false", ("purge",), changes=True)
     with pytest.raises(InvalidName):
@@ -130,7 +128,7 @@ def test_names_are_compared_decoded() -> None:
 
 
 def test_an_unknown_name_is_shown_cut() -> None:
-    """A refusal shows the beginning of a long name, and what the operation knows."""
+    """A refusal shows the beginning of a long name, and the known parameters."""
     with pytest.raises(BadRequest) as refused:
         check_parameters(b"x" * 5000, ("force",), changes=True)
 

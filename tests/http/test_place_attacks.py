@@ -29,14 +29,14 @@ OWNERS = ("own", "other catalog", "other metalake")
 
 
 class World(NamedTuple):
-    """A node with two metalakes, and a directory that both of them may use."""
+    """A node with two metalakes, and a directory that both may use."""
 
     node: DriverNode
     bucket: str
     counter: Iterator[int]
 
     def base(self) -> str:
-        """A directory that no cell has used."""
+        """Return a new directory."""
         return f"{self.bucket}/c{next(self.counter)}"
 
 
@@ -47,11 +47,11 @@ class Site(NamedTuple):
     ending: str
 
     def catalog(self, sort: str) -> str:
-        """The name of a catalog there."""
+        """Return the name of a catalog there."""
         return f"{sort}{self.ending}"
 
     def iceberg(self) -> str:
-        """The root of the Iceberg routes of its catalog."""
+        """Return the root of its catalog's Iceberg routes."""
         return f"/iceberg/v1/{self.metalake}.{self.catalog('ice')}"
 
 
@@ -61,35 +61,35 @@ PROVIDERS = {"ice": ("relational", "lakehouse-iceberg"), "vec": ("relational", "
 
 
 def catalog_make(node: DriverNode, metalake: str, name: str, sort: str, **properties: str) -> DriverAnswer:
-    """Make a catalog of a sort."""
+    """Create a catalog of a provider."""
     kind, provider = PROVIDERS[sort]
     body = {"name": name, "type": kind, "properties": properties} | ({"provider": provider} if provider else {})
     return node.post(f"{API}/{metalake}/catalogs", body)
 
 
 def name_of(world: World) -> str:
-    """A name that nothing has."""
+    """Return an unused name."""
     return f"x{next(world.counter)}"
 
 
 def make_table(world: World, site: Site, location: str, **properties: str) -> DriverAnswer:
-    """Make an Iceberg table at a location."""
+    """Create an Iceberg table at a location."""
     body = {"name": name_of(world), "schema": SCHEMA, "location": location, "properties": properties}
     return world.node.post(f"{site.iceberg()}/namespaces/n/tables", body)
 
 
 def make_data_path(world: World, site: Site, location: str, *, key: str = "write.data.path") -> DriverAnswer:
-    """Make an Iceberg table whose data files go to a location, while it lies elsewhere."""
+    """Create an Iceberg table with a data path at the location, and its own location elsewhere."""
     return make_table(world, site, f"{world.bucket}/own{next(world.counter)}", **{key: location})
 
 
 def make_object_path(world: World, site: Site, location: str) -> DriverAnswer:
-    """Make an Iceberg table with an object storage layout at a location."""
+    """Create an Iceberg table with an object storage layout at a location."""
     return make_data_path(world, site, location, key="write.object-storage.path")
 
 
 def make_view(world: World, site: Site, location: str) -> DriverAnswer:
-    """Make a view at a location."""
+    """Create a view at a location."""
     return world.node.post(f"{site.iceberg()}/namespaces/n/views", view_body(name_of(world), location=location))
 
 
@@ -101,18 +101,18 @@ def make_lance_table(world: World, site: Site, location: str) -> DriverAnswer:
 
 
 def make_fileset(world: World, site: Site, location: str, *, kind: str = "MANAGED") -> DriverAnswer:
-    """Make a fileset at a location."""
+    """Create a fileset at a location."""
     body = {"name": name_of(world), "type": kind, "storageLocation": location}
     return world.node.post(f"{API}/{site.metalake}/catalogs/{site.catalog('fil')}/schemas/n/filesets", body)
 
 
 def make_external(world: World, site: Site, location: str) -> DriverAnswer:
-    """Make an external fileset at a location."""
+    """Create an external fileset at a location."""
     return make_fileset(world, site, location, kind="EXTERNAL")
 
 
 def make_dropped(world: World, site: Site, location: str) -> DriverAnswer:
-    """Make a table at a location and drop it: it lies in the trash."""
+    """Create a table at a location and drop it to the trash."""
     made = make_table(world, site, location)
     if made.status == 200:
         name = str(made.json()["metadata-location"] and f"x{next(world.counter) - 1}")
@@ -121,17 +121,17 @@ def make_dropped(world: World, site: Site, location: str) -> DriverAnswer:
 
 
 def make_root(world: World, site: Site, location: str) -> DriverAnswer:
-    """Make a catalog for Iceberg tables whose warehouse is a location."""
+    """Create a catalog for Iceberg tables whose warehouse is a location."""
     return catalog_make(world.node, site.metalake, name_of(world), "ice", warehouse=location)
 
 
 def make_fileset_root(world: World, site: Site, location: str) -> DriverAnswer:
-    """Make a catalog for filesets at a location."""
+    """Create a catalog for filesets at a location."""
     return catalog_make(world.node, site.metalake, name_of(world), "fil", location=location)
 
 
 def make_directory(world: World, site: Site, location: str) -> DriverAnswer:
-    """Make a catalog that shows the Lance tables of a directory."""
+    """Create a catalog that shows the Lance tables of a directory."""
     return catalog_make(world.node, site.metalake, name_of(world), "vec", **{"lance-directory": location})
 
 
@@ -193,7 +193,9 @@ LISTS = {"root", "fileset root"}
 
 
 def may_meet(new: str, old: str, *, relation: str, owner: str) -> bool:
-    """Say whether a new object may lie so beside an older one; every root and directory is of a catalog of its own."""
+    """Return whether a new object may be created relative to an older one; each root and directory has its own
+    catalog.
+    """
     if owner == "other metalake":
         return False
     if old == "dropped table" and relation == "same" and new in FILES:
@@ -211,12 +213,12 @@ def may_meet(new: str, old: str, *, relation: str, owner: str) -> bool:
 
 
 def cells() -> list[tuple[str, str, str, str]]:
-    """Every new kind beside every older one, in each relation, for each owner of the new one."""
+    """Return every new kind beside every older one, in each relation, for each owner of the new one."""
     return list(itertools.product(MAKERS, MAKERS, RELATIONS, OWNERS))
 
 
 def outcome(world: World, new: str, old: str, relation: str, owner: str) -> str | None:
-    """Make both; returns what is wrong."""
+    """Create both objects. Returns a violation."""
     there = f"{world.base()}/a/b"
     place = {"same": there, "above": there.rpartition("/")[0], "below": f"{there}/c"}[relation]
     site = SITES[owner]
@@ -233,13 +235,13 @@ def outcome(world: World, new: str, old: str, relation: str, owner: str) -> str 
 
 
 def walk(world: World, chosen: list[tuple[str, str, str, str]]) -> list[str]:
-    """Try cells; returns what is wrong in them."""
+    """Test cells. Returns the violations."""
     return [wrong for cell in chosen if (wrong := outcome(world, *cell)) is not None]
 
 
 def test_every_kind_beside_every_other(world: World) -> None:
-    """Objects share no files with others, roots cover objects, directories show nobody else's, metalakes do not
-    meet.
+    """Objects share no files, roots contain objects, directories show no other catalog's tables, and metalakes do not
+    overlap.
     """
     chosen = cells()
     if os.environ.get("LIMNOS_TEST_PLACES") != "all":
@@ -249,7 +251,7 @@ def test_every_kind_beside_every_other(world: World) -> None:
 
 
 def restricted_table(world: World) -> tuple[str, str]:
-    """A table in the first catalog with a file of rows, which ana may not load; returns its location and its path."""
+    """Create a table in the first catalog with a data file, which ana may not load. Returns its location and path."""
     location = f"{world.base()}/t"
     made = make_table(world, FIRST, location)
     assert made.status == 200, made
@@ -260,7 +262,7 @@ def restricted_table(world: World) -> tuple[str, str]:
 
 
 def spellings(location: str) -> list[str]:
-    """Other ways to write a location."""
+    """Return other spellings of a location."""
     scheme, _, rest = location.partition("://")
     schemes = ("s3a", "s3n", "S3") if scheme == "s3" else ("FILE",)
     found = [f"{each}://{rest}" for each in schemes]
@@ -276,7 +278,7 @@ def spellings(location: str) -> list[str]:
 def test_no_spelling_of_a_table_s_location_is_another_place(
     world: World, maker: Callable[[World, Site, str], DriverAnswer]
 ) -> None:
-    """Whatever the scheme, case, dots, percent signs and slashes: the place is the table's."""
+    """In any scheme, case, dots, percent escapes and slashes, the location counts as the table's."""
     location, _ = restricted_table(world)
     found = {spelled: maker(world, SITES["other catalog"], spelled).status for spelled in spellings(location)}
 
@@ -284,7 +286,7 @@ def test_no_spelling_of_a_table_s_location_is_another_place(
 
 
 def test_an_external_fileset_does_not_open_a_table(world: World) -> None:
-    """Who may make filesets, and not load the table, gets neither its credentials nor its list of files."""
+    """A user who may create filesets, but not load the table, gets neither its credentials nor its list of files."""
     location, path = restricted_table(world)
     grant(world.node, "ana", "use_catalog use_schema create_fileset", kind="CATALOG", on=FIRST.catalog("fil"))
     filesets = f"{API}/lake/catalogs/{FIRST.catalog('fil')}/schemas/n/filesets"
@@ -301,7 +303,9 @@ def test_an_external_fileset_does_not_open_a_table(world: World) -> None:
 
 
 def test_a_table_does_not_open_a_fileset(world: World) -> None:
-    """Who may make tables, and not read the fileset, gets no credentials for its files, and does not delete them."""
+    """A user who may create tables, but not read the fileset, gets no credentials for its files and cannot delete
+    them.
+    """
     location = f"{world.base()}/f"
     assert make_fileset(world, FIRST, location).status == 200
     grant(world.node, "ben", "use_catalog use_schema create_table", kind="CATALOG", on=FIRST.catalog("ice"))
@@ -329,7 +333,7 @@ def test_a_table_does_not_open_a_fileset(world: World) -> None:
 
 
 def test_a_commit_does_not_move_files_into_a_fileset(world: World) -> None:
-    """A table that is there may not be pointed at another's place by a change of its location or properties."""
+    """An existing table cannot be moved to another object's location by its location or properties."""
     location = f"{world.base()}/f"
     assert make_fileset(world, FIRST, location).status == 200
     _, path = restricted_table(world)
@@ -346,9 +350,7 @@ def test_a_commit_does_not_move_files_into_a_fileset(world: World) -> None:
 
 
 def test_a_directory_does_not_show_the_server_s_warehouse(world: World) -> None:
-    """Who may make catalogs sees by a Lance directory neither the server's warehouse nor another catalog's, in no
-    metalake.
-    """
+    """A directory catalog cannot show the server's warehouse or another catalog's, in any metalake."""
     server = f"file://{world.node.data}/warehouse"
     location, _ = restricted_table(world)
     grant(world.node, "cat", "create_catalog", kind="METALAKE", on="lake")
@@ -380,7 +382,7 @@ def test_a_directory_does_not_show_the_server_s_warehouse(world: World) -> None:
 
 
 def test_a_link_is_the_place_that_it_leads_to(world: World) -> None:
-    """On a disk, what lies behind a link is compared, and not the link's name."""
+    """On disks locations are compared after links are resolved."""
     if not world.bucket.startswith("file:"):
         return
     location, _ = restricted_table(world)

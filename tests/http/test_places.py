@@ -25,7 +25,7 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "required": False,
 
 
 def files_over(node: DriverNode, root: str) -> str:
-    """Make a catalog for filesets over a directory, with a schema; returns where its filesets are made."""
+    """Create a catalog for filesets over a directory, with a schema. Returns the directory of its filesets."""
     body = {"name": "files", "type": "fileset", "properties": {"allowed-locations": root}}
     node.done("POST", f"{API}/lake/catalogs", body)
     node.done("POST", f"{API}/lake/catalogs/files/schemas", {"name": "s"})
@@ -33,7 +33,7 @@ def files_over(node: DriverNode, root: str) -> str:
 
 
 def table(node: DriverNode, name: str, *, user: str = "admin", **more: object) -> DriverAnswer:
-    """Ask for a table."""
+    """Create a table. Returns the answer."""
     return node.ask("POST", TABLES, {"name": name, "schema": SCHEMA, **more}, user=user)
 
 
@@ -44,12 +44,12 @@ def where(answer: DriverAnswer) -> str:
 
 
 def warehouse_of(node: DriverNode) -> str:
-    """The warehouse of `main`."""
+    """Return the warehouse of `main`."""
     return str(node.done("GET", f"{API}/lake/catalogs/main")["catalog"]["properties"]["warehouse"])
 
 
 def run(node: DriverNode, statement: str) -> None:
-    """Change the store as an older release left it."""
+    """Change the store directly, as an older release left it."""
     store = node.built.services.store
     node.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql(statement), {})))
 
@@ -57,9 +57,7 @@ def run(node: DriverNode, statement: str) -> None:
 @pytest.mark.parametrize("kind", ["external", "managed"])
 @pytest.mark.parametrize("spelling", ["{}", "{}/", "{}/data", "{}/../{}", "{}//data", "{}/d%61ta"])
 def test_no_fileset_opens_a_tables_files(node: DriverNode, kind: str, spelling: str) -> None:
-    """Whoever may make filesets over the same directory gets none at, above or below a table, however its location
-    is spelled.
-    """
+    """A user who may create filesets gets none at, above or below a table, in any spelling of the location."""
     make_space(node, "s")
     location = where(table(node, "t"))
     filesets = files_over(node, warehouse_of(node))
@@ -73,7 +71,7 @@ def test_no_fileset_opens_a_tables_files(node: DriverNode, kind: str, spelling: 
 
 @pytest.mark.parametrize("kind", ["external", "managed"])
 def test_no_table_opens_a_filesets_files(node: DriverNode, kind: str) -> None:
-    """Whoever may make tables gets none at, above or below a fileset, by a create, a staged create or a data path."""
+    """A user who may create tables gets none at, above or below a fileset, by a create, staged create or data path."""
     make_space(node, "s")
     root = f"{warehouse_of(node)}/files"
     filesets = files_over(node, root)
@@ -90,7 +88,7 @@ def test_no_table_opens_a_filesets_files(node: DriverNode, kind: str) -> None:
 
 
 def test_data_paths_are_places(node: DriverNode) -> None:
-    """A table sends writers to a free place below its catalog's roots alone, at its creation and at each commit."""
+    """A table's data path must be an unused location within its catalog's roots, at its creation and at each commit."""
     make_space(node, "s")
     root = warehouse_of(node)
     victim = where(table(node, "victim"))
@@ -111,8 +109,8 @@ def test_data_paths_are_places(node: DriverNode) -> None:
 
 
 def test_every_door_claims_what_it_brings(node: DriverNode) -> None:
-    """A data path or location that comes by a transaction, a staged create, a register or a view is nobody else's
-    from then on.
+    """Locations and data paths set by transactions, staged creates, registers and views are registered for their
+    objects.
     """
     make_space(node, "s")
     mine, root = table(node, "mine"), warehouse_of(node)
@@ -164,8 +162,8 @@ def test_every_door_claims_what_it_brings(node: DriverNode) -> None:
 
 
 def test_no_metalake_reaches_another(node: DriverNode) -> None:
-    """No warehouse, root or directory of a catalog lies at, above or below what another metalake has, nor in the
-    server's own.
+    """No root of a catalog may be at, above or below another metalake's locations or in the server's own
+    directories.
     """
     make_space(node, "s")
     location, root = where(table(node, "t")), warehouse_of(node)
@@ -187,9 +185,7 @@ def test_no_metalake_reaches_another(node: DriverNode) -> None:
 
 
 def test_a_directory_shows_nobody_elses_tables(node: DriverNode) -> None:
-    """A catalog that shows a directory lies beside other catalogs' warehouses and objects, and nothing of theirs
-    comes into it.
-    """
+    """A directory catalog may lie beside other catalogs' locations, and no object of theirs can be created in it."""
     make_space(node, "s")
     root = warehouse_of(node)
     body = {"name": "dir", "type": "relational", "provider": "lakehouse-generic"}
@@ -212,9 +208,7 @@ def test_a_directory_shows_nobody_elses_tables(node: DriverNode) -> None:
 
 
 def test_what_was_let_go_of_stays_taken(node: DriverNode) -> None:
-    """A dropped table's metadata file is registered by its owner alone, also when it left the trash and its files
-    stand.
-    """
+    """Only its owner may register a dropped table's metadata file, even after the trash retention while files exist."""
     make_space(node, "s")
     made = table(node, "t")
     file = made["metadata-location"]
@@ -231,8 +225,8 @@ def test_what_was_let_go_of_stays_taken(node: DriverNode) -> None:
 
 
 def test_a_purge_frees_the_places_where_no_file_is_left(node: DriverNode) -> None:
-    """While files are being deleted nothing is made there; then the location is free, and a data path with a file
-    is its owner's alone.
+    """While a purge runs nothing can be created there; then the location is free, and a data path with files stays its
+    owner's.
     """
     make_space(node, "s")
     path = f"{warehouse_of(node)}/shared/t"
@@ -251,7 +245,7 @@ def test_a_purge_frees_the_places_where_no_file_is_left(node: DriverNode) -> Non
 
 
 def test_of_two_staged_creates_at_one_place_one_is_made(node: DriverNode) -> None:
-    """Both are staged, as nothing lies there; the commit that comes second is refused, and its table is not there."""
+    """Two staged creates at one location succeed; the commit of the second is refused, and its table does not exist."""
     make_space(node, "s")
     at = f"{warehouse_of(node)}/both"
     grant(node, "eve", "use_catalog use_schema create_table", kind="catalog", on="main")
@@ -271,20 +265,22 @@ def test_of_two_staged_creates_at_one_place_one_is_made(node: DriverNode) -> Non
 
 
 def unsettled(node: DriverNode) -> None:
-    """Leave the register as the migration of an older store does: without roots, and with the row that says so."""
+    """Set the register to the state after the migration of an older store."""
     run(node, f"DELETE FROM place WHERE kind IN ({LocationKind.WAREHOUSE}, {LocationKind.ALLOWED_LOCATION})")
     run(node, "INSERT INTO place VALUES ('', 0, 0, 0, 0, 0, FALSE, NULL, 0)")
 
 
 def settle(node: DriverNode) -> list[dict[str, object]]:
-    """Start again; returns what is told of places that break a rule."""
+    """Restart the node. Returns the reported violations."""
     services = node.built.services
     node.runner.run(locations_reconcile(services))
     return node.runner.run(services.store.submit(upkeep_permit("t"), describe_conflicts))
 
 
 def test_an_old_table_at_the_root_keeps_nobody_out(node: DriverNode) -> None:
-    """After an upgrade it is told with its name and how to mend it, and tables are made below it as before."""
+    """After an upgrade a violation is reported with its name and remedy, and tables can be created below the
+    location.
+    """
     make_space(node, "s")
     root, location = warehouse_of(node), where(table(node, "old"))
     run(node, f"UPDATE document SET location = '{root}' WHERE location = '{location}'")
@@ -299,7 +295,7 @@ def test_an_old_table_at_the_root_keeps_nobody_out(node: DriverNode) -> None:
 
 
 def test_an_old_fileset_over_a_table_opens_nothing(node: DriverNode, tmp_path: Path) -> None:
-    """A fileset that an older release let lie over a table lists and opens no files, until that is mended."""
+    """A fileset over a table, from an older release, lists and opens no files until it is repaired."""
     make_space(node, "s")
     root, location = warehouse_of(node), where(table(node, "t"))
     filesets = files_over(node, root)
@@ -322,7 +318,7 @@ def test_an_old_fileset_over_a_table_opens_nothing(node: DriverNode, tmp_path: P
 
 
 def test_marks_end_page_by_page(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mark of a mended place ends though those of others, which come before it, stand."""
+    """The mark of a repaired location is removed even if marks of others on earlier pages remain."""
     monkeypatch.setattr(location_reconciliation, "UNMARK_PAGE", 1)
     make_space(node, "s")
     root, location = warehouse_of(node), where(table(node, "t"))
@@ -339,7 +335,7 @@ def test_marks_end_page_by_page(node: DriverNode, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_an_older_node_makes_beside_is_taken_in(node: DriverNode) -> None:
-    """A table without a place gets one at the next round of upkeep, and guards it from then on."""
+    """A table without a registered location gets one in the next round of upkeep, which is protected from then on."""
     make_space(node, "s")
     location = where(table(node, "t"))
     filesets = files_over(node, warehouse_of(node))

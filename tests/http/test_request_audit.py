@@ -29,14 +29,14 @@ OPEN = frozenset().union(*(each().anonymous for each in PROTOCOLS))
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node whose audit keeps everything."""
+    """A node whose audit records everything."""
     with wire.node_over(tmp_path_factory.mktemp("audited"), audit=WHOLE) as found:
         prepare(found)
         yield found
 
 
 def told(node: DriverNode) -> dict[str, list[AuditRecord]]:
-    """Every line of the server, by its request."""
+    """Return every record of the server by its request."""
     ctx, found, after = Context(node.built.services, Credential("admin"), "audit"), {}, 0
     while lines := node.runner.run(audit_read(ctx, None, filters=AuditFilter(after=after), limit=1000)).lines:
         after = lines[-1].id
@@ -46,7 +46,7 @@ def told(node: DriverNode) -> dict[str, list[AuditRecord]]:
 
 
 def asked(node: DriverNode, user: str) -> dict[Operation, tuple[int, str]]:
-    """Ask for everything; returns each status and the request's id."""
+    """Send every operation. Returns each status and the request's id."""
     found = {}
     for operation in OPERATIONS:
         answer = ask(node, operation, {"user": user})
@@ -56,7 +56,7 @@ def asked(node: DriverNode, user: str) -> dict[Operation, tuple[int, str]]:
 
 @pytest.mark.parametrize("user", ["stranger", "member", "admin"])
 def test_every_operation_leaves_a_line(node: DriverNode, user: str) -> None:
-    """Done, refused or failed: the line has the operation's name, its protocol, and who asked."""
+    """Each request, done, refused or failed, has a record with operation, protocol and user."""
     answers = asked(node, user)
     lines = told(node)
 

@@ -36,7 +36,7 @@ BECAUSE = (("quiet",), ("stands",))
 
 
 class Town(NamedTuple):
-    """Two nodes that keep answers and one that does not, over one store."""
+    """Two nodes that cache answers and one that does not, over one store."""
 
     one: DriverNode
     two: DriverNode
@@ -45,7 +45,7 @@ class Town(NamedTuple):
 
 @contextmanager
 def town_over(data: Path, url: str | None) -> Iterator[Town]:
-    """Found a town: table `a.t`, which ana may select."""
+    """Create a town: table `a.t`, which ana may select."""
     with ExitStack() as stack:
         one, two = (stack.enter_context(node_at(data, database=url)) for _ in range(2))
         plain = stack.enter_context(node_at(data, database=url, kept_bytes_max=0))
@@ -81,7 +81,7 @@ def shown(answer: DriverAnswer) -> tuple[object, ...]:
 
 
 def compare(town: Town, method: str, target: str, *, user: str | None = "ana", **headers: str) -> DriverAnswer:
-    """Ask both nodes, and the one that keeps nothing: all three say the same."""
+    """Send a request to both caching nodes and the other one: all three answers must be equal."""
     true = town.plain.ask(method, target, user=user, **headers)
     for node in (town.one, town.two):
         assert shown(node.ask(method, target, user=user, **headers)) == shown(true), f"{method} {target} for {user}"
@@ -89,13 +89,13 @@ def compare(town: Town, method: str, target: str, *, user: str | None = "ana", *
 
 
 def gravitino(target: str) -> str:
-    """The address of the same table over Gravitino REST."""
+    """Return the URL of the same table over Gravitino REST."""
     *_, space, _, name = target.split("/")
     return f"{API}/lake/catalogs/main/schemas/{space}/tables/{name}"
 
 
 def look(town: Town, target: str = TABLE, *, user: str | None = "ana", **headers: str) -> int:
-    """Ask for a table in every way; returns the status of the load."""
+    """Load a table in every way. Returns the status of the load."""
     statuses = [
         compare(town, method, f"{target}{query}", user=user, **headers).status
         for method in ("GET", "HEAD")
@@ -108,7 +108,7 @@ def look(town: Town, target: str = TABLE, *, user: str | None = "ana", **headers
 
 
 def settle(town: Town, target: str = TABLE, *, user: str | None = "ana", **headers: str) -> int:
-    """Ask until every answer is one that is kept."""
+    """Repeat requests until every answer is cached."""
     for _ in range(2):
         look(town, target, user=user, **headers)
     before = again()
@@ -126,7 +126,7 @@ def commit(node: DriverNode, target: str = TABLE, **properties: str) -> None:
 
 
 def story_of_a_commit(town: Town) -> None:
-    """A commit through either node is seen by the next request on both, and the etag of before brings no 304."""
+    """A commit through either node is visible at the next request on both, and an earlier ETag gives no 304."""
     assert settle(town) == 200
     etag = town.one.get(TABLE, user="ana").headers["etag"]
     assert settle(town, if_none_match=etag) == 304
@@ -138,7 +138,7 @@ def story_of_a_commit(town: Town) -> None:
 
 
 def story_of_a_grant(town: Town) -> None:
-    """A right that goes is gone at the next request, and one that comes is there."""
+    """A revoke and a grant take effect at the next request."""
     settle(town)
     role = grant(town.two, "bob", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     assert settle(town, user="bob") == 200
@@ -150,7 +150,7 @@ def story_of_a_grant(town: Town) -> None:
 
 
 def story_of_a_disabled_user(town: Town) -> None:
-    """A user who is disabled gets nothing that was kept."""
+    """A disabled user gets no cached answers."""
     assert settle(town) == 200
 
     town.two.done("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
@@ -159,7 +159,7 @@ def story_of_a_disabled_user(town: Town) -> None:
 
 
 def story_of_a_token(town: Town) -> None:
-    """A token that is revoked is worth nothing at the next request; one that expires, at its hour."""
+    """A revoked token is refused at the next request, and one that expires at its expiry."""
     made = town.one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "first"})
     bearer = {"authorization": f"Bearer {made['token']}"}
     assert settle(town, user=None, **bearer) == 200
@@ -169,7 +169,7 @@ def story_of_a_token(town: Town) -> None:
 
 
 def story_of_an_hour(town: Town) -> None:
-    """A token's hour comes though nothing is committed."""
+    """A token expires even if nothing is committed."""
     made = town.one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "short", "expires_in_s": 3600})
     bearer = {"authorization": f"Bearer {made['token']}"}
     assert settle(town, user=None, **bearer) == 200
@@ -195,7 +195,7 @@ def story_of_two_people(town: Town) -> None:
 
 
 def story_of_other_commits(town: Town) -> None:
-    """While others commit to the same catalog, an answer is sent again only after the gate was asked."""
+    """While others commit to the catalog, a cached answer is sent only after the gate."""
     make_table(town.one, "a", "other")
     settle(town)
     for number in range(5):
@@ -209,7 +209,7 @@ def story_of_other_commits(town: Town) -> None:
 
 
 def story_of_names(town: Town) -> None:
-    """A table that moves, goes, or comes back as another one; a namespace and a catalog that are renamed."""
+    """A table is moved, dropped and created again; a namespace and a catalog are renamed."""
     make_space(town.one, "b")
     settle(town)
     for source, target in ((["a"], ["b"]), (["b"], ["a"])):
@@ -226,7 +226,7 @@ def story_of_names(town: Town) -> None:
 
 
 def story_of_a_file(town: Town) -> None:
-    """A metadata file that vanished is noticed at the next load, though nothing was committed; and when it is back."""
+    """A missing metadata file is detected at the next load without any commit, and so is its return."""
     assert settle(town) == 200
     location = str(town.one.get(TABLE, user="ana")["metadata-location"]).removeprefix("file://")
     file = Path(location)
@@ -239,7 +239,7 @@ def story_of_a_file(town: Town) -> None:
 
 
 def story_of_a_catalog(town: Town) -> None:
-    """A catalog that is disabled answers nothing that was kept."""
+    """A disabled catalog gives no cached answers."""
     assert settle(town) == 200
     town.two.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
     assert look(town) not in (200, 204)
@@ -248,7 +248,7 @@ def story_of_a_catalog(town: Town) -> None:
 
 
 def story_of_a_fresh_view(town: Town) -> None:
-    """When the view began afresh, the moment alone says nothing about an answer of before."""
+    """After a reset of the view, the store's moment alone does not validate older answers."""
     settle(town)
     view = town.one.built.services.view
     view.reset(view.epoch)
@@ -259,7 +259,7 @@ def story_of_a_fresh_view(town: Town) -> None:
 
 
 def story_of_lists(town: Town) -> None:
-    """A list shows what was made and lacks what was dropped, at the next request."""
+    """A list has created and lacks dropped objects at the next request."""
     settle(town)
     for number in range(3):
         make_table(town.two, "a", f"t{number}")
@@ -325,7 +325,7 @@ STORIES = {
 
 @pytest.mark.parametrize("name", STORIES)
 def test_what_is_kept_is_what_is_true(any_town: Town, name: str) -> None:
-    """In each story, what is sent again is what a node says that keeps nothing."""
+    """In each story cached answers equal those of a node without a cache."""
     STORIES[name](any_town)
 
 
@@ -333,7 +333,7 @@ def test_what_is_kept_is_what_is_true(any_town: Town, name: str) -> None:
 
 
 def _without(*fields: str) -> Callable[[Patch], None]:
-    """Plant: these parts of a ground are not looked at."""
+    """Planted bug: some conditions of an answer are not checked."""
 
     def bug(patch: Patch) -> None:
         real = CacheDependencies.stands
@@ -356,17 +356,17 @@ def _without(*fields: str) -> Callable[[Patch], None]:
 
 
 def _no_gate(patch: Patch) -> None:
-    """The gate is not asked."""
+    """Planted bug: the gate is skipped."""
     patch.setattr(ResponseCache, "holds_now", lambda self, answer: self._lasts(answer.validity))
 
 
 def _no_gate_before_ground(patch: Patch) -> None:
-    """The ground is looked at as the view knew it before this request."""
+    """Planted bug: the conditions are checked against the view before this request."""
     patch.setattr(ResponseCache, "holds_now", lambda self, answer: self.holds_after_gate(answer))
 
 
 def _moment_after(patch: Patch) -> None:
-    """An answer is kept with the moment that the store is at when it is kept, and asked about when that has passed."""
+    """Planted bug: an answer is stored with the store's moment at that time, not the moment of its read."""
     real = ResponseCache.holds_now
 
     def holds_now(self: ResponseCache, answer: object) -> bool:
@@ -377,14 +377,14 @@ def _moment_after(patch: Patch) -> None:
 
 
 def _for_ever(patch: Patch) -> None:
-    """A token's hour is not looked at."""
+    """Planted bug: the expiry of tokens is ignored."""
     patch.setattr(
         ResponseCache, "_lasts", lambda self, lasting: lasting.file is None or self._exists(lasting.file)
     )  # fmt: skip
 
 
 def _file_not_asked(patch: Patch) -> None:
-    """The metadata file is not looked for."""
+    """Planted bug: the metadata file is not checked."""
     patch.setattr(
         ResponseCache, "_lasts",
         lambda self, lasting: lasting.expires_ms is None or lasting.expires_ms > self._time.now_ms(),
@@ -407,7 +407,7 @@ def _across_methods(patch: Patch) -> None:
 
 
 def _without_generation(patch: Patch) -> None:
-    """That the view began afresh meanwhile is not looked at."""
+    """Planted bug: a reset of the view is ignored."""
     real = ResponseCache.holds_now
 
     def holds_now(self: ResponseCache, answer: CachedResponse) -> bool:
@@ -441,7 +441,7 @@ BUGS: dict[str, tuple[Callable[[Patch], None], str]] = {
 
 @pytest.mark.parametrize("name", BUGS)
 def test_story_fails_under(town: Town, name: str) -> None:
-    """With this care taken out, its story tells something else than what is true."""
+    """With the bug, its story gets a wrong answer."""
     bug, story = BUGS[name]
     with Patch.context() as patch:
         bug(patch)
@@ -453,7 +453,7 @@ def test_story_fails_under(town: Town, name: str) -> None:
 
 
 def test_kept_answers_are_counted_and_logged(town: Town) -> None:
-    """An answer that is sent again has an id of its own, and is counted and told to the log like any other."""
+    """A cached answer has its own request id, and is counted and logged like others."""
     settle(town)
     lines: list[tuple[object, ...]] = []
     log = type("Log", (), {"add": staticmethod(lines.append)})()
@@ -473,9 +473,7 @@ def test_kept_answers_are_counted_and_logged(town: Town) -> None:
 
 
 def test_budget(town: Town) -> None:
-    """What is kept stays within its bytes; what is too large for it is not kept; nothing is where the budget is
-    nothing.
-    """
+    """The cache is limited in bytes, does not store larger answers, and stores nothing with a budget of zero."""
     answers = town.one.built.application.response_cache
     for number in range(30):
         make_table(town.one, "a", f"n{number}")
@@ -495,9 +493,7 @@ def test_budget(town: Town) -> None:
 
 
 def test_what_holds_no_more_is_forgotten(any_town: Town) -> None:
-    """Who is refused what was kept for them costs one look at the store a request, not one for what is kept and
-    one more.
-    """
+    """A caller who is refused a cached answer costs one query per request, not two."""
     node, application = any_town.one, any_town.one.built.application
     assert [node.get(TABLE, user="ana").status for _ in range(2)] == [200, 200]
     there = len(application.response_cache)
@@ -512,7 +508,7 @@ def test_what_holds_no_more_is_forgotten(any_town: Town) -> None:
 
 
 def test_plus_in_an_address_is_not_kept(town: Town) -> None:
-    """What a plus means is the client's affair, which no key holds."""
+    """Paths with a plus are not cached, because their meaning depends on the client."""
     make_table(town.one, "a", "x y")
     for agent in ("GoIceberg/0.1", "Java") * 2:
         compare(town, "HEAD", f"{space_path('a')}/tables/x+y", user_agent=agent)
@@ -522,7 +518,7 @@ def test_plus_in_an_address_is_not_kept(town: Town) -> None:
 
 
 def test_keeping_needs_a_moment_or_a_ground(town: Town) -> None:
-    """Where no moment can be told, a list is not kept, and a table only behind the gate."""
+    """If the store has no moment, lists are not cached, and tables only behind the gate."""
     answers = town.one.built.application.response_cache
     with Patch.context() as patch:
         patch.setattr(answers, "_moment", lambda: None)
@@ -553,7 +549,7 @@ def served(tmp_path: Path, postgres_server: PostgresServer) -> Iterator[ServedNo
 
 
 def asked(node: ServedNode, method: str, path: str, body: object = None) -> WireAnswer:
-    """Ask once, on a connection of its own."""
+    """Send one request on a new connection."""
     with closing(SocketWire(node.port)) as wire:
         wire.send(wire_request(method, path, None if body is None else json.dumps(body).encode()))
         return wire.answer(bodiless=method == "HEAD")
@@ -561,7 +557,7 @@ def asked(node: ServedNode, method: str, path: str, body: object = None) -> Wire
 
 @pytest.mark.integration
 def test_lane_waits_for_the_gate(served: ServedNode) -> None:
-    """Over PostgreSQL a kept answer is sent once the gate has been asked; after a commit it is another one."""
+    """Over PostgreSQL a cached answer is sent after the gate; after a commit it is another one."""
     first = asked(served, "GET", TABLE)
     before = SENT_AGAIN["stands",]
     for _ in range(3):
@@ -581,7 +577,9 @@ def test_lane_waits_for_the_gate(served: ServedNode) -> None:
 
 @pytest.mark.integration
 def test_lane_waits_no_longer_than_a_request_may(served: ServedNode) -> None:
-    """A gate that fails is met again by who answers afresh; one that says nothing ends with 503 in time."""
+    """If the gate fails, the request is answered without the cache; if it does not answer, the request is 503 in
+    time.
+    """
     asked(served, "GET", TABLE)
     store = served.built.services.store
     real = store.gate_async  # type: ignore[union-attr]

@@ -29,7 +29,7 @@ PIECE = b"0123456789" * 1_000
 
 
 class Slow:
-    """A protocol whose routes take their time."""
+    """A protocol with slow routes."""
 
     name = "slow"
     anonymous = frozenset({"wait", "wait-short", "wait-long", "pieces", "endless", "broken", "stuck"})
@@ -52,11 +52,11 @@ class Slow:
         )
 
     def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
-        """As the own API."""
+        """As the own API does."""
         return error_response(error, request_id=request_id)
 
     async def wait(self, _request: Request, _ctx: Context) -> Response:
-        """Never done."""
+        """Wait for ever."""
         try:
             await asyncio.sleep(LONG_S)
         finally:
@@ -64,12 +64,12 @@ class Slow:
         return Response(200)
 
     async def nap(self, _request: Request, _ctx: Context) -> Response:
-        """Done after the time that others have."""
+        """Answer after the usual deadline."""
         await asyncio.sleep(LIMIT_S * 1.5)
         return Response(200, b"rested")
 
     async def pieces(self, _request: Request, _ctx: Context) -> Response:
-        """Many pieces, some of them empty, with and without a wait between them."""
+        """Yield many pieces, some empty, with and without waits."""
 
         async def source() -> AsyncGenerator[bytes, None]:
             for number in range(PIECES):
@@ -81,7 +81,7 @@ class Slow:
         return stream_response(source())
 
     async def endless(self, _request: Request, _ctx: Context) -> Response:
-        """Pieces until the client is gone."""
+        """Yield pieces until the client has disconnected."""
 
         async def source() -> AsyncGenerator[bytes, None]:
             try:
@@ -94,7 +94,7 @@ class Slow:
         return stream_response(source())
 
     async def broken(self, _request: Request, _ctx: Context) -> Response:
-        """Fails after the first piece."""
+        """Fail after the first piece."""
 
         async def source() -> AsyncGenerator[bytes, None]:
             yield PIECE
@@ -103,7 +103,7 @@ class Slow:
         return stream_response(source())
 
     async def stuck(self, _request: Request, _ctx: Context) -> Response:
-        """The second piece never comes."""
+        """Never yield the second piece."""
 
         async def source() -> AsyncGenerator[bytes, None]:
             yield PIECE
@@ -115,7 +115,7 @@ class Slow:
 
 @pytest.fixture(scope="module", params=[True, False], ids=["lane", "no lane"])
 def lane(request: pytest.FixtureRequest) -> bool:
-    """Both ways of a request through the server must answer alike."""
+    """Run each test on the fast path and through ASGI, which must answer alike."""
     return bool(request.param)
 
 
@@ -136,13 +136,13 @@ def served(tmp_path_factory: pytest.TempPathFactory, lane: bool, slow: Slow) -> 
 
 @pytest.fixture
 def wire(served: ServedNode) -> Iterator[SocketWire]:
-    """A fresh connection."""
+    """A new connection."""
     with closing(SocketWire(served.port)) as connection:
         yield connection
 
 
 def chunks(wire: SocketWire) -> tuple[bytes, bool]:
-    """Read a body that comes in chunks: what there was of it, and whether it was complete."""
+    """Read a chunked body. Returns its bytes, and whether it was complete."""
     _, headers = wire.head()
     assert headers["transfer-encoding"] == "chunked"
     assert "content-length" not in headers
@@ -168,7 +168,7 @@ def chunks(wire: SocketWire) -> tuple[bytes, bool]:
 
 
 def until(done: object) -> bool:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     ends = time.monotonic() + WAIT_S
     while not done():  # type: ignore[operator]
         if time.monotonic() > ends:
@@ -179,7 +179,7 @@ def until(done: object) -> bool:
 
 @pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
 def test_who_waits_too_long_is_told(wire: SocketWire, slow: Slow, method: str) -> None:
-    """Reads and writes have their deadline on SQLite, too; the handler is ended, and the connection goes on."""
+    """On SQLite reads and writes have their deadline, too; the handler is cancelled, and the connection continues."""
     slow.closed.clear()
     wire.send(request(method, "/slow/wait") + request("GET", "/health/live"))
 
@@ -191,7 +191,7 @@ def test_who_waits_too_long_is_told(wire: SocketWire, slow: Slow, method: str) -
 
 
 def test_a_deadline_of_its_own(wire: SocketWire) -> None:
-    """A route may have less time than others, or more."""
+    """A route may have a shorter or longer deadline."""
     wire.send(request("GET", "/slow/short") + request("GET", "/slow/long"))
 
     short, long = wire.answer(), wire.answer()
@@ -202,9 +202,7 @@ def test_a_deadline_of_its_own(wire: SocketWire) -> None:
 
 
 def test_pieces_arrive(wire: SocketWire) -> None:
-    """A body in pieces comes whole, counted once, and the connection carries the next request, also one that was
-    pipelined.
-    """
+    """A streamed body is complete, counted once, and followed by the next request's answer, also a pipelined one."""
     wire.send(request("GET", "/slow/pieces") + request("GET", "/health/live"))
     first, complete = chunks(wire)
     pipelined = wire.answer()
@@ -221,7 +219,7 @@ def test_pieces_arrive(wire: SocketWire) -> None:
 
 
 def test_client_that_goes_away(served: ServedNode, slow: Slow) -> None:
-    """Nobody makes pieces for a client that is gone."""
+    """After the client disconnects, no pieces are produced."""
     slow.closed.clear()
     with closing(SocketWire(served.port)) as gone:
         gone.send(request("GET", "/slow/endless"))
@@ -231,7 +229,7 @@ def test_client_that_goes_away(served: ServedNode, slow: Slow) -> None:
 
 
 def test_client_that_does_not_read(served: ServedNode, slow: Slow) -> None:
-    """What a client does not take is not made: memory holds a bounded part of an endless answer."""
+    """Pieces that the client does not read are not produced, so memory is bounded for an endless answer."""
     slow.made = 0
     with closing(SocketWire(served.port, receive_bytes=4096)) as slothful:
         slothful.send(request("GET", "/slow/endless"))
@@ -244,7 +242,9 @@ def test_client_that_does_not_read(served: ServedNode, slow: Slow) -> None:
 
 @pytest.mark.parametrize("path", ["/slow/broken", "/slow/stuck"])
 def test_answer_that_cannot_be_completed(served: ServedNode, wire: SocketWire, path: str) -> None:
-    """A piece that fails or is late ends the connection before the last one: nobody takes it for the whole."""
+    """If a piece fails or is late, the connection ends before the last one, so that no client takes the body as
+    complete.
+    """
     wire.send(request("GET", path))
 
     assert chunks(wire) == (PIECE, False)
@@ -254,7 +254,7 @@ def test_answer_that_cannot_be_completed(served: ServedNode, wire: SocketWire, p
 
 
 def test_who_asks_to_close(wire: SocketWire) -> None:
-    """The whole body, then the end."""
+    """With Connection: close the body is complete before the connection ends."""
     wire.send(request("GET", "/slow/pieces", connection="close"))
 
     body, complete = chunks(wire)

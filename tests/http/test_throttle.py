@@ -27,18 +27,18 @@ class Clock:
     now: float = 0.0
 
     def __call__(self) -> float:
-        """The time."""
+        """Return the time."""
         return self.now
 
 
 @dataclass
 class Log:
-    """The logged events."""
+    """A fake log."""
 
     lines: list[dict[str, object]] = field(default_factory=list)
 
     def warning(self, _event: str, **fields: object) -> None:
-        """Take a line."""
+        """Record an event."""
         self.lines.append(fields)
 
 
@@ -56,7 +56,7 @@ def statuses(many: int, ask: Callable[[], object]) -> list[bool]:
 
 
 def test_allowance_is_a_burst_and_then_a_rate() -> None:
-    """So many at once are told that they are wrong, the next that they are too many; time gives the allowance back."""
+    """A burst of wrong credentials is 401, further ones 429; the allowance returns with time."""
     clock = Clock()
     door = CredentialThrottle(now=clock)
 
@@ -72,7 +72,7 @@ def test_allowance_is_a_burst_and_then_a_rate() -> None:
 
 
 def test_addresses_have_allowances_of_their_own() -> None:
-    """Who is too often wrong harms nobody at another address."""
+    """Too many wrong credentials from one address do not affect others."""
     door = CredentialThrottle(now=Clock())
     statuses(BURST + 1, lambda: door.answer("10.0.0.1", WRONG))
 
@@ -84,12 +84,12 @@ def test_addresses_have_allowances_of_their_own() -> None:
     ("2001:db8::9", "2001:db8:0:0::/64"), ("::1", "0:0:0:0::/64"),
 ])  # fmt: skip
 def test_half_of_ipv6_is_one_address(peer: str, address: str) -> None:
-    """Whoever has one IPv6 address has a network of them."""
+    """All addresses of one IPv6 network share an allowance."""
     assert address_of(peer) == address
 
 
 def test_memory_is_bounded() -> None:
-    """Many addresses are remembered as long as there is room; who was quiet for longest is forgotten first."""
+    """The number of remembered addresses is limited, and the least recently used is forgotten."""
     door = CredentialThrottle(now=Clock())
     statuses(BURST + 1, lambda: door.answer("first", WRONG))
 
@@ -103,9 +103,7 @@ def test_memory_is_bounded() -> None:
 
 
 def test_log_has_one_line_a_second(log: Log) -> None:
-    """The first wrong credential is told at once, those of the next second together, what is left when the server
-    stops.
-    """
+    """The first wrong credential is logged immediately, those of the next second together, the rest at the stop."""
     clock = Clock()
     door = CredentialThrottle(now=clock)
 
@@ -121,7 +119,7 @@ def test_log_has_one_line_a_second(log: Log) -> None:
 
 @pytest.mark.parametrize("path", ["/iceberg/v1/lake.main/namespaces", f"{API}/lake", f"{OWN}/whoami"])
 def test_too_many_wrong_credentials(node: DriverNode, log: Log, path: str) -> None:
-    """Each protocol says 401 to a wrong token, then 429 and when to come again; a right one passes all the while."""
+    """Each protocol answers a wrong token 401, then 429 with Retry-After; right tokens are accepted throughout."""
     node.built.application.throttle = CredentialThrottle(now=Clock())
     token = node.done("POST", f"{OWN}/tokens", {})["token"]
     wrong = [node.get(path, user=None, authorization="Bearer lim_1_wrong") for _ in range(BURST + 5)]
@@ -136,7 +134,7 @@ def test_too_many_wrong_credentials(node: DriverNode, log: Log, path: str) -> No
 
 
 def test_requests_held_up_are_sampled_in_their_log(node: DriverNode) -> None:
-    """Of requests that are 429 one a second has a line, whatever becomes of others meanwhile."""
+    """Requests that are 429 are logged once per second, independent of others."""
     clock = Clock()
     node.built.application.throttle = CredentialThrottle(burst=0, now=clock)
     lines: list[tuple[object, ...]] = []
@@ -151,7 +149,7 @@ def test_requests_held_up_are_sampled_in_their_log(node: DriverNode) -> None:
 
 
 def test_refusals_of_known_callers_are_not_counted(node: DriverNode) -> None:
-    """Neither no credential nor a user without rights, nor a token that was revoked, is a wrong credential."""
+    """Missing credentials, users without rights and revoked tokens do not count as wrong credentials."""
     node.built.application.throttle = CredentialThrottle(burst=0)
     made = node.done("POST", f"{OWN}/tokens", {})
     node.done("DELETE", f"{OWN}/tokens/{made['id']}")
