@@ -15,7 +15,7 @@ PART = st.text(min_size=1, max_size=20, alphabet=st.characters(exclude_categorie
 
 @given(st.lists(PART, min_size=1, max_size=4), st.sampled_from([Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.MODEL]))
 def test_address_reads_back(levels: list[str], kind: Kind) -> None:
-    """Slashes, dots, tildes, spaces: a path segment stands for exactly one part."""
+    """Slashes, dots, tildes and spaces: one path segment encodes exactly one part."""
     address = ObjectAddress(kind, "lake", "main", tuple(levels))
 
     segments = address.path.encode("ascii").split(b"/")[2:]
@@ -36,7 +36,7 @@ def test_incomplete_address_is_no_page(path: bytes) -> None:
 
 
 def test_containers_of_an_object() -> None:
-    """The parents lead up to the catalog."""
+    """The parents of an address end at the catalog."""
     table = ObjectAddress(Kind.TABLE, "lake", "main", ("raw", "flights"))
 
     assert table.parent == ObjectAddress(Kind.NAMESPACE, "lake", "main", ("raw",))

@@ -22,7 +22,7 @@ def test_changes_are_told(admin: ConsoleVisitor) -> None:
 
 
 def test_filters_narrow(admin: ConsoleVisitor) -> None:
-    """A path shows the lines of that object alone; a link of a value leads to the same filter."""
+    """With a path only that object's records are shown; a link on a value sets the same filter."""
     page = admin.read("/console/audit?path=main.raw.flights")
 
     assert 0 < rows_of(page) < rows_of(admin.read("/console/audit"))
@@ -32,12 +32,12 @@ def test_filters_narrow(admin: ConsoleVisitor) -> None:
 
 @pytest.mark.parametrize("query", ["outcome=nothing", "since=yesterday", "before=x"])
 def test_unreadable_filter_is_refused(admin: ConsoleVisitor, query: str) -> None:
-    """400, as a page."""
+    """An invalid filter is 400, as a page."""
     assert admin.get(f"/console/audit?{query}").status == 400
 
 
 def test_users_see_their_own_lines(lake: DriverNode) -> None:
-    """Who may not read the audit sees what they did, and nobody else's deeds."""
+    """A user who may not read the audit sees only their own records."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake).sign_in("ana")
 

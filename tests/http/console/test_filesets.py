@@ -18,7 +18,7 @@ PAGE = "/console/o/fileset/lake/files/raw/f"
 
 @pytest.fixture
 def fileset(tmp_path: Path) -> Iterator[BrowsedFileset]:
-    """A fileset on disk, which bob may read."""
+    """A fileset on disk that bob may read."""
     with on_disk(tmp_path) as found:
         yield found
 
@@ -29,8 +29,8 @@ def bob(fileset: BrowsedFileset) -> ConsoleVisitor:
 
 
 def test_every_entry_leads_to_its_page(fileset: BrowsedFileset) -> None:
-    """Each link of the list, of a directory and of a file, is a page that shows it; no element of a name or of a
-    content is one of the page.
+    """Each link of the list is a page of that directory or file, and no name or content becomes an element of the
+    page.
     """
     visitor = bob(fileset)
     page = visitor.read(PAGE)
@@ -46,7 +46,7 @@ def test_every_entry_leads_to_its_page(fileset: BrowsedFileset) -> None:
 
 
 def test_content_is_text_and_cells(fileset: BrowsedFileset) -> None:
-    """Rows, HTML as text, and the size of a binary file; the trail leads back."""
+    """Rows are a table, HTML is text, and a binary file has its size; the breadcrumbs lead back."""
     visitor = bob(fileset)
     rows, html, binary, deep = (
         visitor.read(f"{PAGE}?file={quote(name)}") for name in ("a.csv", "c.html", "e.bin", "day=1/deep.csv")
@@ -60,7 +60,7 @@ def test_content_is_text_and_cells(fileset: BrowsedFileset) -> None:
 
 
 def test_a_long_directory_has_pages(fileset: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each page leads to the next one, and all together have every entry once."""
+    """Each page links to the next one, and all pages together have every entry once."""
     monkeypatch.setattr(filesets, "PAGE_SIZE", 2)
     visitor, at, names = bob(fileset), PAGE, []
     while at:
@@ -72,7 +72,9 @@ def test_a_long_directory_has_pages(fileset: BrowsedFileset, monkeypatch: pytest
 
 
 def test_refusals_are_words_on_the_page(fileset: BrowsedFileset) -> None:
-    """Who may write sees names and no content; a path outside and a missing file are told; a stranger gets 403."""
+    """A user who may only write sees names without content; paths outside and missing files are refused; strangers get
+    403.
+    """
     eve, visitor = ConsoleVisitor(fileset.node).sign_in("eve"), bob(fileset)
 
     assert "a.csv" in eve.read(PAGE).text
@@ -86,7 +88,7 @@ def test_refusals_are_words_on_the_page(fileset: BrowsedFileset) -> None:
 
 
 def test_several_locations(fileset: BrowsedFileset) -> None:
-    """Each named location is a choice, and the list is that of the chosen one."""
+    """Each named location can be chosen, and its files are listed."""
     base = fileset.location.rpartition("/")[0]
     body = {
         "name": "two", "storageLocations": {"one": f"{base}/one", "two": f"{base}/two"},
@@ -104,7 +106,7 @@ def test_several_locations(fileset: BrowsedFileset) -> None:
 
 
 def test_dead_worker_is_a_page_with_the_next_step(fileset: BrowsedFileset) -> None:
-    """503, and what to do."""
+    """A failed preview is 503 with advice."""
     fileset.workers.dies = True
 
     answer = bob(fileset).get(f"{PAGE}?file=a.csv")

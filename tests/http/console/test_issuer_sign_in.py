@@ -31,10 +31,10 @@ NOT_BEGUN: Final = "was not started in this browser"
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Shows redirects as answers."""
+    """Returns redirects without following them."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
-        """Follow none."""
+        """Do not follow."""
 
 
 @dataclass
@@ -45,24 +45,24 @@ class Organization:
     issuer: Issuer
 
     def trust(self, **settings: object) -> None:
-        """Take the issuer's word, with some settings of `oidc`."""
+        """Configure the issuer, with some settings of `oidc`."""
         told = {"console_client_id": BROWSER, "groups_claim": "groups", "metalakes": ("lake",), "timeout_s": 20.0}
         section = OidcSection(issuer=self.issuer.url, audiences=(AUDIENCE,), **{**told, **settings})
         ISSUER.put(self.node.built.services, IssuerKeys(section, self.node.built.services.store.time))
 
     def begin(self, visitor: ConsoleVisitor, target: str = "/console/sessions") -> str:
-        """Begin a sign-in; return the issuer's address to which the browser is sent."""
+        """Begin a sign-in. Returns the issuer's URL to which the browser is redirected."""
         answer = visitor.get(f"/console/to-issuer?next={target}")
         assert answer.status == 303, text_of(answer)
         return answer.headers["location"]
 
     def way_back(self, visitor: ConsoleVisitor, target: str = "/console/sessions") -> str:
-        """Sign in at the issuer; return the path with which it sends the browser back."""
+        """Sign in at the issuer. Returns the path to which it redirects the browser."""
         return sent_back(self.begin(visitor, target))
 
 
 def sent_back(url: str) -> str:
-    """Visit the issuer; return the path to which it redirects."""
+    """Visit the issuer. Returns the path to which it redirects."""
     opener = urllib.request.build_opener(NoRedirects)
     with pytest.raises(urllib.error.HTTPError) as stopped:
         opener.open(url, timeout=20)
@@ -82,7 +82,7 @@ def issuer() -> Iterator[Issuer]:
 
 @pytest.fixture
 def organization(node: DriverNode, issuer: Issuer) -> Organization:
-    """A node that takes the word of the issuer, at which ana can sign in."""
+    """A node with the issuer, at which ana can sign in."""
     issuer.person, issuer.groups, issuer.claims, issuer.away, issuer.broken = "ana", {"ana": ["crew"]}, {}, False, False
     issuer.codes.clear()
     made = Organization(node, issuer)
@@ -96,13 +96,13 @@ def is_in(visitor: ConsoleVisitor) -> bool:
 
 
 def refused(visitor: ConsoleVisitor, answer: DriverAnswer, words: str, *, status: int = 401) -> None:
-    """Check that a sign-in ended without a session, with a page that says why."""
+    """Check that a sign-in ended without a session, on a page with the reason."""
     assert (answer.status, words in PageReader(text_of(answer)).text) == (status, True), text_of(answer)
     assert not is_in(visitor)
 
 
 def test_issuer_signs_somebody_in(organization: Organization) -> None:
-    """The button leads to the issuer and back to the page that was wanted; the issuer's groups hold at once."""
+    """The button leads to the issuer and back to the requested page; the issuer's groups apply immediately."""
     lake = "/api/metalakes/lake"
     organization.node.done("POST", f"{lake}/groups", {"name": "crew"})
     rights = {"fullName": "main", "type": "CATALOG", "privileges": [{"name": "use_catalog", "condition": "allow"}]}
@@ -120,7 +120,7 @@ def test_issuer_signs_somebody_in(organization: Organization) -> None:
 
 
 def test_confidential_client_sends_its_secret(organization: Organization, tmp_path: Path) -> None:
-    """A client with a secret proves itself; a wrong or missing secret opens no session and shows nothing of it."""
+    """A client with a secret authenticates; a wrong or missing secret opens no session and is not shown."""
     secret = tmp_path / "secret"
     organization.trust(console_client_id=WEB, console_secret_file=str(secret))
     visitor = ConsoleVisitor(organization.node)
@@ -136,7 +136,7 @@ def test_confidential_client_sends_its_secret(organization: Organization, tmp_pa
 
 
 def test_session_outlives_the_id_token(organization: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ID tokens last a minute; the session lasts as one that a password opened."""
+    """The session lasts as long as one by password, although ID tokens last a minute."""
     visitor = ConsoleVisitor(organization.node)
     visitor.get(organization.way_back(visitor))
     clock = organization.node.built.services.store.time
@@ -147,7 +147,7 @@ def test_session_outlives_the_id_token(organization: Organization, monkeypatch: 
 
 
 def test_request_to_the_issuer_says_no_more_than_it_needs(organization: Organization) -> None:
-    """The browser carries a challenge, not the verifier, and no refresh token is asked for; the cookie is hidden."""
+    """The redirect has a challenge without the verifier, and requests no refresh token; the cookie is HttpOnly."""
     visitor = ConsoleVisitor(organization.node)
     answer = visitor.get("/console/to-issuer")
     query = parse_qs(urlsplit(answer.headers["location"]).query)
@@ -160,7 +160,7 @@ def test_request_to_the_issuer_says_no_more_than_it_needs(organization: Organiza
 
 
 def test_each_sign_in_counts_once(organization: Organization) -> None:
-    """After its return the cookie is gone; a kept copy of cookie and address opens nothing."""
+    """After the redirect back the cookie is deleted; copies of cookie and URL open no session."""
     visitor = ConsoleVisitor(organization.node)
     path = organization.way_back(visitor)
     thief = ConsoleVisitor(organization.node, cookies=dict(visitor.cookies))
@@ -172,7 +172,7 @@ def test_each_sign_in_counts_once(organization: Organization) -> None:
 
 
 def test_other_browsers_way_back_opens_nothing(organization: Organization) -> None:
-    """An address with somebody else's code, whether or not this browser began a sign-in, signs nobody in."""
+    """A URL with another user's code opens no session, whether or not this browser began a sign-in."""
     other, visitor = ConsoleVisitor(organization.node), ConsoleVisitor(organization.node)
     path = organization.way_back(other)
 
@@ -189,7 +189,7 @@ def test_other_browsers_way_back_opens_nothing(organization: Organization) -> No
     "query", ["", "?code=x", "?state=", "?code=x&state=", "?state=%F0%9F%92%A9&code=x", "?error=x"]
 )
 def test_way_back_without_a_beginning(organization: Organization, query: str) -> None:
-    """Without a cookie, and with an empty one, no query opens anything, not even an empty state."""
+    """Without a cookie, or with an empty one, no query opens a session, not even with an empty state."""
     for cookies in ({}, {TRIP: "..."}, {TRIP: "...%2Fconsole%2F"}, {TRIP: "x"}):
         visitor = ConsoleVisitor(organization.node, cookies=cookies)
         refused(visitor, visitor.get(f"{BACK}{query}"), NOT_BEGUN)
@@ -199,7 +199,7 @@ def test_way_back_without_a_beginning(organization: Organization, query: str) ->
     "target", ["https://evil.example.com/", "//evil.example.com", "/console/\\evil", "/api/x", "/console", "/consolex/", "%0d%0aset-cookie:x"]
 )  # fmt: skip
 def test_no_redirect_leaves_the_console(organization: Organization, target: str) -> None:
-    """A wrong `next` goes to the home page, also one that was written into the cookie."""
+    """A foreign `next` leads to the home page, also in a forged cookie."""
     visitor, planted = ConsoleVisitor(organization.node), ConsoleVisitor(organization.node)
 
     assert visitor.get(organization.way_back(visitor, target)).headers["location"] == "/console/"
@@ -222,7 +222,7 @@ def test_no_redirect_leaves_the_console(organization: Organization, target: str)
     ids=str,
 )
 def test_wrong_id_tokens_open_nothing(organization: Organization, claims: dict[str, object], words: str) -> None:
-    """Of another sign-in, client or issuer, an old one, and one that names nobody."""
+    """ID tokens of another sign-in, client or issuer, old ones, and those without a user are refused."""
     organization.issuer.claims = claims
     visitor = ConsoleVisitor(organization.node)
 
@@ -230,7 +230,7 @@ def test_wrong_id_tokens_open_nothing(organization: Organization, claims: dict[s
 
 
 def test_token_of_another_key_opens_nothing(organization: Organization) -> None:
-    """An ID token that none of the issuer's published keys signed is not believed."""
+    """An ID token that is not signed by a published key of the issuer is refused."""
     visitor = ConsoleVisitor(organization.node)
     published = organization.issuer.published
     organization.issuer.rotate("hidden")
@@ -242,7 +242,7 @@ def test_token_of_another_key_opens_nothing(organization: Organization) -> None:
 
 
 def test_issuers_refusal_is_told_in_our_words(organization: Organization) -> None:
-    """A person whom the issuer refuses reads so; no text of the address gets onto the page."""
+    """A user whom the issuer refuses is told so, and no text of the URL is shown on the page."""
     organization.issuer.person = None
     visitor = ConsoleVisitor(organization.node)
 
@@ -255,7 +255,7 @@ def test_issuers_refusal_is_told_in_our_words(organization: Organization) -> Non
 
 
 def test_issuer_away(organization: Organization) -> None:
-    """Without its issuer the console says so, at either end; the same address works when the issuer is back."""
+    """If the issuer is unreachable, the console says so at both steps; the same URL works when it is back."""
     visitor = ConsoleVisitor(organization.node)
     organization.issuer.away = True
     answer = visitor.get("/console/to-issuer")
@@ -272,7 +272,7 @@ def test_issuer_away(organization: Organization) -> None:
 
 
 def test_disabled_user_stays_out(organization: Organization) -> None:
-    """Whom an administrator disabled, the issuer cannot sign in."""
+    """A disabled user cannot sign in at the issuer."""
     organization.node.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     organization.node.done("PATCH", "/api/limnos/v1/metalakes/lake/users/ana", {"enabled": False})
     visitor = ConsoleVisitor(organization.node)
@@ -281,7 +281,7 @@ def test_disabled_user_stays_out(organization: Organization) -> None:
 
 
 def test_no_button_without_a_client(organization: Organization) -> None:
-    """An issuer without the console's client is not offered, and the addresses say what is missing."""
+    """Without the console's client the issuer is not offered, and its URLs say what is missing."""
     organization.trust(console_client_id=None)
     visitor = ConsoleVisitor(organization.node)
 
@@ -290,7 +290,7 @@ def test_no_button_without_a_client(organization: Organization) -> None:
 
 
 def test_not_over_http_from_elsewhere(organization: Organization) -> None:
-    """Where others could read the cookie the way does not begin."""
+    """If others could read the cookie, no sign-in begins."""
     visitor = ConsoleVisitor(organization.node, host="lake.example.com")
 
     assert visitor.get("/console/to-issuer").status == 403
@@ -310,7 +310,7 @@ def test_not_over_http_from_elsewhere(organization: Organization) -> None:
     ids=["own TLS", "proxy"],
 )
 def test_name_and_address_over_tls(organization: Organization, site: ConsoleSite, name: str, address: str) -> None:
-    """Over TLS the cookie is bound to the host, below a prefix to TLS, and the way back is the public address."""
+    """Over TLS the cookie is bound to the host, below a prefix to TLS, and the redirect uses the public address."""
     protocol, application = ConsoleProtocol(site), organization.node.built.application
     application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
     visitor = ConsoleVisitor(organization.node, host="lake.example.com")
@@ -351,8 +351,8 @@ async def flood(codes: CodeSignIn, *, peers: Iterator[str], silent: asyncio.Even
 def test_flood_of_one_address_leaves_places_to_others(
     monkeypatch: pytest.MonkeyPatch, peers: Callable[[int], str]
 ) -> None:
-    """While somebody's exchanges all wait for the issuer, a person at another address is signed in; what is too much
-    of the flood gets 503.
+    """While exchanges from one address wait for the issuer, a user at another address is signed in; excess ones get
+    503.
     """
     running: list[int] = []
 
@@ -379,9 +379,7 @@ def test_flood_of_one_address_leaves_places_to_others(
 
 
 def test_one_discovery_serves_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many people begin at once, the issuer is asked once where they sign in; if it fails, the next one asks
-    again.
-    """
+    """Concurrent sign-ins share one discovery request; if it fails, the next sign-in sends another."""
     asked: list[str] = []
 
     async def endpoints(client: object, issuer: str) -> dict[str, object]:

@@ -24,7 +24,7 @@ NOW = 1_800_000_000_000
     ],
 )
 def test_times_in_one_unit(ago_s: int, words: str) -> None:
-    """The coarsest unit that says enough."""
+    """A duration is shown in its largest unit."""
     assert time_ago(NOW - ago_s * 1000, NOW) == words
 
 
@@ -37,13 +37,13 @@ def test_times_that_are_none_or_beyond() -> None:
 
 
 def test_sizes_and_counts() -> None:
-    """Binary units with one digit; thousands apart."""
+    """Sizes are in binary units with one digit, and numbers have thousands separators."""
     assert [size_text(each) for each in (None, 0, 1023, 1536, 5 << 40)] == ["", "0 B", "1023 B", "1.5 KiB", "5.0 TiB"]
     assert count_text(1234567) == "1\u202f234\u202f567"
 
 
 def test_values_are_escaped_and_unknown_fields_are_errors() -> None:
-    """In text and in attributes; a template that names a field its view lacks does not render."""
+    """Values are escaped in text and attributes, and a template with an unknown field does not render."""
     shown = environment().render_str('<a title="{{ name }}">{{ name }}</a>', name="<\"'&>")
 
     assert '<"' not in shown.removeprefix('<a title="')
@@ -54,5 +54,5 @@ def test_values_are_escaped_and_unknown_fields_are_errors() -> None:
 
 @pytest.mark.parametrize("name", STATIC)
 def test_static_files_are_in_the_package(name: str) -> None:
-    """They are opened as resources, so a wheel has them."""
+    """Templates are read as package resources, so that they work in a wheel."""
     assert len(static_file(name)) > 100

@@ -33,7 +33,7 @@ def test_list_goes_on_after_a_hundred(admin: ConsoleVisitor) -> None:
 
 
 def test_catalog_shows_its_namespaces_and_provider(admin: ConsoleVisitor) -> None:
-    """A catalog's page is the list of what lies in it."""
+    """A catalog's page lists its content."""
     page = admin.read("/console/o/catalog/lake/main")
 
     assert "lakehouse-iceberg" in page.text
@@ -46,7 +46,7 @@ def test_properties_are_a_tab(admin: ConsoleVisitor) -> None:
 
 
 def test_branch_of_the_tree_is_a_part(admin: ConsoleVisitor) -> None:
-    """The script gets the children alone; without it the link leads to the namespace's page."""
+    """The script gets only the children; without it the link leads to the namespace's page."""
     part = PageReader(text_of(admin.get("/console/branch/namespace/lake/main/raw", x_limnos_part="1")))
     plain = admin.get("/console/branch/namespace/lake/main/raw")
 

@@ -10,7 +10,7 @@ API = "/api/metalakes/lake"
 
 
 def add_catalog(node: DriverNode, name: str, *, type: str, provider: str) -> None:
-    """Make a catalog with the schema `s`."""
+    """Create a catalog with the schema `s`."""
     node.done(
         "POST", f"{API}/catalogs", {"name": name, "type": type, "provider": provider, "comment": "", "properties": {}}
     )
@@ -18,7 +18,7 @@ def add_catalog(node: DriverNode, name: str, *, type: str, provider: str) -> Non
 
 
 def test_view_shows_its_query(admin: ConsoleVisitor) -> None:
-    """The text of each dialect, and the columns."""
+    """A view's page has the text of each dialect, and the columns."""
     version = {
         "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["raw"],
         "representations": [{"type": "sql", "sql": "SELECT id FROM flights WHERE a < b", "dialect": "spark"}],

@@ -38,7 +38,7 @@ def crawl(visitor: ConsoleVisitor, *starts: str) -> dict[str, tuple[int, str]]:
 
 @pytest.fixture
 def nasty(lake: DriverNode) -> DriverNode:
-    """The lake with a namespace and a table for each nasty name."""
+    """A lake with a namespace and a table for each hostile name."""
     for name in NAMES:
         lake.ask("POST", f"{ICEBERG}/namespaces", {"namespace": [name], "properties": {"comment": NASTY, NASTY: NASTY}})
         lake.ask("POST", f"{ICEBERG}/namespaces/raw/tables", {
@@ -53,7 +53,7 @@ def nasty(lake: DriverNode) -> DriverNode:
 
 
 def test_every_page_is_whole_and_every_link_answers(nasty: DriverNode) -> None:
-    """Names are text everywhere: no page has an element or an attribute that a name brought in."""
+    """Names are shown as text: no page has an element or attribute from a name."""
     pages = crawl(ConsoleVisitor(nasty).sign_in(), "/console/")
     shown = {
         path: PageReader(text) for path, (status, text) in pages.items() if status == 200 and "/branch/" not in path
@@ -71,7 +71,7 @@ def test_every_page_is_whole_and_every_link_answers(nasty: DriverNode) -> None:
 
 
 def test_a_member_without_rights_learns_no_name(nasty: DriverNode) -> None:
-    """What a stranger gets, in any answer of a crawl and of guessed addresses, has no hidden object's name."""
+    """No answer to a stranger, in a crawl or at guessed URLs, has a hidden object's name."""
     add_table(nasty, "raw", CANARY, comment=f"{CANARY}_comment")
     nasty.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     guessed = [
@@ -97,7 +97,7 @@ def test_hidden_and_missing_read_alike(lake: DriverNode) -> None:
 
 
 def test_a_reader_of_one_table_sees_that_one(lake: DriverNode) -> None:
-    """Lists, the tree and the table's page show what the reader may load, and nothing beside it."""
+    """Lists, the tree and the table's page show only objects that the reader may load."""
     add_table(lake, "raw", CANARY)
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(lake, "ana", "use_schema", kind="SCHEMA", on="main.raw")
@@ -124,7 +124,7 @@ def test_refusal_says_what_is_missing(lake: DriverNode) -> None:
 
 
 def test_links_keep_a_prefix(lake: DriverNode) -> None:
-    """Below a proxy's prefix every link, form and redirect has it, and the cookie is bound to it."""
+    """Below a proxy's prefix every link, form and redirect has the prefix, and the cookie is bound to it."""
     from limnos.http.console.protocol import ConsoleProtocol
     from limnos.http.console.site import ConsoleSite
 

@@ -29,7 +29,7 @@ FORGED = {
 
 
 def path_of(path: str) -> str:
-    """An address that fits a route."""
+    """Return a URL that matches a route."""
     return "/console" + path.replace("{kind}/{path...}", "catalog/lake/main").replace(
         "{kind}/{m}/{name}", "user/lake/admin"
     ).replace("{m}/{name}", "lake/pii").replace("{name}", "limnos.css")
@@ -37,7 +37,7 @@ def path_of(path: str) -> str:
 
 @pytest.mark.parametrize("signed_in", [False, True])
 def test_every_answer_has_the_security_headers(lake: DriverNode, signed_in: bool) -> None:
-    """With and without a session, and for errors: a strict policy without inline, with Trusted Types."""
+    """Each answer has a strict policy without inline scripts and with Trusted Types, with and without a session."""
     for route in CONSOLE_ROUTES:
         visitor = ConsoleVisitor(lake).sign_in() if signed_in else ConsoleVisitor(lake)
         path = path_of(route.path)
@@ -56,7 +56,7 @@ def test_every_answer_has_the_security_headers(lake: DriverNode, signed_in: bool
 
 
 def test_unknown_page_has_the_headers_too(lake: DriverNode) -> None:
-    """An address that is no route, and a method that a route lacks, answer as pages."""
+    """Unknown URLs and wrong methods are answered as pages."""
     visitor = ConsoleVisitor(lake)
 
     for answer in (visitor.get("/console/nothing/here"), visitor.post("/console/sessions", {})):
@@ -66,7 +66,7 @@ def test_unknown_page_has_the_headers_too(lake: DriverNode) -> None:
 
 
 def test_tls_pins_https(lake: DriverNode) -> None:
-    """Over TLS every answer asks browsers to stay there."""
+    """Over TLS every answer has Strict-Transport-Security."""
     protocol = ConsoleProtocol(ConsoleSite(is_tls=True))
     lake.built.application.protocols = [
         protocol if each.name == "console" else each for each in lake.built.application.protocols
@@ -78,7 +78,7 @@ def test_tls_pins_https(lake: DriverNode) -> None:
 
 
 def test_pages_need_a_session(lake: DriverNode) -> None:
-    """Without one a page leads to the sign-in page, which leads back; an Authorization header opens nothing."""
+    """Without a session a page redirects to sign-in and back; an Authorization header opens no page."""
     for route in [route for route in PAGES if not route.is_public]:
         path = path_of(route.path)
         answer = ConsoleVisitor(lake).get(path)
@@ -92,7 +92,7 @@ def test_pages_need_a_session(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("route", POSTS, ids=lambda route: route.path)
 def test_forged_posts_are_refused(lake: DriverNode, route: object) -> None:
-    """No post counts that a page of another origin could have sent, with a session's cookie and every field right."""
+    """A POST that another origin could send is refused, even with the session's cookie and right fields."""
     visitor = ConsoleVisitor(lake).sign_in()
 
     for shape, headers in FORGED.items():
@@ -102,7 +102,7 @@ def test_forged_posts_are_refused(lake: DriverNode, route: object) -> None:
 
 
 def test_no_other_protocol_reads_the_cookie(admin: ConsoleVisitor) -> None:
-    """The session opens the console and nothing else, neither as a cookie nor as a token."""
+    """A session's cookie or token is accepted by the console only."""
     (text,) = admin.cookies.values()
 
     for path in ("/api/limnos/v1/tokens", "/iceberg/v1/config?warehouse=main", "/api/metalakes/lake/catalogs"):
@@ -111,7 +111,7 @@ def test_no_other_protocol_reads_the_cookie(admin: ConsoleVisitor) -> None:
 
 
 def test_a_token_is_no_cookie(lake: DriverNode) -> None:
-    """The text of an API token does not count in the cookie's place."""
+    """An API token is not accepted as the cookie."""
     token = lake.done("POST", "/api/limnos/v1/tokens", {"name": "laptop"})["token"]
     visitor = ConsoleVisitor(lake, cookies={"limnos-8090": token})
 
@@ -119,7 +119,7 @@ def test_a_token_is_no_cookie(lake: DriverNode) -> None:
 
 
 def test_reads_change_nothing(admin: ConsoleVisitor) -> None:
-    """GET of every page leaves the store as it was."""
+    """GET requests change nothing in the store."""
     before = admin.node.done("GET", "/api/limnos/v1/metalakes/lake/changes?after=now")["next"]
 
     for route in PAGES:
@@ -130,7 +130,7 @@ def test_reads_change_nothing(admin: ConsoleVisitor) -> None:
 
 
 def test_no_page_names_a_secret(admin: ConsoleVisitor) -> None:
-    """The text of the session's cookie is in no page."""
+    """No page contains the session cookie's value."""
     (text,) = admin.cookies.values()
 
     for route in PAGES:
@@ -138,7 +138,7 @@ def test_no_page_names_a_secret(admin: ConsoleVisitor) -> None:
 
 
 def test_browsers_at_the_root_are_led_to_the_console(lake: DriverNode) -> None:
-    """A browser goes to the console, below whatever prefix a proxy adds; programs keep their text."""
+    """A browser is redirected to the console, below a proxy's prefix, too; programs get text."""
     browser = lake.ask("GET", "/", user=None, accept="text/html,application/xhtml+xml")
     program = lake.ask("GET", "/", user=None, accept="*/*")
 

@@ -7,7 +7,7 @@ from tests.http.driver import DriverNode
 
 
 def test_search_finds_by_the_start_of_a_name(admin: ConsoleVisitor) -> None:
-    """A hit leads to its page; the box keeps the question."""
+    """A hit links to its page, and the box keeps the query."""
     page = admin.read("/console/search?q=flig")
 
     assert "main.raw.flights" in page.text
@@ -16,7 +16,7 @@ def test_search_finds_by_the_start_of_a_name(admin: ConsoleVisitor) -> None:
 
 
 def test_nothing_is_found_that_one_may_not_load(lake: DriverNode) -> None:
-    """A member without rights finds nothing, in the words for a name that does not exist."""
+    """A member without rights gets the message for no results."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake).sign_in("ana")
 
@@ -27,7 +27,7 @@ def test_nothing_is_found_that_one_may_not_load(lake: DriverNode) -> None:
 
 
 def test_unreadable_question_is_explained(admin: ConsoleVisitor) -> None:
-    """A question with a value that no key takes is 400 with words, on the search page itself."""
+    """A query with an invalid filter value is 400 on the search page."""
     answer = admin.get("/console/search?q=kind%3Anothing")
 
     assert answer.status == 400
@@ -35,12 +35,12 @@ def test_unreadable_question_is_explained(admin: ConsoleVisitor) -> None:
 
 
 def test_empty_question_says_how_to_ask(admin: ConsoleVisitor) -> None:
-    """The page without a question has examples."""
+    """The page without a query has examples."""
     assert "kind:table" in admin.read("/console/search").text
 
 
 def test_palette_gets_a_few_hits_without_the_frame(admin: ConsoleVisitor) -> None:
-    """The part has links alone; an empty and a wrong question say so."""
+    """The partial answer has links only; empty and invalid queries have a message."""
     found = text_of(admin.get("/console/search?metalake=lake&q=flights", x_limnos_part="1"))
     empty = text_of(admin.get("/console/search?metalake=lake&q=", x_limnos_part="1"))
     wrong = admin.get("/console/search?metalake=lake&q=kind:odd", x_limnos_part="1")
@@ -52,7 +52,7 @@ def test_palette_gets_a_few_hits_without_the_frame(admin: ConsoleVisitor) -> Non
 
 
 def test_palette_finds_nothing_hidden(lake: DriverNode) -> None:
-    """A member without rights gets the words of a question that finds nothing; a stranger is refused."""
+    """A member without rights gets the message for no results; a stranger is refused."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana, stranger = (ConsoleVisitor(lake).sign_in(user) for user in ("ana", "stranger"))
 

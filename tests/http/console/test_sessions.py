@@ -48,7 +48,7 @@ def elsewhere(visitor: ConsoleVisitor, node: DriverNode) -> ConsoleVisitor:
 
 
 def test_password_opens_a_session(pair: tuple[DriverNode, DriverNode]) -> None:
-    """A right password opens a session on every node; a wrong one opens none and says so."""
+    """A right password opens a session on every node; a wrong one opens none, with a message."""
     one, two = pair
     visitor = ConsoleVisitor(one)
 
@@ -63,7 +63,7 @@ def test_password_opens_a_session(pair: tuple[DriverNode, DriverNode]) -> None:
 
 @pytest.mark.parametrize("change", ["password", "forget", "everywhere"])
 def test_ended_sessions_stop_at_the_next_click_on_every_node(pair: tuple[DriverNode, DriverNode], change: str) -> None:
-    """A new password, a deleted one, and signing out everywhere end all sessions, also those at the other node."""
+    """A changed or deleted password, and signing out everywhere, end all sessions on both nodes."""
     one, two = pair
     ana = enter(one, {"user": "ana", "password": PASSWORD})
     other = elsewhere(enter(one, {"user": "ana", "password": PASSWORD}), two)
@@ -81,7 +81,7 @@ def test_ended_sessions_stop_at_the_next_click_on_every_node(pair: tuple[DriverN
 
 
 def test_disabled_user_meets_no_page_on_any_node(pair: tuple[DriverNode, DriverNode]) -> None:
-    """A disabled user's next click shows nothing of the metalake, on the other node as well."""
+    """A disabled user's next request shows nothing of the metalake, on either node."""
     one, two = pair
     ana = elsewhere(enter(one, {"user": "ana", "password": PASSWORD}), two)
     assert "Catalogs" in text_of(ana.get("/console/"))
@@ -94,7 +94,7 @@ def test_disabled_user_meets_no_page_on_any_node(pair: tuple[DriverNode, DriverN
 
 
 def test_session_of_a_token_ends_with_it(pair: tuple[DriverNode, DriverNode]) -> None:
-    """A pasted token is exchanged for a session, which a revoke of the token ends."""
+    """A pasted token is exchanged for a session, which ends when the token is revoked."""
     one, two = pair
     made = one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "laptop"})
     ana = enter(one, {"token": made["token"]})
@@ -108,7 +108,7 @@ def test_session_of_a_token_ends_with_it(pair: tuple[DriverNode, DriverNode]) ->
 
 
 def test_sign_out_ends_this_session_alone(admin: ConsoleVisitor) -> None:
-    """The cookie is taken away and no longer counts; another browser of the same user stays in."""
+    """Signing out deletes the cookie and ends the session; another browser of the user stays signed in."""
     other = ConsoleVisitor(admin.node).sign_in()
     stolen = dict(admin.cookies)
 
@@ -121,7 +121,7 @@ def test_sign_out_ends_this_session_alone(admin: ConsoleVisitor) -> None:
 
 
 def test_one_session_is_ended_from_the_list(admin: ConsoleVisitor) -> None:
-    """The list shows all of one's sessions; one of them is ended by its button, somebody else's is not."""
+    """The list has the user's own sessions; a button ends one of them, but not another user's."""
     other = ConsoleVisitor(admin.node).sign_in()
     strange = ConsoleVisitor(admin.node).sign_in("eve")
     page = text_of(admin.get("/console/sessions"))
@@ -135,7 +135,7 @@ def test_one_session_is_ended_from_the_list(admin: ConsoleVisitor) -> None:
 
 
 def test_idle_session_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clicks extend a session, at most to its longest life; without clicks it ends."""
+    """Requests extend a session up to its maximum lifetime; without requests it ends."""
     clock = admin.node.built.services.store.time
     real = clock.now_ms
     passed = 0
@@ -156,7 +156,7 @@ def test_idle_session_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatc
 
 
 def test_code_of_a_terminal_counts_once(lake: DriverNode) -> None:
-    """`limnos console` shows a code; its page names the user, opens one session, and does not count again."""
+    """`limnos console` prints a code; its page names the user, opens one session, and works once."""
     made = lake.done("POST", f"{OWN}/console/codes")
     visitor = ConsoleVisitor(lake)
 
@@ -171,7 +171,7 @@ def test_code_of_a_terminal_counts_once(lake: DriverNode) -> None:
 
 
 def test_names_are_believed_on_loopback_alone(lake: DriverNode) -> None:
-    """Where names are not believed, a name without a password signs nobody in."""
+    """Where unauthenticated names are refused, a name without a password opens no session."""
     lake.built.application.protocols = [
         ConsoleProtocol(ConsoleSite()) if each.name == "console" else each for each in lake.built.application.protocols
     ]
@@ -182,7 +182,7 @@ def test_names_are_believed_on_loopback_alone(lake: DriverNode) -> None:
 
 
 def test_no_sign_in_over_http_from_another_machine(lake: DriverNode) -> None:
-    """Without TLS the sign-in page takes nothing, beyond this machine."""
+    """Without TLS the sign-in page refuses credentials from other machines."""
     visitor = ConsoleVisitor(lake, host="lake.example.com")
 
     assert "refuses sign-in over http" in text_of(visitor.get("/console/sign-in"))
@@ -191,7 +191,7 @@ def test_no_sign_in_over_http_from_another_machine(lake: DriverNode) -> None:
 
 
 def test_access_off_is_said_on_every_page(fresh: Callable[[str], Path]) -> None:
-    """With access control off a banner says so, before and after signing in."""
+    """With access control off a banner says so, before and after sign-in."""
     with node_at(fresh("open"), access=False) as node:
         visitor = ConsoleVisitor(node)
         assert "Access control is off" in text_of(visitor.get("/console/sign-in"))

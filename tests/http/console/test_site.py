@@ -25,7 +25,7 @@ HOST = {b"host": b"localhost:8090"}
     ],
 )
 def test_own_page_is_taken(site: ConsoleSite, headers: dict[bytes, bytes]) -> None:
-    """A post of the console's own page counts, whether the browser says so by either header."""
+    """A POST from the console's own page is accepted, by either header of the browser."""
     site.require_own_page({**HOST, **headers})
 
     assert site.base.endswith("/console")
@@ -51,13 +51,13 @@ def test_own_page_is_taken(site: ConsoleSite, headers: dict[bytes, bytes]) -> No
     ],
 )
 def test_forged_post_is_refused(site: ConsoleSite, headers: dict[bytes, bytes]) -> None:
-    """A post counts only from the console's own scheme, host and port; a sibling site is another one."""
+    """A POST is accepted from the console's own scheme, host and port only; sibling sites are refused."""
     with pytest.raises(PermissionDenied, match="did not come from the console"):
         site.require_own_page({**HOST, **headers})
 
 
 def test_cookie_over_http_has_the_port_in_its_name() -> None:
-    """Two servers of one machine do not take each other's cookies; the cookie goes to the console's paths alone."""
+    """Two servers on one machine have different cookie names, and the cookie is sent to the console's paths only."""
     name, value = PLAIN.cookie_header(HOST, "text")
 
     assert name == b"set-cookie"
@@ -84,7 +84,7 @@ def test_cookie_over_tls_is_bound_to_the_host() -> None:
     ],
 )
 def test_cookie_is_read_once(cookie: bytes, found: bytes | None) -> None:
-    """Of two cookies of the name none counts: the browser's other tab may be another site's doing."""
+    """If two cookies have the name, none is accepted, because another site may have set one."""
     assert PLAIN.cookie_of({**HOST, b"cookie": cookie}) == found
 
 
@@ -96,12 +96,12 @@ def test_cookie_is_read_once(cookie: bytes, found: bytes | None) -> None:
     ],
 )  # fmt: skip
 def test_sign_in_leads_into_the_console_alone(text: str | None) -> None:
-    """A link cannot make the sign-in page lead somewhere else."""
+    """A link cannot make the sign-in page redirect to another site."""
     assert PLAIN.path_below(text) == "/console/"
 
 
 def test_sign_in_leads_to_a_page() -> None:
-    """A path of the console, below the prefix, is taken as it is."""
+    """A path of the console, below the prefix, is accepted unchanged."""
     assert (
         PROXIED.path_below("/lake/console/o/table/lake/main/a/b?tab=x") == "/lake/console/o/table/lake/main/a/b?tab=x"
     )
@@ -118,6 +118,6 @@ def test_sign_in_leads_to_a_page() -> None:
     ],
 )
 def test_sign_in_needs_tls_beyond_loopback(host: bytes, takes: bool) -> None:
-    """Over http a cookie is taken on this machine alone."""
+    """Over http the cookie is accepted on loopback only."""
     assert PLAIN.takes_sign_in({b"host": host}) is takes
     assert TLS.takes_sign_in({b"host": host})

@@ -12,7 +12,7 @@ FLIGHTS = "/console/o/table/lake/main/raw/flights"
 
 
 def test_columns_are_listed_with_those_inside(admin: ConsoleVisitor) -> None:
-    """A struct's fields stand below it, and a column's comment beside its type."""
+    """A struct's fields are listed below it, and a column's comment beside its type."""
     page = admin.read(FLIGHTS)
 
     assert "3 columns" in page.text
@@ -46,7 +46,7 @@ def test_connect_shows_this_table_in_each_clients_spelling(admin: ConsoleVisitor
 
 
 def test_wide_table_stays_in_its_budget(admin: ConsoleVisitor) -> None:
-    """405 columns are one page below 256 kB, and 20 kB on the wire."""
+    """A page with 405 columns is below 256 kB, and 20 kB compressed."""
     fields = [
         {"id": at + 1, "name": f"sensor_{at}", "required": False, "type": "double", "doc": f"field {at}"}
         for at in range(405)
@@ -62,14 +62,14 @@ def test_wide_table_stays_in_its_budget(admin: ConsoleVisitor) -> None:
 
 
 def test_types_are_written_as_declared() -> None:
-    """Lists and maps at any depth in one line."""
+    """Types of lists and maps at any depth are on one line."""
     value = {"type": "map", "key": "string", "value": {"type": "list", "element": {"type": "struct", "fields": []}}}
 
     assert type_text(value) == "map<string, list<struct>>"
 
 
 def test_snapshots_carry_their_branches_and_tags() -> None:
-    """The newest first; branches and tags stand at the snapshot that they point to."""
+    """Snapshots are listed newest first, with the branches and tags that point to them."""
     metadata = decode_metadata(
         b'{"format-version":2,"current-snapshot-id":2,"snapshots":[{"snapshot-id":1,"timestamp-ms":10,"summary":{"operation":"append","added-records":"5"}},'
         b'{"snapshot-id":2,"parent-snapshot-id":1,"timestamp-ms":20,"summary":{"operation":"overwrite","total-files-size":"2048"}}],'

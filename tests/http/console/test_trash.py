@@ -8,14 +8,14 @@ from tests.http.driver import DriverNode, grant
 
 
 def dropped_id(visitor: ConsoleVisitor) -> str:
-    """The id of the only dropped object."""
+    """Return the id of the only dropped object."""
     page = text_of(visitor.get("/console/trash?catalog=main"))
     (found,) = [piece.split('"')[0] for piece in page.split('name="id" value="')[1:]]
     return found
 
 
 def test_dropped_table_comes_back(admin: ConsoleVisitor) -> None:
-    """A dropped table is in the list; restoring it leads to its page, which says so."""
+    """A dropped table is listed; restoring it leads to its page with a message."""
     assert "Nothing that you may restore" in admin.read("/console/trash?catalog=main").text
     assert admin.node.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights").status == 204
 
@@ -27,7 +27,7 @@ def test_dropped_table_comes_back(admin: ConsoleVisitor) -> None:
 
 
 def test_reader_restores_nothing(lake: DriverNode) -> None:
-    """Who may only read sees no dropped object, and is refused when posting its id."""
+    """A reader sees no dropped object, and a POST with its id is refused."""
     grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     admin = ConsoleVisitor(lake).sign_in()
     lake.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights")
@@ -41,7 +41,7 @@ def test_reader_restores_nothing(lake: DriverNode) -> None:
 
 
 def test_made_up_id_is_refused(admin: ConsoleVisitor) -> None:
-    """400 for what is no id, 404 for one that is not in the trash."""
+    """A malformed id is 400, and one that is not in the trash 404."""
     for text, status in (("x", 400), ("999999", 404)):
         answer = admin.post("/console/trash/restore", {"metalake": "lake", "catalog": "main", "id": text})
         assert answer.status == status

@@ -29,7 +29,7 @@ def run(visitor: ConsoleVisitor, text: str, *, status: int = 200, **fields: str)
 
 
 def test_results_as_a_table(admin: ConsoleVisitor) -> None:
-    """Objects have a column for each field, of which some may lack; other results have one column."""
+    """Objects are shown with a column per field, which some may lack; other results have one column."""
     page = run(admin, 'SELECT VALUE r FROM [{"a": 1, "b": "<b>x</b>"}, {"a": null, "c": [1, 2]}, 7] AS r;')
 
     assert page.faults == []
@@ -41,7 +41,7 @@ def test_results_as_a_table(admin: ConsoleVisitor) -> None:
 
 
 def test_results_as_json_and_plan(admin: ConsoleVisitor) -> None:
-    """JSON is indented; the plan of a query is shown without running it; a change has none."""
+    """JSON is indented, and the plan of a query is shown without running it; a change has no plan."""
     assert '{ "a": 1 }' in run(admin, "SELECT VALUE {'a': 1};", view="json").text
     plan = run(admin, "SELECT VALUE 12345 + 1;", view="plan")
     assert "12346" not in plan.text
@@ -50,7 +50,7 @@ def test_results_as_json_and_plan(admin: ConsoleVisitor) -> None:
 
 
 def test_only_reads_unless_asked(admin: ConsoleVisitor) -> None:
-    """A change needs the choice that allows it; without it nothing is changed."""
+    """A change needs the option that allows it; without it nothing is changed."""
     refusal = run(admin, "CREATE DATAVERSE made;", status=400).text
     assert "not supported in read-only mode" in refusal
     assert "CREATE DATAVERSE made;" in refusal
@@ -61,7 +61,7 @@ def test_only_reads_unless_asked(admin: ConsoleVisitor) -> None:
 
 
 def test_reading_the_page_runs_nothing(admin: ConsoleVisitor) -> None:
-    """A link may bring a text along; it stands in the field and is not run."""
+    """A link may contain a text, which is shown in the field and not run."""
     page = text_of(admin.get(f"{PAGE}?text=DROP+DATAVERSE+main.raw%3B%3C/textarea%3E&mode=change"))
 
     assert "DROP DATAVERSE main.raw;&lt;" in page
@@ -70,7 +70,7 @@ def test_reading_the_page_runs_nothing(admin: ConsoleVisitor) -> None:
 
 
 def test_rights_are_the_users_own(lake: DriverNode) -> None:
-    """A stranger is refused; a member without rights sees no names, and cannot change anything."""
+    """A stranger is refused; a member without rights sees no names and cannot change anything."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     ana, stranger = (ConsoleVisitor(lake).sign_in(user) for user in ("ana", "stranger"))
 
@@ -84,7 +84,7 @@ def test_rights_are_the_users_own(lake: DriverNode) -> None:
 
 
 def test_wrong_statements_keep_their_text(admin: ConsoleVisitor) -> None:
-    """An error has its code and place, and the text stays to be mended."""
+    """An error has its code and position, and the text stays in the field."""
     page = run(admin, "SELEKT <1>;", status=400)
 
     assert "ASX1001" in page.text
@@ -92,7 +92,7 @@ def test_wrong_statements_keep_their_text(admin: ConsoleVisitor) -> None:
 
 
 def test_many_results_are_cut(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first rows are shown and the page says that there are more, by rows and by bytes."""
+    """The first rows are shown with a note that more exist, limited by rows and bytes."""
     many = "SELECT VALUE r FROM range(1, 20000) AS r;"
     page = run(admin, many)
     monkeypatch.setattr(service, "BYTES_MAX", 30)
@@ -105,7 +105,7 @@ def test_many_results_are_cut(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyP
 
 
 def test_deep_results_are_not_indented(admin: ConsoleVisitor) -> None:
-    """A few bytes of deeply nested results would be a page of many megabytes; they are shown as they are."""
+    """Deeply nested results are shown unformatted, because indentation would make many megabytes of a few bytes."""
     lets = "".join(f", a{number} AS [a{number - 1}]" for number in range(1, 300))
     answer = admin.post(
         PAGE, {"text": f"WITH a0 AS [1]{lets} SELECT VALUE a299 FROM range(1, 400) AS r;", "view": "json"}
@@ -124,7 +124,7 @@ def test_wide_results_are_cut(admin: ConsoleVisitor) -> None:
 
 
 def test_late_statement_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A statement that takes too long ends, with a hint to a client."""
+    """A statement past its deadline ends, with the advice to use a client."""
     monkeypatch.setattr(service, "TIMEOUT_S", 0.3)
     slow = "SELECT VALUE count(*) FROM range(1, 900000) AS a, range(1, 900000) AS b;"
 
@@ -132,7 +132,7 @@ def test_late_statement_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPa
 
 
 def test_own_run_is_cancelled_and_nobody_elses(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The button ends one's own statement; another user's id ends nothing."""
+    """The button cancels the user's own statement; another user's id cancels nothing."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     requests = REQUESTS.of(lake.built.services)
     monkeypatch.setattr(requests, "reach_s", 0.0)
@@ -151,7 +151,7 @@ def test_own_run_is_cancelled_and_nobody_elses(lake: DriverNode, monkeypatch: py
 
 
 def test_running_statement_ends_at_its_cancel(lake: DriverNode) -> None:
-    """A run in progress is ended by its id, and says that it was cancelled."""
+    """A running statement is cancelled by its id and reports that."""
     ctx = Context(lake.built.services, Credential("admin", expires_ms=1 << 62), "r")
     text = "SELECT VALUE count(*) FROM range(1, 900000) AS a, range(1, 900000) AS b;"
     request = WorksheetRequest(text, may_change=False, is_plan=False, own_id="mine", request_id="r")
@@ -170,7 +170,7 @@ def test_running_statement_ends_at_its_cancel(lake: DriverNode) -> None:
 
 
 def test_no_worksheet_without_statements(admin: ConsoleVisitor) -> None:
-    """A server that runs no statements has no worksheet."""
+    """A server without SQL++ has no worksheet."""
     application = admin.node.built.application
     protocol = ConsoleProtocol(ConsoleSite(believes_names=True, has_sqlpp=False))
     application.protocols = [protocol if each.name == "console" else each for each in application.protocols]

@@ -165,8 +165,8 @@ def test_tokens_are_kept_renewed_and_told(store: GcsServer, node: DriverNode) ->
 
 @pytest.mark.parametrize("away, word", [(503, "does not answer"), (400, "refused by its token service")])
 def test_a_token_service_that_gives_none(store: GcsServer, node: DriverNode, away: int, word: str) -> None:
-    """One that is away is told as such, one that refuses with what its owner checks; the table without credentials
-    is there in both cases.
+    """If the token service is unreachable or refuses, the message says what to check; loads without credentials
+    work.
     """
     store.away = away
     answer = load(node, "eve")
@@ -178,9 +178,7 @@ def test_a_token_service_that_gives_none(store: GcsServer, node: DriverNode, awa
 
 
 def test_the_check_tries_them(store: GcsServer, node: DriverNode) -> None:
-    """`storage check` writes, lists, reads and deletes with the account's key and with a narrowed token, which is
-    refused beside.
-    """
+    """`storage check` tests access with the account's key and with a limited token, which other locations refuse."""
     told = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
     steps = {each["name"]: each["outcome"] for each in told["steps"]}
 
@@ -190,9 +188,7 @@ def test_the_check_tries_them(store: GcsServer, node: DriverNode) -> None:
 
 
 def test_tokens_and_keys_go_nowhere_else(store: GcsServer, node: DriverNode) -> None:
-    """A token service that the server does not talk to, one for the environment's account, and a key that is none
-    are refused.
-    """
+    """Addresses that are not allowed, the environment's account, and malformed keys are refused."""
     place = {"warehouse": "gs://lake/bad"}
     for properties, word in (
         ({**store.properties, "gcs.token-service-endpoint": "http://127.0.0.1:1"}, "allow-endpoint"),

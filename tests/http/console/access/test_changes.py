@@ -21,7 +21,9 @@ def may_write(node: DriverNode, user: str) -> bool:
 
 
 def test_consequence_is_shown_and_then_made(lake: DriverNode) -> None:
-    """The page of a grant says who gains what and changes nothing; its form grants and returns to the object."""
+    """The page of a grant shows who gains which access and changes nothing; its form grants and returns to the
+    object.
+    """
     role = add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
     fields = WRITE | {"role": role}
@@ -57,7 +59,7 @@ def test_a_role_is_assigned_after_its_consequence(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("user", ["ana", "bob"])
 def test_who_may_not_grant_changes_and_learns_nothing(lake: DriverNode, user: str) -> None:
-    """Readers of a table, and members without rights, are refused the page and the change alike."""
+    """Readers of a table, and members without rights, are refused the page and the change."""
     role = add_reader(lake)
     lake.ask("POST", f"{API}/lake/users", {"name": "bob"})
     visitor = ConsoleVisitor(lake).sign_in(user)
@@ -78,7 +80,7 @@ def test_who_may_not_grant_changes_and_learns_nothing(lake: DriverNode, user: st
     "fields", [{}, {"change": "grant"}, {"change": "hat", "role": "r", "privileges": "select_table"}]
 )
 def test_incomplete_changes_are_refused(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
-    """A form without role, privileges or a known change is the caller's mistake."""
+    """A form without role, privileges or a known change is 400."""
     assert admin.post(GRANT, fields).status == 400
     assert admin.post("/console/assign/user/lake/admin", fields).status == 400
     assert admin.post("/console/assign/role/lake/r", fields).status == 404

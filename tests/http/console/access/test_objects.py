@@ -18,7 +18,7 @@ def add_reader(node: DriverNode, user: str = "ana") -> str:
 
 
 def test_page_shows_holders_and_rules(lake: DriverNode) -> None:
-    """A grant manager sees users with marks per level, the rules with where they stand, and a form to grant."""
+    """A grant manager sees users with their levels, the rules with their objects, and a form to grant."""
     role = add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
 
@@ -36,7 +36,7 @@ def test_page_shows_holders_and_rules(lake: DriverNode) -> None:
 
 
 def test_why_explains_a_refusal(lake: DriverNode) -> None:
-    """The page tells a manager what another user lacks, and what would change it."""
+    """The page shows a manager which access another user lacks, and which grants would give it."""
     add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
 
@@ -47,7 +47,7 @@ def test_why_explains_a_refusal(lake: DriverNode) -> None:
 
 
 def test_readers_see_their_own_access_alone(lake: DriverNode) -> None:
-    """A reader is told who owns the table and may ask about herself; no other user is named, and no form grants."""
+    """A reader sees the table's owner and may ask about her own access; no other user is named, and no form grants."""
     add_reader(lake)
     add_reader(lake, "bob")
     ana = ConsoleVisitor(lake).sign_in("ana")

@@ -8,7 +8,7 @@ from tests.http.driver import API, DriverNode
 
 
 def test_users_come_in_pages(lake: DriverNode) -> None:
-    """A hundred names are a page, the rest the next one; names can be narrowed to their beginning."""
+    """A page has a hundred names; names can be filtered by prefix."""
     for number in range(105):
         lake.done("POST", f"{API}/lake/users", {"name": f"u{number:03}"})
     admin = ConsoleVisitor(lake).sign_in()
@@ -24,7 +24,7 @@ def test_users_come_in_pages(lake: DriverNode) -> None:
 
 
 def test_members_see_themselves_alone(lake: DriverNode) -> None:
-    """Lists are filtered: a reader sees her own name and role, and of other pages not whether they exist."""
+    """A reader sees only her own name and role; other pages do not reveal whether they exist."""
     role = add_reader(lake)
     lake.done("POST", f"{API}/lake/users", {"name": "bob"})
     ana = ConsoleVisitor(lake).sign_in("ana")

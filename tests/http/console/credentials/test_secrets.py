@@ -11,19 +11,19 @@ USER = "/console/people/user/lake/bot"
 
 
 def secrets_of(node: DriverNode) -> list[dict]:
-    """The secrets of the service account."""
+    """Return the secrets of the service account."""
     return node.done("GET", f"{OWN}/users/bot/secrets")["secrets"]
 
 
 def exchange_status(node: DriverNode, secret: str) -> int:
-    """The status of the answer that exchanges a secret for a token."""
+    """Return the status of the exchange of a secret for a token."""
     body = f"grant_type=client_credentials&client_id=bot&client_secret={secret}".encode()
     form = "application/x-www-form-urlencoded"
     return node.ask("POST", "/iceberg/v1/oauth/tokens", body, user=None, content_type=form).status
 
 
 def test_secret_is_made_shown_once_and_ended(lake: DriverNode) -> None:
-    """The user's page leads to the secrets; the text opens a token until the secret is ended."""
+    """The user's page links to the secrets; a secret gets a token until it is ended."""
     lake.done("POST", f"{API}/lake/users", {"name": "bot"})
     admin = ConsoleVisitor(lake).sign_in()
     assert PAGE in admin.read(USER).hrefs
@@ -42,7 +42,7 @@ def test_secret_is_made_shown_once_and_ended(lake: DriverNode) -> None:
 
 
 def test_others_neither_see_nor_make_secrets(lake: DriverNode) -> None:
-    """Members and users themselves are refused each of the three; their pages have no link."""
+    """Members and users themselves are refused all three requests; their pages have no link."""
     for name in ("bot", "ana"):
         lake.done("POST", f"{API}/lake/users", {"name": name})
     admin = ConsoleVisitor(lake).sign_in()
@@ -60,7 +60,7 @@ def test_others_neither_see_nor_make_secrets(lake: DriverNode) -> None:
 
 
 def test_wrong_forms_make_and_end_nothing(lake: DriverNode) -> None:
-    """A life that is not offered is the caller's mistake, and so is a secret of somebody else."""
+    """A lifetime that is not offered, and another user's secret, are 400."""
     admin = ConsoleVisitor(lake).sign_in()
     admin.post(PAGE, {"days": "7"})
     (row,) = secrets_of(lake)

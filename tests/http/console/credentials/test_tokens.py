@@ -13,14 +13,14 @@ MAKE = {"name": "laptop", "days": "30"}
 
 
 def token_in(text: str) -> str:
-    """The token that a page shows."""
+    """Return the token that a page shows."""
     found = re.search(r'<pre id="secret"[^>]*>([^<]+)</pre>', text)
     assert found is not None
     return found[1]
 
 
 def test_token_is_shown_once_and_opens_the_api(admin: ConsoleVisitor) -> None:
-    """The answer with the text is not compressed and not stored; the list has the name and no text."""
+    """The answer with the token is neither compressed nor stored; the list has the name without the token."""
     answer = admin.post("/console/tokens/create", MAKE, sec_fetch_site="same-origin", accept_encoding="gzip")
 
     token = token_in(text_of(answer))
@@ -35,7 +35,7 @@ def test_token_is_shown_once_and_opens_the_api(admin: ConsoleVisitor) -> None:
 
 
 def test_revoked_token_opens_nothing(admin: ConsoleVisitor) -> None:
-    """The button of the list revokes; a second time it says that nothing was valid."""
+    """The button in the list revokes the token; a second time it reports that no token was valid."""
     token = token_in(text_of(admin.post("/console/tokens/create", MAKE | {"days": ""})))
     number = admin.node.done("GET", f"{OWN}/tokens")["tokens"][-1]["id"]
 
@@ -49,7 +49,7 @@ def test_revoked_token_opens_nothing(admin: ConsoleVisitor) -> None:
 
 
 def test_others_see_and_revoke_nothing(lake: DriverNode) -> None:
-    """A member sees one's own tokens alone, and may not revoke another's."""
+    """A member sees only their own tokens, and may not revoke another user's."""
     admin, ana = ConsoleVisitor(lake).sign_in(), ConsoleVisitor(lake)
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana.sign_in("ana")
@@ -65,7 +65,7 @@ def test_others_see_and_revoke_nothing(lake: DriverNode) -> None:
     "fields", [{}, {"name": "x"}, {"name": " ", "days": "1"}, {"name": "x" * 101, "days": "1"}, {"name": "x", "days": "9999"}]
 )  # fmt: skip
 def test_incomplete_forms_make_nothing(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
-    """A token needs a short name and one of the offered lives."""
+    """A token needs a short name and an offered lifetime."""
     before = admin.node.done("GET", f"{OWN}/tokens")["tokens"]
 
     assert admin.post("/console/tokens/create", fields).status == 400

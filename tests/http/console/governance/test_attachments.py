@@ -14,12 +14,12 @@ MAINTENANCE = {"metalake": "lake", "name": "tidy", "type": "system_iceberg_compa
 
 
 def tags_of(node: DriverNode, kind: str, name: str) -> list[str]:
-    """The tags of an object."""
+    """Return the tags of an object."""
     return node.done("GET", f"{TAGS}/{kind}/{name}/tags")["names"]
 
 
 def test_tag_is_made_attached_and_detached(admin: ConsoleVisitor) -> None:
-    """A form makes a tag; its page attaches it to a table and lists the table, which its button detaches."""
+    """A form creates a tag; its page attaches it to a table and lists the table, whose button detaches it."""
     made = admin.post("/console/tags/create", {"metalake": "lake", "name": "pii", "comment": NASTY})
     page = made.headers["location"].partition("?")[0]
     empty = admin.read(page)
@@ -54,7 +54,7 @@ def test_tags_reach_every_depth(admin: ConsoleVisitor, kind: str, path: str, spe
 
 
 def test_column_gets_a_tag_with_a_value(admin: ConsoleVisitor) -> None:
-    """A column's path ends with its name; the value must be one that the tag allows."""
+    """A column's path ends with its name, and the value must be allowed by the tag."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "level", "values": "high, low"})
     fields = {"metalake": "lake", "name": "level", "kind": "column", "path": "main.raw.flights.id", "change": "attach"}
 
@@ -91,7 +91,7 @@ def test_policies_with_wrong_content_are_refused(admin: ConsoleVisitor, content:
     FLIGHTS | {"name": "pii", "change": "attach", "kind": "user"}, FLIGHTS | {"name": "pii", "change": "attach", "path": "main"},
 ])  # fmt: skip
 def test_incomplete_forms_are_refused(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
-    """A form without object, known kind or known change is the caller's mistake."""
+    """A form without object, known kind or known change is 400."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "pii"})
 
     assert admin.post("/console/tag/attach", fields).status == 400
@@ -102,7 +102,7 @@ def test_incomplete_forms_are_refused(admin: ConsoleVisitor, fields: dict[str, s
 
 @pytest.mark.parametrize("kind", ["tag", "policy"])
 def test_who_may_not_see_a_tag_or_policy_learns_nothing(admin: ConsoleVisitor, kind: str) -> None:
-    """Members do not see tags and policies of others in lists or by their address."""
+    """Members do not see hidden tags and policies, in lists or by URL."""
     node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
     admin.post(f"/console/{plural}/create", MAINTENANCE | {"name": "canary", "comment": "feathers"})
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -116,7 +116,7 @@ def test_who_may_not_see_a_tag_or_policy_learns_nothing(admin: ConsoleVisitor, k
 
 @pytest.mark.parametrize("kind", ["tag", "policy"])
 def test_attaching_takes_the_right_to_apply_and_to_load(admin: ConsoleVisitor, kind: str) -> None:
-    """Who may apply the tag and not load the table, or load the table and not apply the tag, attaches nothing."""
+    """A user with the right on the tag only, or on the table only, attaches nothing."""
     node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
     custom = {"type": "custom", "content": '{"supportedObjectTypes": ["TABLE"]}'}
     admin.post(f"/console/{plural}/create", MAINTENANCE | custom | {"name": "pii"})
@@ -134,7 +134,7 @@ def test_attaching_takes_the_right_to_apply_and_to_load(admin: ConsoleVisitor, k
 
 
 def test_values_take_the_right_to_apply_too(admin: ConsoleVisitor) -> None:
-    """A tag with a value is attached by another service, which asks for the same right."""
+    """Attaching a tag with a value needs the same right."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "level"})
     grant(admin.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     fields = FLIGHTS | {"name": "level", "change": "attach", "value": "high"}
@@ -148,7 +148,7 @@ def test_values_take_the_right_to_apply_too(admin: ConsoleVisitor) -> None:
 
 @pytest.mark.parametrize("kind", ["tag", "policy"])
 def test_creating_and_disabling_take_their_rights(admin: ConsoleVisitor, kind: str) -> None:
-    """Members create nothing; who may apply a policy may not disable it."""
+    """Members may not create tags; a user who may apply a policy may not disable it."""
     node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
     admin.post("/console/policies/create", MAINTENANCE)
     grant(node, "ana", "apply_policy", kind="policy", on="tidy")
@@ -161,7 +161,7 @@ def test_creating_and_disabling_take_their_rights(admin: ConsoleVisitor, kind: s
 
 
 def test_maintenance_policies_take_the_right_to_maintain(admin: ConsoleVisitor) -> None:
-    """Who may apply a maintenance policy and load the table attaches it only with the right to maintain the table."""
+    """Attaching a maintenance policy also needs the right to maintain the table."""
     node = admin.node
     admin.post("/console/policies/create", MAINTENANCE)
     grant(node, "ana", "apply_policy", kind="policy", on="tidy")

@@ -20,7 +20,7 @@ def tell(node: DriverNode, *pairs: tuple[str, str]) -> None:
 
 
 def send(node: DriverNode, events: list[dict]) -> None:
-    """Report events, all of which are kept."""
+    """Report events, all of which must be stored."""
     answer = node.ask("POST", f"{OWN}/metalakes/lake/lineage", events)
     assert answer.status == 201, answer.body
     assert answer.json()["left_out"] == []
@@ -40,7 +40,7 @@ def linked(lake: DriverNode) -> DriverNode:
 
 
 def test_one_step_then_three(linked: DriverNode) -> None:
-    """One step shows the neighbours, three show all; every line of the picture is in the list."""
+    """One step shows the neighbours, three steps all objects; every line of the picture is in the list."""
     admin = ConsoleVisitor(linked).sign_in()
 
     near, far = admin.read(PAGE), admin.read(f"{PAGE}?depth=3")
@@ -61,7 +61,7 @@ def test_opened_node_adds_its_steps(linked: DriverNode) -> None:
 
 
 def test_hidden_objects_have_no_name(linked: DriverNode) -> None:
-    """Who may load flights alone sees a hidden box for clean, and nothing behind it."""
+    """A user of flights only sees a hidden box for clean, and nothing beyond it."""
     grant(linked, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(linked, "ana", "use_schema", kind="SCHEMA", on="main.raw")
     grant(linked, "ana", "select_table", kind="TABLE", on="main.raw.flights")
@@ -75,14 +75,14 @@ def test_hidden_objects_have_no_name(linked: DriverNode) -> None:
 
 
 def test_lineage_needs_the_right_to_load_the_table(linked: DriverNode) -> None:
-    """403 as for the table's own page."""
+    """The page is 403 like the table's own page."""
     grant(linked, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
 
     assert ConsoleVisitor(linked).sign_in("ana").get(PAGE).status == 403
 
 
 def test_table_leads_to_its_lineage(linked: DriverNode) -> None:
-    """The tab is an address of its own."""
+    """The tab has its own URL."""
     answer = ConsoleVisitor(linked).sign_in().get("/console/o/table/lake/main/raw/flights?tab=lineage")
 
     assert (answer.status, answer.headers["location"]) == (303, PAGE)

@@ -12,14 +12,14 @@ JOBS = f"{API}/lake/jobs/runs"
 
 @pytest.fixture
 def job(lake: DriverNode) -> str:
-    """A job of the admin that waits, by its id."""
+    """Create a waiting job of the admin. Returns its id."""
     let_jobs(lake)
     lake.done("POST", f"{API}/lake/jobs/templates", {"jobTemplate": {**PROGRAM, "name": "hello"}})
     return str(lake.done("POST", JOBS, {"jobTemplateName": "hello"})["job"]["jobId"])
 
 
 def test_job_is_listed_shown_and_cancelled(lake: DriverNode, job: str) -> None:
-    """The list leads to the job's page, whose button cancels it; an ended job has none."""
+    """The list links to the job's page, whose button cancels it; an ended job has no button."""
     admin = ConsoleVisitor(lake).sign_in()
     page = f"/console/job?metalake=lake&id={job}"
 
@@ -34,7 +34,7 @@ def test_job_is_listed_shown_and_cancelled(lake: DriverNode, job: str) -> None:
 
 
 def test_others_neither_see_nor_cancel(lake: DriverNode, job: str) -> None:
-    """Who may run jobs of the template sees no job of others, and cancels none."""
+    """A user who may run jobs of the template sees no other user's job, and cancels none."""
     grant(lake, "ana", "run_job use_job_template", kind="METALAKE", on="lake")
 
     for user in ("ana", "stranger"):
@@ -46,7 +46,7 @@ def test_others_neither_see_nor_cancel(lake: DriverNode, job: str) -> None:
 
 
 def test_unknown_jobs_are_missing(lake: DriverNode, job: str) -> None:
-    """An id that is no job's is 404, and none at all is the caller's mistake."""
+    """An unknown job id is 404, and a missing one 400."""
     admin = ConsoleVisitor(lake).sign_in()
 
     assert admin.get("/console/job?metalake=lake&id=nothing").status == 404

@@ -17,14 +17,14 @@ ROUTES = ("nodes", "settings", "service-accounts")
 
 
 def beats_of(node: DriverNode) -> NodeBeats:
-    """Give this node's first sign of life."""
+    """Write this node's first heartbeat."""
     beats = NodeBeats(node.built.services)
     node.runner.run(beats.beat())
     return beats
 
 
 def test_nodes_and_clocks_are_shown(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The node that answers is marked; one without a sign of life is silent; a wrong clock is marked."""
+    """The answering node is marked, one without recent heartbeats is silent, and a wrong clock is marked."""
     beats_of(lake)
     beats_of(lake)
     monkeypatch.setattr(type(lake.built.services.store.time), "offset_ms", 61_000)
@@ -41,7 +41,9 @@ def test_nodes_and_clocks_are_shown(lake: DriverNode, monkeypatch: pytest.Monkey
 
 
 def test_silent_node_is_marked_and_forgotten(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After two minutes without a sign a node is silent, after a day forgotten; one that stops is forgotten at once."""
+    """After two minutes without a heartbeat a node is silent, after a day it is removed; one that stops is removed
+    immediately.
+    """
     gone, beats = beats_of(lake), beats_of(lake)
     clock = lake.built.services.store.time
     real = clock.now_ms
@@ -82,7 +84,9 @@ def test_settings_hide_secrets(lake: DriverNode) -> None:
 
 
 def test_service_accounts_are_listed(lake: DriverNode) -> None:
-    """An account is there while it has a valid secret, with whoever added the user, and links to its secrets."""
+    """A service account is listed while it has a valid secret, with the user who created it and a link to its
+    secrets.
+    """
     lake.done("POST", f"{API}/lake/users", {"name": "bot"})
     first = lake.done("POST", f"{OWN}/users/bot/secrets", {"expires_in_s": 1000})
     lake.done("POST", f"{OWN}/users/robot/secrets", {})
@@ -130,7 +134,7 @@ def test_storage_of_a_catalog_is_checked(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("route", ["nodes", "settings"])
 def test_refusal_names_the_right_that_is_missing(lake: DriverNode, route: str) -> None:
-    """Members of every metalake are refused because they are no service admins, and not for another right."""
+    """Members of every metalake are refused because they are no service admins."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     refused = lake.get(f"{OWN}/{route}", user="ana")

@@ -14,7 +14,7 @@ URL = "https://hooks.example.com/limnos"
 
 
 def add_dead_task(node: DriverNode) -> int:
-    """Add a task that was given up."""
+    """Create a task that failed for good."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
         connection.execute(
             "INSERT INTO task (id, kind, payload, created_at, due_at, leased_until, attempts, ended_at, error)"
@@ -24,7 +24,7 @@ def add_dead_task(node: DriverNode) -> int:
 
 
 def test_dead_task_is_shown_and_retried(lake: DriverNode) -> None:
-    """The page has the task's error; its button makes it due, and it waits from then on."""
+    """The page has the task's error; its button makes the task due, so that it waits again."""
     number = add_dead_task(lake)
     admin = ConsoleVisitor(lake).sign_in()
 
@@ -39,7 +39,7 @@ def test_dead_task_is_shown_and_retried(lake: DriverNode) -> None:
 
 
 def test_wrong_requests_are_refused(lake: DriverNode) -> None:
-    """An unknown state or task, and an id that is no number."""
+    """An unknown state or task, and a malformed id, are refused."""
     admin = ConsoleVisitor(lake).sign_in()
 
     assert admin.get(f"{PAGE}?state=odd").status == 400
@@ -48,7 +48,7 @@ def test_wrong_requests_are_refused(lake: DriverNode) -> None:
 
 
 def test_owner_of_the_metalake_sees_webhooks_and_no_tasks(lake: DriverNode) -> None:
-    """Tasks are for service admins; members see neither."""
+    """Tasks and webhooks are hidden from members."""
     number = add_dead_task(lake)
     lake.done("POST", f"{OWN}/metalakes/lake/webhooks", {"url": URL})
     for name in ("olga", "ana"):

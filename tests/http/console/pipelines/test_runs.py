@@ -59,16 +59,16 @@ class PipelineLake:
 
     @property
     def page(self) -> str:
-        """The address of the run."""
+        """Return the URL of the run."""
         return f"/console/run?metalake=lake&id={self.run}"
 
     @property
     def fields(self) -> dict[str, str]:
-        """The fields of a form about the run."""
+        """Return the fields of a form about the run."""
         return {"metalake": "lake", "id": self.run}
 
     def refs(self) -> dict[str, int]:
-        """The branches of flights."""
+        """Return the branches of flights."""
         found = self.node.done("GET", TABLE)["metadata"]["refs"]
         return {name: ref["snapshot-id"] for name, ref in found.items()}
 
@@ -93,7 +93,7 @@ def test_lists_lead_to_pipeline_and_run(lake_of_runs: PipelineLake) -> None:
 
 
 def test_run_has_time_line_steps_and_findings(lake_of_runs: PipelineLake) -> None:
-    """While it runs the page asks for its part; each step has a bar or a word."""
+    """While the run is active the page refreshes its part; each step has a bar or a text."""
     page = lake_of_runs.admin.read(lake_of_runs.page)
     part = text_of(lake_of_runs.admin.get(lake_of_runs.page, x_limnos_part="1"))
 
@@ -105,7 +105,7 @@ def test_run_has_time_line_steps_and_findings(lake_of_runs: PipelineLake) -> Non
 
 
 def test_held_run_is_compared_and_published(lake_of_runs: PipelineLake) -> None:
-    """The page says how many rows each table has now and then; publishing moves main and removes the branch."""
+    """The page has each table's number of rows before and after; publishing moves main and removes the branch."""
     lake_of_runs.tell("mart", "skipped")
     lake_of_runs.finish("held")
 
@@ -120,7 +120,7 @@ def test_held_run_is_compared_and_published(lake_of_runs: PipelineLake) -> None:
 
 
 def test_run_that_lost_its_base_is_not_published(lake_of_runs: PipelineLake) -> None:
-    """Somebody else wrote the table: 409, and nothing has moved."""
+    """If another client wrote the table, publishing is 409 and nothing is moved."""
     lake_of_runs.finish("held")
     lake_of_runs._commit(wire.snapshot(3, parent=1), wire.point(3))
 
@@ -131,7 +131,7 @@ def test_run_that_lost_its_base_is_not_published(lake_of_runs: PipelineLake) -> 
 
 
 def test_record_that_names_other_branches_publishes_nothing(lake_of_runs: PipelineLake) -> None:
-    """The run's user wrote the record: a branch that is not the run's own is refused."""
+    """A branch in the run's record that is not the run's own is refused, because the run's user wrote the record."""
     lake_of_runs.tell("load", "done", outputs=[{**lake_of_runs.output, "branch": "audit"}])
     lake_of_runs.finish("held")
 
@@ -140,7 +140,7 @@ def test_record_that_names_other_branches_publishes_nothing(lake_of_runs: Pipeli
 
 
 def test_discard_removes_the_branch(lake_of_runs: PipelineLake) -> None:
-    """The run is discarded, its branch is gone, and main stays."""
+    """After a discard the run's branch is deleted and main is unchanged."""
     lake_of_runs.finish("held")
 
     answer = lake_of_runs.admin.post("/console/run/discard", lake_of_runs.fields)
@@ -151,7 +151,7 @@ def test_discard_removes_the_branch(lake_of_runs: PipelineLake) -> None:
 
 
 def test_cancel_asks_the_process_to_stop(lake_of_runs: PipelineLake) -> None:
-    """The run is cancelling as long as its process may still work."""
+    """The run is cancelling while its process may still be active."""
     answer = lake_of_runs.admin.post("/console/run/cancel", lake_of_runs.fields)
 
     assert answer.status == 303
@@ -160,7 +160,7 @@ def test_cancel_asks_the_process_to_stop(lake_of_runs: PipelineLake) -> None:
 
 @pytest.mark.parametrize("verb", ["publish", "discard", "cancel"])
 def test_others_change_no_run(lake_of_runs: PipelineLake, verb: str) -> None:
-    """Who may read the table, or run the pipeline without writing the table, is refused, and nothing changes."""
+    """Readers of the table, and users who may only run the pipeline, are refused, and nothing is changed."""
     node = lake_of_runs.node
     if verb != "cancel":
         lake_of_runs.finish("held")
@@ -178,7 +178,7 @@ def test_others_change_no_run(lake_of_runs: PipelineLake, verb: str) -> None:
 
 
 def test_others_see_no_run(lake_of_runs: PipelineLake) -> None:
-    """Lists leave out what one may not see; addresses of it are refused."""
+    """Lists omit hidden pipelines and runs, and their URLs are refused."""
     lake_of_runs.node.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake_of_runs.node).sign_in("ana")
 
@@ -188,7 +188,7 @@ def test_others_see_no_run(lake_of_runs: PipelineLake) -> None:
 
 
 def test_durations_have_units() -> None:
-    """Tenths below ten seconds, then seconds, minutes, hours."""
+    """Durations are shown in tenths below ten seconds, then in seconds, minutes and hours."""
     texts = [duration_text(each) for each in (1_500, 59_000, 125_000, 7_500_000)]
 
     assert texts == ["1.5 s", "59 s", "2 min 5 s", "2 h 5 min"]
@@ -203,7 +203,7 @@ def own_pipeline(lake: PipelineLake, user: str, privileges: str) -> ConsoleVisit
 
 
 def test_owner_of_the_pipeline_publishes_only_what_they_may_write(lake_of_runs: PipelineLake) -> None:
-    """Seeing the run and loading its tables is not enough to move their main branch; writing them is."""
+    """Seeing the run and loading its tables is not enough to publish; writing the tables is required."""
     lake_of_runs.tell("mart", "skipped")
     lake_of_runs.finish("held")
     reader = own_pipeline(lake_of_runs, "pia", "use_catalog use_schema select_table")
@@ -220,7 +220,7 @@ def test_owner_of_the_pipeline_publishes_only_what_they_may_write(lake_of_runs: 
 
 
 def test_owner_of_the_pipeline_discards_without_removing_branches_of_others(lake_of_runs: PipelineLake) -> None:
-    """The run is discarded; a branch of a table that they may only read stays, and the page says what removes it."""
+    """A discard keeps the branch of a table that the user may only read, and the page says what removes it."""
     lake_of_runs.finish("held")
     reader = own_pipeline(lake_of_runs, "pia", "use_catalog use_schema select_table")
 
@@ -232,7 +232,7 @@ def test_owner_of_the_pipeline_discards_without_removing_branches_of_others(lake
 
 
 def test_publishing_takes_the_right_to_run(lake_of_runs: PipelineLake) -> None:
-    """Who owns the pipeline and may write its tables publishes nothing without the privilege to run jobs."""
+    """The pipeline's owner who may write its tables cannot publish without the privilege to run jobs."""
     node = lake_of_runs.node
     lake_of_runs.tell("mart", "skipped")
     lake_of_runs.finish("held")

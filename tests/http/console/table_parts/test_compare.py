@@ -12,7 +12,7 @@ TAB = "/console/o/table/lake/main/raw/flights?tab=snapshots"
 
 
 def struct(*fields: FieldPart) -> dict[str, object]:
-    """The type of a struct."""
+    """Return the type of a struct."""
     return {
         "type": "struct",
         "fields": [{"id": each.id, "name": each.name, "required": each.required, "type": each.type} for each in fields],
@@ -20,7 +20,7 @@ def struct(*fields: FieldPart) -> dict[str, object]:
 
 
 def test_columns_are_compared_by_id_at_every_depth() -> None:
-    """Renames, promotions, additions, drops and changes of nullability are told; equal schemas have none."""
+    """Renames, promotions, additions, drops and changes of nullability are shown; equal schemas have no differences."""
     before = SchemaPart(
         [FieldPart(1, "id", "int", required=True), FieldPart(2, "place", struct(FieldPart(3, "town", "string"))), FieldPart(4, "old", "date")]
     )  # fmt: skip

@@ -23,7 +23,7 @@ def written(lake: DriverNode) -> ConsoleVisitor:
 
 
 def test_tab_says_what_is_due_and_what_keeps_snapshots(written: ConsoleVisitor) -> None:
-    """Each snapshot has the reason that keeps it; empty lists say so; statistics that programs told are listed."""
+    """Each snapshot has the reason for its retention, empty lists say so, and reported statistics are listed."""
     told = f"{API}/lake/objects/table/main.raw.flights/statistics"
     written.node.done("PUT", told, {"updates": {"custom-rows": 4711}})
 
@@ -35,7 +35,7 @@ def test_tab_says_what_is_due_and_what_keeps_snapshots(written: ConsoleVisitor) 
 
 
 def test_form_asks_for_an_operation_that_the_tab_lists(written: ConsoleVisitor) -> None:
-    """The operation waits in the caller's name and is on the page afterwards."""
+    """The requested operation waits in the user's name and is listed on the page."""
     answer = written.post(FORM, {"operation": "expire"})
 
     assert answer.status == 303
@@ -47,13 +47,13 @@ def test_form_asks_for_an_operation_that_the_tab_lists(written: ConsoleVisitor) 
 
 @pytest.mark.parametrize("fields", [{}, {"operation": "burn"}])
 def test_unknown_operations_are_refused(written: ConsoleVisitor, fields: dict[str, str]) -> None:
-    """Only known operations on tables are asked for."""
+    """Unknown operations, and other objects than tables, are refused."""
     assert written.post(FORM, fields).status == 400
     assert written.post("/console/maintain/namespace/lake/main/raw", {"operation": "expire"}).status == 400
 
 
 def test_readers_neither_see_nor_ask(written: ConsoleVisitor) -> None:
-    """Who may read the table sees a refusal in the tab, and no operation begins; a stranger sees no table."""
+    """A reader of the table sees a refusal in the tab, and requests no operation; a stranger sees no table."""
     node = written.node
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     ana, stranger = (ConsoleVisitor(node).sign_in(user) for user in ("ana", "stranger"))

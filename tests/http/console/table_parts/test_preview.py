@@ -19,13 +19,13 @@ TAB = "/console/o/table/lake/main/a/t?tab=preview"
 
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[PreviewedTable]:
-    """A table of twenty rows, which bob may read."""
+    """A table of twenty rows that bob may read."""
     with wire.node_over(tmp_path) as node:
         yield PreviewedTable(node)
 
 
 def test_rows_are_shown(table: PreviewedTable) -> None:
-    """Names, types and values; who may read everything is told of no restriction."""
+    """The preview has names, types and values, and mentions no restriction to an unrestricted user."""
     text = ConsoleVisitor(table.node).sign_in("bob").read(TAB).text
 
     for words in ("The first 20 rows", "card string", "0 Rome 1111-0000", "audit has a record"):
@@ -34,7 +34,7 @@ def test_rows_are_shown(table: PreviewedTable) -> None:
 
 
 def test_restricted_reader_sees_masks(table: PreviewedTable) -> None:
-    """Masked columns say so, and no stored value is on the page."""
+    """Masked columns are marked, and no stored value is on the page."""
     assert restrict(table.node, filter="City = 'Rome'", masks={"card": "show-last-4"}).status == 200
 
     text = ConsoleVisitor(table.node).sign_in("bob").read(TAB).text
@@ -46,7 +46,7 @@ def test_restricted_reader_sees_masks(table: PreviewedTable) -> None:
 
 
 def test_who_may_load_a_table_sees_no_rows(table: PreviewedTable) -> None:
-    """The page is there, and says which right is missing."""
+    """Without the right the page names the missing right."""
     grant(table.node, "eve", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
 
     text = ConsoleVisitor(table.node).sign_in("eve").read(TAB).text
@@ -57,7 +57,7 @@ def test_who_may_load_a_table_sees_no_rows(table: PreviewedTable) -> None:
 
 
 def test_dead_worker_is_a_page_with_the_next_step(table: PreviewedTable) -> None:
-    """503, and what to do, below the table's own heading and tabs."""
+    """A failed preview is 503 with advice."""
     bob = ConsoleVisitor(table.node).sign_in("bob")
     table.workers.dies = True
 
