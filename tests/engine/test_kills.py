@@ -86,6 +86,7 @@ def rows(rig: Rig, name: str) -> object:
 
 def begun(rig: Rig, pool: ThreadPoolExecutor, *, statement: str) -> Future[Told]:
     """Send a statement, and have the node stop where its commit has written its metadata file."""
+    rig.reconnect()  # the node closes connections that stood idle while an engine started
     rig.arm("file-written", stop=True)
     answer = pool.submit(told, rig, statement)
     paused(rig, answer)
@@ -149,6 +150,43 @@ def test_a_server_that_is_killed_in_the_commit(rig: Rig, statement: str, point: 
     refused = found == after and statement in (INSERT, LOAD)
     assert (status, "duplicate keys into" in str(body)) == ((400, True) if refused else (200, False)), body
     assert rows(rig, name) == after
+
+
+@pytest.mark.parametrize("point", POINTS if FULL else ["after-commit"])
+def test_a_dataset_with_a_query_and_a_server_that_is_killed(rig: Rig, point: str) -> None:
+    """The server is killed in the commit of the objects: nothing has the dataset's name, a task drops the rest, and the
+    statement can be sent again.
+    """
+    name = made(rig)
+    assert told(rig, INSERT % name)[0] == 200
+    whole = f"create dataset {name}_all(Entry) primary key id as select value d from {name} as d"
+    names = f"select value d.DatasetName from Metadata.`Dataset` as d where d.DatasetName like '{name}_all%'"
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = begun(rig, pool, statement=whole)
+        if point == "file-written":
+            rig.node.kill()
+        else:
+            rig.arm(point, after_audit=False)
+            go_on(rig)
+            rig.node.wait_killed()
+        with suppress(OSError):
+            assert answer.result(SLOW_S)[0] != 200
+    rig.start()
+
+    assert complaints(rig.database) == []
+    left = told(rig, names)[1]["results"]
+    assert isinstance(left, list)
+    assert len(left) == 1
+    assert left[0].startswith(f"{name}_all_unfinished_")
+    rig.sql("UPDATE task SET due_at = 0 WHERE kind = 'drop-unfinished-dataset'")
+    until = time.monotonic() + SLOW_S
+    while told(rig, names)[1]["results"]:
+        assert time.monotonic() < until, rig.rows("SELECT error FROM task WHERE kind = 'drop-unfinished-dataset'")
+        time.sleep(0.2)
+    assert told(rig, whole)[0] == 200
+    assert rows(rig, f"{name}_all") == BOTH
+    assert complaints(rig.database) == []
 
 
 @pytest.mark.parametrize("returning", ["", " returning 1"])

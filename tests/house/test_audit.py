@@ -35,6 +35,7 @@ OWN = {
     "services/iceberg/restricted_reads.py": "files rewritten for restricted readers, which change nothing",
     "services/iceberg/snapshot_pins.py": "snapshots that plans need, which change nothing",
     "services/iceberg/scan_plans.py": "plans of scans under way, which change nothing",
+    "services/sqlpp/definitions/dataset_tables.py": "the drop of a dataset that a killed server left unfinished: a change row tells it",
     "services/sqlpp/execution/compaction_requests.py": "tasks that look after datasets",
     "services/sqlpp/locks/statement_locks.py": "locks of statements",
     "services/sqlpp/requests/running_requests.py": "requests under way, and results to be fetched",

@@ -36,6 +36,11 @@ from limnos.services.maintenance.orphans import task
 from limnos.services.maintenance.task import LEASE_MS as MAINTAIN_LEASE_MS
 from limnos.services.maintenance.task import MAINTAIN_EVERY_S, MAINTAIN_TABLES, MaintenancePosition, maintain_run
 from limnos.services.request.task_context import TaskContext
+from limnos.services.sqlpp.definitions.dataset_tables import (
+    DROP_UNFINISHED,
+    UnfinishedDataset,
+    unfinished_drop_run,
+)
 from limnos.services.sqlpp.execution.compaction_requests import COMPACT, TEND, CompactPayload
 from limnos.services.sqlpp.execution.compaction_task import LEASE_MS as COMPACT_LEASE_MS
 from limnos.services.sqlpp.execution.compaction_task import compact_run
@@ -191,6 +196,7 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
             TaskKind(
                 TEND, result_runner(CompactPayload, compact_run), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True
             ),
+            TaskKind(DROP_UNFINISHED, result_runner(UnfinishedDataset, unfinished_drop_run), tries=5),
             TaskKind(PRUNE_OUTCOMES, typed_runner(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),
             TaskKind(PRUNE_RUNS, typed_runner(NoPayload, _prune_runs), tries=5, every_s=PRUNE_RUNS_EVERY_S),
             TaskKind(PRUNE_RESULTS, typed_runner(NoPayload, _prune_results), tries=5, every_s=PRUNE_RESULTS_EVERY_S),

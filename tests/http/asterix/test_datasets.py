@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from limnos.files import allow_everything
 from limnos.model.errors import PermissionDenied, ServiceUnavailable, StateUnknown
+from limnos.model.permits import upkeep_permit
+from limnos.services.request.task_context import TaskContext
+from limnos.services.sqlpp.definitions.dataset_tables import DROP_UNFINISHED, UnfinishedDataset, unfinished_drop_run
 from limnos.services.sqlpp.execution import data_statements
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.sqlpp.errors import SqlppError
@@ -261,19 +266,17 @@ class FailingEngine(Heard):
 
 
 @pytest.mark.parametrize(
-    "error, status, stays",
+    "error, status",
     [
-        (SqlppError(1079, "a type does not fit"), 400, False),
-        (PermissionDenied("SELECT_TABLE is missing"), 403, False),
-        (ServiceUnavailable("the engine is away"), 503, False),
-        (StateUnknown("the commit had no answer"), 500, True),
+        (SqlppError(1079, "a type does not fit"), 400),
+        (PermissionDenied("SELECT_TABLE is missing"), 403),
+        (ServiceUnavailable("the engine is away"), 503),
+        (StateUnknown("the commit had no answer"), 500),
     ],
     ids=["query", "right", "engine", "unknown"],
 )
-def test_a_dataset_whose_query_fails_is_not_there(
-    node: DriverNode, error: Exception, status: int, *, stays: bool
-) -> None:
-    """A failed CREATE DATASET AS leaves no dataset, unless it is unknown whether the rows were committed."""
+def test_a_dataset_whose_query_fails_is_not_there(node: DriverNode, error: Exception, status: int) -> None:
+    """CREATE DATASET … AS leaves nothing; if nobody knows whether the rows were committed, a task drops the rest."""
     rows(node, SEED)
     engine = FailingEngine(error)
     ENGINE.put(node.built.services, engine)
@@ -281,8 +284,61 @@ def test_a_dataset_whose_query_fails_is_not_there(
     assert refusal(node, FILLED)[0] == status
 
     assert len(engine.jobs) == 1
-    names = rows(node, "select value d.DatasetName from Metadata.`Dataset` d where d.DatasetName = 'copies'")
-    assert names == (["copies"] if stays else [])
+    (job,) = engine.jobs
+    assert job.target is not None
+    unfinished = job.target.path[-1]
+    assert unfinished.startswith("copies_unfinished_")
+    assert names(node, "copies%") == ([unfinished] if status == 500 else [])
+
+
+def names(node: DriverNode, pattern: str) -> list[object]:
+    """The names of datasets."""
+    text = f"select value d.DatasetName from Metadata.`Dataset` d where d.DatasetName like '{pattern}' order by d.DatasetName"
+    return rows(node, text)
+
+
+def unfinished_datasets(node: DriverNode) -> list[UnfinishedDataset]:
+    """The datasets that tasks are to drop."""
+    found = node.runner.run(
+        node.built.services.store.submit(upkeep_permit("test"), lambda tx: tx.tasks.of_kind(DROP_UNFINISHED))
+    )
+    return [msgspec.json.decode(text, type=UnfinishedDataset) for _, text, _ in found]
+
+
+def test_a_dataset_with_a_query_gets_its_name_when_it_is_full(node: DriverNode, heard: Heard) -> None:
+    """The engine fills a dataset of another name, no task is left, and the dataset is there once; IF NOT EXISTS asks
+    no engine then.
+    """
+    rows(node, FILLED)
+
+    (job,) = heard.jobs
+    assert job.target is not None
+    assert job.target.path[-1].startswith("copies_unfinished_")
+    assert names(node, "copies%") == ["copies"]
+    assert unfinished_datasets(node) == []
+    assert refusal(node, FILLED)[0] == 400
+    rows(node, FILLED.replace(") primary", ") if not exists primary"))
+    assert len(heard.jobs) == 1
+
+
+def test_an_unfinished_dataset_is_dropped_by_its_task(node: DriverNode) -> None:
+    """As if the server had ended before it was whole: the task drops it, and the statement can be sent again."""
+    rows(node, SEED)
+    ENGINE.put(node.built.services, FailingEngine(StateUnknown("the commit had no answer")))
+    assert refusal(node, FILLED)[0] == 500
+    assert len(names(node, "copies%")) == 1
+    (dataset,) = unfinished_datasets(node)
+    services = node.built.services
+    work = TaskContext(
+        1, store=services.store, permit=upkeep_permit("limnos"), allowed=allow_everything(), warehouse="file:/w",
+        lease_ms=60_000, services=services,
+    )  # fmt: skip
+
+    told = node.runner.run(unfinished_drop_run(work, dataset))
+
+    assert told is not None
+    assert told.startswith("dropped copies_unfinished_")
+    assert names(node, "copies%") == []
 
 
 def test_files_are_read_below_a_root_that_was_named(node: DriverNode, heard: Heard, tmp_path: Path) -> None:

@@ -15,12 +15,13 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.errors import LimnosError, StateUnknown
+from limnos.model.errors import AlreadyExists, LimnosError, StateUnknown
 from limnos.model.principals import Requester
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.sqlpp.definitions.dataset_tables import dataset_publish, unfinished_path
 from limnos.services.sqlpp.definitions.datasets import (
     dataset_create,
     dataset_drop,
@@ -38,7 +39,7 @@ from limnos.services.sqlpp.execution.data_statements import CHANGES, change_rows
 from limnos.services.sqlpp.execution.exports import files_export
 from limnos.services.sqlpp.execution.prepared import PREPARED
 from limnos.services.sqlpp.execution.queries import process_do, query_bind, query_rows, require_metadata, statement_bind
-from limnos.services.sqlpp.requests.errors import invalid_operation
+from limnos.services.sqlpp.requests.errors import invalid_operation, object_exists
 from limnos.services.sqlpp.requests.names import TEXT_SHORT
 from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
 from limnos.services.sqlpp.requests.options import check_memory, check_option
@@ -204,31 +205,41 @@ def _described(
 async def _create_filled(
     session: StatementSession, parsed: ParsedStatement, *, statement: tree.CreateDataset, source: tree.QueryExpression
 ) -> None:
-    """Run CREATE DATASET … AS: create the dataset and insert the query's results; if that fails, drop the dataset.
+    """Run CREATE DATASET … AS: the dataset has another name until the query's results are in it.
 
-    The dataset stays when it is not known whether the insert was committed. Raises SqlppError, LimnosError.
+    If the statement fails, nothing has the dataset's name, and the unfinished dataset is dropped. It stays for a task
+    if it is not known whether the insert was committed. Raises SqlppError, LimnosError.
     """
     await query_bind(session, source)
     if session.compiles_only:
         return
     path = session.whole(statement.name)
     name = tree.DottedName(statement.name.at, path)
+    unfinished = unfinished_path(path)
+    target = tree.DottedName(statement.name.at, unfinished)
+    created = msgspec.structs.replace(statement, name=name, source=None, if_not_exists=False)
     try:
-        await dataset_create(session, msgspec.structs.replace(statement, name=name, source=None, if_not_exists=False))
+        await dataset_create(session, created, unfinished=unfinished)
     except SqlppError as error:
         if error.number != DATASET_EXISTS or not statement.if_not_exists:
             raise
         return
-    insert = tree.Insert(statement.at, upsert=False, target=name, variable=None, source=source, returning=None)
+    insert = tree.Insert(statement.at, upsert=False, target=target, variable=None, source=source, returning=None)
     try:
         async with aclosing(change_rows(session, msgspec.structs.replace(parsed, statement=insert))) as rows:
             async for _ in rows:
                 pass
+        await dataset_publish(session, unfinished=unfinished, path=path)
     except StateUnknown:
         raise
-    except (LimnosError, SqlppError, StatementEnded):
-        await dataset_drop(session, tree.Drop(statement.at, "dataset", name, if_exists=True))
-        raise
+    except (LimnosError, SqlppError, StatementEnded) as error:
+        await dataset_drop(session, tree.Drop(statement.at, "dataset", target, if_exists=True))
+        if isinstance(error, StatementEnded):
+            raise StatementEnded("nothing was changed") from None
+        if not isinstance(error, AlreadyExists):
+            raise
+        if not statement.if_not_exists:
+            raise object_exists("dataset", path, at=statement.name.at) from None
 
 
 def _rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None] | None:

@@ -7,28 +7,34 @@ other clients created is a dataset without a primary key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final, NamedTuple, cast
+from typing import cast
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.entities import MetadataDocument, Node
+from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.records import TableRecord
 from limnos.names.path import Levels
-from limnos.services.catalog.tables import NewTable, TableCreate, new_table_of, table_insert
-from limnos.services.iceberg.tables import TableRequest, add_metadata_scheme, build_metadata, document_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.dataset_settings import check_settings
+from limnos.services.sqlpp.definitions.dataset_tables import (
+    JSON,
+    OPEN_PART,
+    OUTSIDE_WRITERS,
+    VARIANT,
+    TypedDataset,
+    dataset_make,
+    dataset_settings_of,
+    has_variant,
+)
 from limnos.services.sqlpp.definitions.dataverse_objects import (
     SqlppObjectCreate,
     check_not_builtin,
-    dataverse_of,
     object_create_of,
     object_drop,
     object_drop_of,
@@ -61,17 +67,7 @@ from limnos.sqlpp.lookups import LookupIndex
 from limnos.sqlpp.metadata import METADATA
 from limnos.store.tx import Tx
 
-OPEN_PART: Final = "open-part"
-JSON, VARIANT = "json", "variant"
-OUTSIDE_WRITERS: Final = "outside-writers"
 DUPLICATE_KEY, INCOMPATIBLE_KEYS = 1198, 1199
-
-
-class DatasetCreate(msgspec.Struct, frozen=True):
-    """Create a table that is a dataset, with the ids of the types that it needs."""
-
-    table: TableCreate
-    used: tuple[int, ...]
 
 
 class DatasetAlter(msgspec.Struct, frozen=True):
@@ -81,16 +77,13 @@ class DatasetAlter(msgspec.Struct, frozen=True):
     record: TableRecord
 
 
-class TypedDataset(NamedTuple):
-    """The stored type of a dataset, its keys, and the ids of the types that it needs."""
+async def dataset_create(
+    session: StatementSession, statement: tree.CreateDataset, *, unfinished: Levels | None = None
+) -> None:
+    """Create a dataset with its table. Raises SqlppError, PermissionDenied, OutsideRoots.
 
-    record: tree.RecordType
-    keys: tuple[tuple[str, ...], ...]
-    used: tuple[int, ...]
-
-
-async def dataset_create(session: StatementSession, statement: tree.CreateDataset) -> None:
-    """Create a dataset with its table. Raises SqlppError, PermissionDenied, OutsideRoots."""
+    `unfinished` is the path that the dataset has until `dataset_publish`; its own name must be free.
+    """
     ctx = session.ctx
     check_object(statement.name)
     path, at = session.whole(statement.name), statement.name.at
@@ -99,7 +92,13 @@ async def dataset_create(session: StatementSession, statement: tree.CreateDatase
     _refuse_unserved(statement)
     await default_dataverse_make(ctx, path[:-1])
     try:
-        await _make(ctx, path, statement=statement)
+        await dataset_make(
+            session,
+            path,
+            statement=statement,
+            resolve=lambda request_view: dataset_type_resolve(request_view, statement, dataverse=path[:-1]),
+            unfinished=unfinished,
+        )
     except NotFound as error:
         raise statement_missing_error(error, path[:-1], at=at) from None
     except AlreadyExists as error:
@@ -110,83 +109,12 @@ async def dataset_create(session: StatementSession, statement: tree.CreateDatase
 def _refuse_unserved(statement: tree.CreateDataset) -> None:
     if statement.meta is not None:
         raise invalid_operation("Datasets with a meta type are not supported", statement.meta.at)
-    for name, value, at in _settings(statement):
+    for name, value, at in dataset_settings_of(statement):
         if name == OPEN_PART and value not in (JSON, VARIANT):
             raise invalid_operation(f"{OPEN_PART} is {JSON}, the default, or {VARIANT}", at)
         if name == OUTSIDE_WRITERS and value not in (stored.ALLOWED, stored.REFUSED):
             text = f"{OUTSIDE_WRITERS} is {stored.REFUSED}, the default, or {stored.ALLOWED}"
             raise invalid_operation(text, at)
-
-
-def _settings(statement: tree.CreateDataset) -> Iterator[tuple[str, str | None, TextPosition]]:
-    """Yield the settings in WITH as text; None for a value of another type."""
-    for pair in () if statement.settings is None else statement.settings.pairs:
-        if isinstance(pair.name, tree.String):
-            yield pair.name.value, pair.value.value if isinstance(pair.value, tree.String) else None, pair.at
-
-
-def _has_variant(statement: tree.CreateDataset) -> bool:
-    """Return whether the open part is a VARIANT."""
-    return any(name == OPEN_PART and value == VARIANT for name, value, _ in _settings(statement))
-
-
-def _properties(statement: tree.CreateDataset, form: stored.StorageForm) -> dict[str, str]:
-    """Return the properties of the table."""
-    entries = {name: value for name, value, _ in _settings(statement)}
-    writers = entries.get(OUTSIDE_WRITERS)
-    return stored.properties_of(form) | ({} if writers is None else {stored.OUTSIDE_WRITERS: writers})
-
-
-async def _make(ctx: Context, path: Levels, *, statement: tree.CreateDataset) -> None:
-    def look(request_view: RequestView) -> tuple[NewTable, TypedDataset]:
-        dataverse_of(request_view, path[:-1], action=Action.TABLE_CREATE)
-        return new_table_of(request_view, path[:-1], path[-1], Action.TABLE_CREATE), dataset_type_resolve(
-            request_view, statement, dataverse=path[:-1]
-        )
-
-    scope = scope_of(ctx)
-    draft, dataset = await ctx.read(scope, look)
-    form = stored.storage_form_of_record(
-        dataset.record, dataset.keys, autogenerated=statement.autogenerated, variant=_has_variant(statement)
-    )
-    stored.check(form)
-    request = TableRequest(path[-1], None, stored.schema_of(form), None, None, _properties(statement, form))
-    whole = await add_metadata_scheme(ctx.services.offloader, await build_metadata(ctx, request, draft))
-    document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
-
-    def decide(request_view: RequestView) -> Permit[DatasetCreate]:
-        now, again = look(request_view)
-        if again != dataset:
-            raise SqlppError(
-                1082, "A type was dropped or created again while the dataset was created: try again", statement.at
-            )
-        return _command(now, path, document=document, statement=statement, dataset=again)
-
-    async with ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True):
-        await ctx.write(
-            scope,
-            decide,
-            dataset_insert,
-            first=_command(draft, path, document=document, statement=statement, dataset=dataset),
-        )
-
-
-def _command(
-    draft: NewTable, path: Levels, *, document: MetadataDocument, statement: tree.CreateDataset, dataset: TypedDataset
-) -> Permit[DatasetCreate]:
-    record = TableRecord(
-        None, {}, statements=(render(_qualify_type(statement, path[:-1])),), object_type=text_of(dataset.record)
-    )
-    table = TableCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record)
-    return draft.permit.about(DatasetCreate(table, dataset.used))
-
-
-def _qualify_type(statement: tree.CreateDataset, dataverse: Levels) -> tree.CreateDataset:
-    """Return the statement with the dataverse in its type's name."""
-    if isinstance(statement.type, tree.NamedType) and not statement.type.name.dataverse:
-        name = msgspec.structs.replace(statement.type.name, parts=(*dataverse, statement.type.name.last))
-        return msgspec.structs.replace(statement, type=msgspec.structs.replace(statement.type, name=name))
-    return statement
 
 
 def dataset_type_resolve(
@@ -229,12 +157,6 @@ def _keys_type(at: TextPosition, keys: list[tuple[tree.KeyField, Levels]]) -> tr
         type_ = key.type if ends and key.type is not None else _keys_type(key.at, inner)
         fields.append(tree.FieldType(key.at, name, type_, optional=False))
     return tree.RecordType(at, open=True, fields=tuple(fields))
-
-
-def dataset_insert(tx: Tx, permit: Permit[DatasetCreate]) -> None:
-    """Insert the table, its document and its dependencies."""
-    document = table_insert(tx, permit.about(permit.command.table))
-    tx.dependencies.replace(document.node_id, permit.command.used)
 
 
 async def external_create(session: StatementSession, statement: tree.CreateExternalDataset) -> None:
@@ -394,7 +316,7 @@ def ref_of(request_view: RequestView, node: Node, *, path: Levels) -> DatasetRef
         keys,
         statement.autogenerated,
         indexes=_lookup_indexes(node),
-        variant=_has_variant(statement),
+        variant=has_variant(statement),
     )
 
 
