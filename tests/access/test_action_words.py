@@ -12,12 +12,12 @@ from limnos.model.privileges import Privilege
 
 @pytest.mark.parametrize("text", ["table_load", "TABLE-LOAD", " Table_Load "])
 def test_actions_are_read_loosely(text: str) -> None:
-    """Case and dashes do not matter to people."""
+    """Case and dashes in the names of actions are ignored."""
     assert parse_action(text) is Action.TABLE_LOAD
 
 
 def test_unknown_action_suggests_near_ones() -> None:
-    """A misspelt action names what may have been meant."""
+    """The refusal of an unknown action suggests similar ones."""
     with pytest.raises(BadRequest, match=r"did you mean .*table_load"):
         parse_action("tabel_load")
 
@@ -34,13 +34,13 @@ def test_unknown_action_suggests_near_ones() -> None:
     ],
 )
 def test_a_privilege_is_told_with_the_actions_that_need_it(text: str, first: str) -> None:
-    """People know the privileges that they grant: the message says that it is one, and what to ask instead."""
+    """If a privilege is given, the message says so and lists the actions that need it."""
     with pytest.raises(BadRequest, match=f"is a privilege, not an action: .*for example {first}"):
         parse_action(text)
 
 
 def test_every_privilege_stands_for_some_action() -> None:
-    """None is left without an action to ask for, and all that are named can be asked."""
+    """Each privilege is needed by some action, and all listed actions exist."""
     for privilege in Privilege:
         found = actions_of(privilege)
 

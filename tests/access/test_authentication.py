@@ -11,14 +11,14 @@ from limnos.model.errors import AuthenticationFailed
 
 
 def basic(user: str | bytes) -> bytes:
-    """A Basic header."""
+    """Return a Basic header."""
     name = user if isinstance(user, bytes) else user.encode()
     return b"Basic " + base64.b64encode(name + b":x")
 
 
 @pytest.mark.parametrize("scheme", [b"Basic ", b"basic ", b"BASIC "])
 def test_basic_is_believed_in_simple_mode_only(scheme: bytes) -> None:
-    """Where only tokens count, a user named by Basic is refused; else everybody could say to be an administrator."""
+    """If only tokens are accepted, a user named by Basic is refused."""
     header = scheme + base64.b64encode(b"admin:x")
 
     assert Authenticator(believes_basic=True).credential(header) == Credential("admin")
@@ -27,7 +27,7 @@ def test_basic_is_believed_in_simple_mode_only(scheme: bytes) -> None:
 
 
 def test_simple_mode_says_that_basic_would_do() -> None:
-    """A header that is not understood is told both ways that are."""
+    """In simple mode the refusal of a malformed header names both accepted forms."""
     with pytest.raises(AuthenticationFailed, match=r"or a user as Basic$"):
         Authenticator(believes_basic=True).credential(b"Digest x")
 
@@ -36,7 +36,7 @@ def test_simple_mode_says_that_basic_would_do() -> None:
     "\n", "\r", "\t", "\0", "\x1b", "\x7f", "\x9b", "\u2028", "\u200e", "\u200f", "\u061c", "\u202a", "\u202e", "\u2066", "\u2069",
 ])  # fmt: skip
 def test_names_show_as_themselves(mark: str) -> None:
-    """A name with a character that moves the cursor, ends a line or turns the direction of writing is no user's."""
+    """Names with characters that move the cursor, end a line or change the writing direction are refused."""
     for name in (f"ad{mark}min", f"admin{mark}", mark):
         with pytest.raises(AuthenticationFailed, match="control characters"):
             Authenticator(believes_basic=True).credential(basic(name))
@@ -47,18 +47,18 @@ def test_names_show_as_themselves(mark: str) -> None:
     ["ana", "Ana Ruiz", "аня", "花子", "ben@example.com", "x" * 255, "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627"],
 )
 def test_names_of_all_scripts_are_believed(name: str) -> None:
-    """Letters of any script are fine, joiners inside a word included."""
+    """Letters of any script are accepted, joiners inside a word included."""
     assert Authenticator(believes_basic=True).credential(basic(name)) == Credential(name)
 
 
 def test_long_names_are_refused() -> None:
-    """A user's name has a limit, here as where users are added."""
+    """The length of a user name is limited, as where users are added."""
     with pytest.raises(AuthenticationFailed, match="255 bytes"):
         Authenticator(believes_basic=True).credential(basic("x" * 256))
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    """Neither many headers nor long ones fill the memory; long ones are understood all the same."""
+    """The cache is limited in number and size of headers; long headers are accepted and not cached."""
     authenticator = Authenticator(believes_basic=True)
     long = b"Basic " + base64.b64encode(b"ana:" + b"x" * REMEMBERED_BYTES_MAX)
 

@@ -13,13 +13,13 @@ CHAIN = (ChainLink(7, Kind.TABLE, "t"), ChainLink(3, Kind.NAMESPACE, "a"), Chain
 
 
 def decision(action: Action, *, allowed: bool = True) -> Decision:
-    """A decision of the user, by ownership."""
+    """Return a decision of the user, by ownership."""
     return Decision(allowed, action.word, 7, "main.a.t", "ana", (DecisionFactor("owner"),), ())
 
 
 @pytest.mark.parametrize("action", Action)
 def test_each_action_on_the_table(action: Action) -> None:
-    """A few are allowed, if the user is; every other one is refused with the reason."""
+    """A few actions on the table are allowed if the user may do them; every other one is refused with the reason."""
     confined = confine(decision(action), action, chain=CHAIN, table_id=7)
 
     assert confined.allowed is (action in TABLE_ACTIONS or action is Action.CATALOG_LOAD)
@@ -29,11 +29,11 @@ def test_each_action_on_the_table(action: Action) -> None:
 
 @pytest.mark.parametrize("chain", [CHAIN[1:], (ChainLink(8, Kind.TABLE, "u"), *CHAIN[1:]), ()])
 def test_other_objects(chain: tuple[ChainLink, ...]) -> None:
-    """No action on another object is allowed, on none at all neither."""
+    """Actions on other objects, or on none, are refused."""
     assert not [each for each in TABLE_ACTIONS if confine(decision(each), each, chain=chain, table_id=7).allowed]
 
 
 def test_a_commit_is_no_ordinary_one() -> None:
-    """TABLE_COMMIT is refused: only a commit that the server checks is allowed."""
+    """TABLE_COMMIT is refused: only commits that the server checks are allowed."""
     assert Action.TABLE_COMMIT not in TABLE_ACTIONS
     assert Action.TABLE_REWRITE in TABLE_ACTIONS

@@ -42,7 +42,7 @@ def _cold(_object_id: int) -> int | None:
 
 
 def test_refusal_names_the_missing_privilege_and_what_is_there() -> None:
-    """A refusal says which privileges would do on what, and what the caller has."""
+    """A refusal names the sufficient privileges with their objects, and those that the caller has."""
     decision = decide(allowed(*USE), Action.TABLE_LOAD, TABLE_CHAIN, nobody)
 
     assert decision.message() == (
@@ -53,7 +53,7 @@ def test_refusal_names_the_missing_privilege_and_what_is_there() -> None:
 
 
 def test_refusal_names_every_missing_step() -> None:
-    """Who has nothing is told each grant on the way."""
+    """A caller without rights is told each missing grant."""
     decision = decide(member(), Action.TABLE_COMMIT, TABLE_CHAIN, nobody)
 
     assert decision.message().endswith(
@@ -62,7 +62,7 @@ def test_refusal_names_every_missing_step() -> None:
 
 
 def test_refusal_names_the_denial() -> None:
-    """A denial is told with its object, role and group."""
+    """A refusal by a denial names its object, role and group."""
     denying = role(deny=[(Privilege.MODIFY_TABLE, OUTER)], id=401, name="careful", via="staff")
     subject = member(role([*USE, (Privilege.MODIFY_TABLE, LAKE)]), denying)
 
@@ -72,14 +72,14 @@ def test_refusal_names_the_denial() -> None:
 
 
 def test_refusal_asks_for_ownership_where_no_privilege_would_do() -> None:
-    """Dropping a table takes its ownership, and the refusal says so."""
+    """If only ownership is sufficient, as for dropping a table, the refusal says so."""
     decision = decide(allowed(*USE), Action.TABLE_DROP, TABLE_CHAIN, nobody)
 
     assert ": needs ownership of main.a.b.t, has USE_CATALOG" in decision.message()
 
 
 def test_stranger_is_told_to_be_added() -> None:
-    """Membership comes first, with the words that Gravitino's users know."""
+    """For a stranger the missing membership comes first, with Gravitino's message."""
     decision = decide(STRANGER, Action.TABLE_LOAD, TABLE_CHAIN, nobody)
 
     assert not decision.allowed
@@ -90,7 +90,7 @@ def test_stranger_is_told_to_be_added() -> None:
 
 @pytest.mark.parametrize("chain", [(), (ChainLink(0, Kind.METALAKE, "new"),)])
 def test_service_admin_makes_metalakes_without_membership(chain: SecurableChain) -> None:
-    """Making a metalake takes a service admin and nothing else, however the server is named in the chain."""
+    """Creating a metalake needs a service admin and nothing else, whatever the chain of the server is."""
     admin = Subject.of(None, "root", member=False, service_admin=True)
 
     assert decide(admin, Action.METALAKE_CREATE, chain, nobody).allowed
@@ -98,20 +98,20 @@ def test_service_admin_makes_metalakes_without_membership(chain: SecurableChain)
 
 
 def test_cold_fact_passes_through() -> None:
-    """What the owner lookup raises reaches the caller as it is."""
+    """An exception of the owner lookup is raised unchanged."""
     with pytest.raises(ColdFactError):
         decide(member(), Action.TABLE_LOAD, TABLE_CHAIN, _cold)
 
 
 def test_a_grant_needs_no_owner() -> None:
-    """When grants settle the matter, no owner is looked up."""
+    """If grants decide, no owner is looked up."""
     subject = allowed(*USE, (Privilege.SELECT_TABLE, INNER))
 
     assert decide(subject, Action.TABLE_LOAD, TABLE_CHAIN, _cold).allowed
 
 
 def test_permission_tells_the_proof() -> None:
-    """An allowed decision carries the factors that made it so, and its revision."""
+    """An allowed decision has its factors and its revision."""
     subject = allowed(*USE, (Privilege.SELECT_TABLE, INNER))
 
     decision = decide(subject, Action.TABLE_LOAD, TABLE_CHAIN, nobody, revision=((0, 3), (1, 7)))
@@ -126,21 +126,21 @@ def test_permission_tells_the_proof() -> None:
 
 
 def test_group_owner_is_named() -> None:
-    """Ownership through a group says which group."""
+    """For ownership through a group the decision names the group."""
     decision = decide(member(groups=[GROUP]), Action.CATALOG_DROP, CATALOG_CHAIN, owned_by({MAIN: GROUP}))
 
     assert decision.message().endswith(": has ownership of main (through group g)")
 
 
 def test_owner_passes_in_spite_of_a_denial() -> None:
-    """The catalog's owner loads a table although every privilege is denied."""
+    """A catalog's owner may load a table in spite of denials of all privileges."""
     subject = allowed(deny=[(p, LAKE) for p in Privilege])
 
     assert decide(subject, Action.TABLE_LOAD, TABLE_CHAIN, owned_by({MAIN: 100})).allowed
 
 
 def test_schema_owner_needs_use_catalog() -> None:
-    """A namespace's owner is stopped by a denial of USE_CATALOG above."""
+    """A denial of USE_CATALOG stops the owner of a namespace in the catalog."""
     subject = allowed((Privilege.USE_CATALOG, LAKE), deny=[(Privilege.USE_CATALOG, MAIN)])
 
     assert not decide(subject, Action.TABLE_LOAD, TABLE_CHAIN, owned_by({OUTER: 100})).allowed
@@ -151,7 +151,7 @@ def test_schema_owner_needs_use_catalog() -> None:
 def test_refusal_does_not_tell_whether_the_object_exists(
     rights: tuple[tuple[Privilege, int], ...], action: Action
 ) -> None:
-    """An absent table and one without grants get the same words."""
+    """A missing table and one without grants have the same message."""
     subject = allowed(*rights)
     absent = (ChainLink.absent(Kind.TABLE, "t"), *INNER_CHAIN)
 
@@ -162,7 +162,7 @@ def test_refusal_does_not_tell_whether_the_object_exists(
 
 
 def test_absent_object_has_no_owner_to_ask_for() -> None:
-    """The owner lookup never sees the id of something absent."""
+    """The owner lookup is never called with the id of a missing object."""
     asked: list[ChainLink] = []
 
     decide(member(), Action.TABLE_LOAD, (ChainLink.absent(Kind.TABLE, "t"), *INNER_CHAIN), asked.append)
@@ -172,7 +172,7 @@ def test_absent_object_has_no_owner_to_ask_for() -> None:
 
 
 def test_message_has_no_bare_percent_sign() -> None:
-    """Percent signs of names come doubled, because some clients format messages; JSON keeps the name."""
+    """Percent signs of names are doubled in messages, because some clients format them; JSON has the name unchanged."""
     chain = (ChainLink(8, Kind.NAMESPACE, "50%s"), *CATALOG_CHAIN)
 
     decision = decide(member(), Action.NAMESPACE_LOAD, chain, nobody)
@@ -182,14 +182,14 @@ def test_message_has_no_bare_percent_sign() -> None:
 
 
 def test_names_that_are_no_words_are_quoted() -> None:
-    """Dots, spaces and back quotes inside a part cannot be mistaken for levels."""
+    """Parts with dots, spaces or back-quotes are quoted, so that they cannot be mistaken for levels."""
     chain = (ChainLink(8, Kind.NAMESPACE, "a.b `c`"), *CATALOG_CHAIN)
 
     assert decide(member(), Action.NAMESPACE_LOAD, chain, nobody).target == r"main.`a.b \`c\``"
 
 
 def test_json_is_plain() -> None:
-    """The JSON of a decision survives encoding and says everything explain shows."""
+    """The JSON of a decision can be decoded again and has all parts of an explanation."""
     decision = decide(allowed(*USE), Action.TABLE_DROP, TABLE_CHAIN, nobody, revision=((1, 2),))
 
     told = json.loads(json.dumps(decision.as_json()))
@@ -205,7 +205,7 @@ def test_json_is_plain() -> None:
 
 
 def test_access_off_says_so() -> None:
-    """With access control off everything is allowed, and the reason is on record."""
+    """With access control off everything is allowed, with that reason."""
     decision = allow_unchecked(STRANGER, Action.METALAKE_DROP, METALAKE_CHAIN)
 
     assert decision.allowed
@@ -213,7 +213,7 @@ def test_access_off_says_so() -> None:
 
 
 def test_first_role_is_named_of_several() -> None:
-    """With the same right through two roles the first one held is told."""
+    """If two roles give the right, the first one is named."""
     rule = [(Privilege.USE_CATALOG, MAIN)]
     subject = member(role(rule, id=1, name="one"), role(rule, id=2, name="two"))
 

@@ -26,7 +26,7 @@ from tests.access.world import (
 
 
 def test_suggests_each_missing_grant() -> None:
-    """Every missing step is one line with the grant that would help."""
+    """Each missing right is one line with the grant that would give it."""
     lines = suggest(decide(member(), Action.TABLE_LOAD, TABLE_CHAIN, nobody))
 
     assert lines == [
@@ -37,7 +37,7 @@ def test_suggests_each_missing_grant() -> None:
 
 
 def test_suggests_lifting_a_denial() -> None:
-    """Where a denial stands in the way, the role that denies is named."""
+    """If a denial decides, the role with the denial is named."""
     subject = allowed((Privilege.USE_CATALOG, LAKE), deny=[(Privilege.USE_SCHEMA, OUTER)])
 
     lines = suggest(decide(subject, Action.TABLE_LIST, TABLE_CHAIN[1:], nobody))
@@ -46,28 +46,28 @@ def test_suggests_lifting_a_denial() -> None:
 
 
 def test_suggests_ownership() -> None:
-    """Where only an owner may, the object to own is named."""
+    """If only an owner may, the object to own is named."""
     lines = suggest(decide(member(), Action.CATALOG_DROP, CATALOG_CHAIN, nobody))
 
     assert lines == ["Make u, or a group of theirs, the owner of catalog main."]
 
 
 def test_suggests_membership_first() -> None:
-    """A stranger has to be added before anything else."""
+    """For a stranger the membership is suggested first."""
     stranger = Subject.of(None, "x", member=False)
 
     assert suggest(decide(stranger, Action.CATALOG_LOAD, CATALOG_CHAIN, nobody)) == ["Add user x to the metalake lake."]
 
 
 def test_suggests_a_service_admin() -> None:
-    """Only a service admin makes metalakes, and nothing can be granted."""
+    """For creating a metalake a service admin is named, because nothing can be granted."""
     (line,) = suggest(decide(member(), Action.METALAKE_CREATE, METALAKE_CHAIN, nobody))
 
     assert line.startswith("Ask a service admin")
 
 
 def test_long_advice_is_cut() -> None:
-    """Never more than four lines, however many denials there are."""
+    """At most four lines are suggested, however many denials there are."""
     rules = [(p, link.id) for p in Privilege for link in TABLE_CHAIN]
 
     lines = suggest(decide(allowed(*rules, deny=rules), Action.TABLE_LOAD, TABLE_CHAIN, nobody))
@@ -77,7 +77,7 @@ def test_long_advice_is_cut() -> None:
 
 
 def test_permission_needs_no_advice() -> None:
-    """A permission has reasons and no suggestion."""
+    """An allowed decision has reasons and no suggestions."""
     decision = decide(member(), Action.CATALOG_LOAD, CATALOG_CHAIN, owned_by({2: USER}))
 
     assert suggest(decision) == []
@@ -85,7 +85,7 @@ def test_permission_needs_no_advice() -> None:
 
 
 def test_description_has_reasons_and_advice() -> None:
-    """A refusal is described by its sentence, its factors, and what to do."""
+    """A refusal is described by its message, its factors and suggestions."""
     lines = describe(decide(member(), Action.CATALOG_LOAD, CATALOG_CHAIN, nobody))
 
     assert lines[1:] == [
@@ -96,6 +96,6 @@ def test_description_has_reasons_and_advice() -> None:
 
 
 def test_action_on_another_kind_is_refused() -> None:
-    """Explaining a drop of a table on a catalog is a mistake, and the message says what it is done to."""
+    """Explaining a table's action on a catalog is an error that names the kinds of the action."""
     with pytest.raises(BadRequest, match="table_drop is done to a table, not to a catalog"):
         require_kind(Action.TABLE_DROP, Kind.CATALOG)

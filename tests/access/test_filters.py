@@ -28,12 +28,12 @@ UNOWNED = [None] * 4
 
 
 def test_grant_above_shows_everything() -> None:
-    """A right at the parent and no denial: no item is looked at."""
+    """With a right on the parent and no denial, no item is checked."""
     assert list_filter(allowed((Privilege.SELECT_TABLE, OUTER)), Action.TABLE_LIST, INNER_CHAIN, nobody).everything
 
 
 def test_single_grants_show_their_items() -> None:
-    """Without a right at the parent only the granted items show."""
+    """Without a right on the parent only items with grants are visible."""
     found = list_filter(
         allowed((Privilege.SELECT_TABLE, 11), (Privilege.MODIFY_TABLE, 13)), Action.TABLE_LIST, INNER_CHAIN, nobody
     )
@@ -42,7 +42,7 @@ def test_single_grants_show_their_items() -> None:
 
 
 def test_denied_item_is_hidden() -> None:
-    """A right at the parent shows all but the items it is denied on."""
+    """With a right on the parent all items are visible except denied ones."""
     subject = allowed((Privilege.SELECT_TABLE, LAKE), deny=[(Privilege.SELECT_TABLE, 12)])
 
     found = list_filter(subject, Action.TABLE_LIST, INNER_CHAIN, nobody)
@@ -51,7 +51,7 @@ def test_denied_item_is_hidden() -> None:
 
 
 def test_denied_item_shows_to_its_owner() -> None:
-    """Ownership of an item is not touched by a denial on it."""
+    """A denied item is visible to its owner."""
     subject = allowed((Privilege.SELECT_TABLE, LAKE), deny=[(Privilege.SELECT_TABLE, 12)])
 
     found = list_filter(subject, Action.TABLE_LIST, INNER_CHAIN, nobody)
@@ -60,14 +60,14 @@ def test_denied_item_shows_to_its_owner() -> None:
 
 
 def test_another_privilege_shows_a_denied_item() -> None:
-    """SELECT denied and MODIFY allowed on one table: it shows."""
+    """A table with SELECT denied and MODIFY allowed is visible."""
     subject = allowed((Privilege.SELECT_TABLE, LAKE), (Privilege.MODIFY_TABLE, 12), deny=[(Privilege.SELECT_TABLE, 12)])
 
     assert list_filter(subject, Action.TABLE_LIST, INNER_CHAIN, nobody).positions(IDS, UNOWNED) == [0, 1, 2, 3]
 
 
 def test_two_rights_above_hide_only_what_both_are_denied_on() -> None:
-    """With SELECT and MODIFY at the parent, an item hides when both are denied on it, and not for one alone."""
+    """With SELECT and MODIFY on the parent, an item is hidden only if both are denied on it."""
     denials = [(Privilege.SELECT_TABLE, 11), (Privilege.SELECT_TABLE, 12), (Privilege.MODIFY_TABLE, 12)]
     subject = allowed((Privilege.SELECT_TABLE, LAKE), (Privilege.MODIFY_TABLE, OUTER), deny=denials)
 
@@ -77,21 +77,21 @@ def test_two_rights_above_hide_only_what_both_are_denied_on() -> None:
 
 
 def test_denial_above_hides_single_grants() -> None:
-    """A denial on the parent beats grants on the items."""
+    """A denial on the parent precedes grants on the items."""
     subject = allowed((Privilege.SELECT_TABLE, 11), deny=[(Privilege.SELECT_TABLE, INNER)])
 
     assert list_filter(subject, Action.TABLE_LIST, INNER_CHAIN, nobody).positions(IDS, UNOWNED) == []
 
 
 def test_stranger_sees_nothing() -> None:
-    """Who is no user of the metalake sees no item."""
+    """A stranger sees no item."""
     stranger = Subject.of(None, "x", member=False)
 
     assert list_filter(stranger, Action.CATALOG_LIST, METALAKE_CHAIN, nobody).nothing
 
 
 def test_held_roles_show() -> None:
-    """In the list of roles one sees those one holds."""
+    """The list of roles has the caller's roles."""
     found = list_filter(member(role(id=12)), Action.ROLE_LIST, METALAKE_CHAIN, nobody)
 
     assert found.positions(IDS, UNOWNED) == [2]
@@ -99,21 +99,21 @@ def test_held_roles_show() -> None:
 
 @pytest.mark.parametrize("action, own_id", [(Action.USER_LIST, 10), (Action.GROUP_LIST, 11)])
 def test_oneself_and_own_groups_show(action: Action, own_id: int) -> None:
-    """In the lists of users and groups one sees oneself and the groups one is in."""
+    """The lists of users and groups have the caller and the caller's groups."""
     subject = Subject.of(10, "u", groups=[11])
 
     assert list_filter(subject, action, METALAKE_CHAIN, nobody).positions([own_id, 99], [None, None]) == [0]
 
 
 def test_catalogs_show_by_their_load_rule() -> None:
-    """A catalog shows to who may use it and to its owner."""
+    """A catalog is visible to its users and its owner."""
     found = list_filter(allowed((Privilege.USE_CATALOG, 10)), Action.CATALOG_LIST, METALAKE_CHAIN, nobody)
 
     assert found.positions(IDS, [None, USER, None, None]) == [0, 1]
 
 
 def test_use_of_namespace_shows_it_alone() -> None:
-    """USE_SCHEMA on one namespace of a catalog shows that one."""
+    """USE_SCHEMA on one namespace makes only that one visible."""
     found = list_filter(allowed((Privilege.USE_SCHEMA, 11)), Action.NAMESPACE_LIST, CATALOG_CHAIN, nobody)
 
     assert found.positions(IDS, UNOWNED) == [1]

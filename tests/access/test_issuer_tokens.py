@@ -24,19 +24,19 @@ GOOD: dict[str, Any] = {"iss": RULES.issuer, "aud": "limnos", "sub": "ana", "iat
 
 
 def token(claims: dict[str, Any], key: Any = RSA, *, alg: str = "RS256", **header: object) -> str:  # noqa: ANN401
-    """A signed token."""
+    """Return a signed token."""
     head = {"alg": alg, "kid": key.kid, **header}
     return jwt.encode(head, claims, key, algorithms=[alg])
 
 
 def read(text: str, rules: IssuerRules = RULES) -> IssuerIdentity:
-    """Check a token at the test's own time."""
+    """Check a token at the test's time."""
     return identity_of(text, KEYS, rules=rules, now_ms=NOW_S * 1000)
 
 
 @pytest.mark.parametrize("key, alg", [(RSA, "RS256"), (RSA, "PS384"), (EC, "ES256")], ids=["rs256", "ps384", "es256"])
 def test_good_tokens_name_their_user(key: Any, alg: str) -> None:  # noqa: ANN401
-    """A token by a published key is believed; its times count in milliseconds, the end with the skew."""
+    """A token signed by a published key is accepted; its times are in milliseconds, and its end includes the skew."""
     told = read(token({**GOOD, "groups": ["b", "a", "b", "bad\nname"]}, key, alg=alg))
 
     assert told == IssuerIdentity("ana", NOW_S * 1000, (NOW_S + 660) * 1000, ("a", "b"))
@@ -47,7 +47,7 @@ def test_good_tokens_name_their_user(key: Any, alg: str) -> None:  # noqa: ANN40
     {"groups": "crew"}, {"typ": "whatever"},
 ], ids=str)  # fmt: skip
 def test_what_is_fine(claims: dict[str, Any]) -> None:
-    """One audience of several will do, and clocks may differ by the skew."""
+    """One matching audience of several is sufficient, and clocks may differ by the skew."""
     assert read(token({**GOOD, **claims})).user == "ana"
 
 
@@ -78,15 +78,13 @@ def test_what_is_fine(claims: dict[str, Any]) -> None:
     ({"pad": "x" * 20_000}, "longer than 16384 bytes"),
 ])  # fmt: skip
 def test_what_is_refused(claims: dict[str, Any], words: str) -> None:
-    """Each claim that is missing, wrong or no claim at all is refused with what to do."""
+    """A missing or wrong claim, or one of the wrong type, is refused with advice."""
     with pytest.raises(AuthenticationFailed, match=words):
         read(token({**GOOD, **claims}))
 
 
 def test_claims_that_are_missing() -> None:
-    """Without an end a token is no token; without a beginning it began now; without groups it tells that there are
-    none.
-    """
+    """A token without an expiry is refused; without a start it is valid now; without groups it has none."""
     with pytest.raises(AuthenticationFailed, match="no time in its claim 'exp'"):
         read(token({name: value for name, value in GOOD.items() if name != "exp"}))
 
@@ -97,7 +95,7 @@ def test_claims_that_are_missing() -> None:
 
 
 def test_signatures_of_others() -> None:
-    """A key that only has the published one's id makes no signature, nor does a changed body keep one."""
+    """A key that has only the id of the published one is refused, and so is a changed body."""
     with pytest.raises(AuthenticationFailed, match="does not match the issuer's key"):
         read(token(GOOD, OTHER))
     head, _, signature = token(GOOD).split(".")
@@ -107,9 +105,7 @@ def test_signatures_of_others() -> None:
 
 
 def test_algorithms_are_not_the_tokens_choice() -> None:
-    """No signature at all, or one by a shared secret that is the published key, is refused before a key is looked
-    for.
-    """
+    """Unsigned tokens, and those signed by the public key as a shared secret, are refused before a key is looked up."""
     head = base64.urlsafe_b64encode(json.dumps({"alg": "none", "kid": "r1"}).encode()).rstrip(b"=").decode()
     body = token(GOOD).split(".")[1]
     with pytest.raises(AuthenticationFailed, match="signed by 'none'"):
@@ -121,7 +117,7 @@ def test_algorithms_are_not_the_tokens_choice() -> None:
 
 
 def test_keys_by_their_ids() -> None:
-    """A token that names a key which is not known is told apart; one that names none is tried by all."""
+    """An unknown key id has its own error; a token without a key id is checked with all keys."""
     with pytest.raises(UnknownSigningKey):
         read(token(GOOD, RSA, kid="r2"))
 
@@ -139,13 +135,13 @@ def test_keys_by_their_ids() -> None:
     "eyJhbGciOiJSUzI1NiIsImNyaXQiOlsieCJdLCJ4IjoxLCJraWQiOiJyMSJ9.e30.e30",
 ])  # fmt: skip
 def test_what_is_no_token(text: str) -> None:
-    """Whatever comes between two points is refused, never a failure of the server."""
+    """Any malformed token is refused, without a server error."""
     with pytest.raises((AuthenticationFailed, UnknownSigningKey)):
         read(text)
 
 
 def test_deep_json_is_refused() -> None:
-    """Claims nested beyond what a parser takes are no claims."""
+    """Claims that are nested too deeply are refused."""
     deep = "[" * 6000 + "]" * 6000
     text = jws.serialize_compact({"alg": "RS256", "kid": "r1"}, f'{{"a":{deep}}}', RSA)
     with pytest.raises(AuthenticationFailed):
@@ -153,8 +149,8 @@ def test_deep_json_is_refused() -> None:
 
 
 def test_key_sets() -> None:
-    """Keys of other kinds, other uses, or that are none are left out; private parts are not taken; what is no set
-    is said so.
+    """Keys of other types and uses and malformed ones are ignored, private parts are not read, and a malformed set is
+    an error.
     """
     listed: list[Any] = [
         RSA.as_dict(private=True), {**EC.as_dict(private=False), "use": "enc"}, {"kty": "oct", "k": "c2VjcmV0", "kid": "o"}, 7,

@@ -33,26 +33,26 @@ USE_CATALOG = (Privilege.USE_CATALOG, MAIN)
 
 
 def test_every_action_has_a_rule() -> None:
-    """No action is left to chance."""
+    """Every action has a rule."""
     assert set(POLICY) == set(Action)
 
 
 def test_every_privilege_is_used() -> None:
-    """Each of the 32 privileges opens something."""
+    """Each of the 32 privileges is used by some rule."""
     used = {leaf.privilege for rule in POLICY.values() for leaf in rule.leaves() if isinstance(leaf, PrivilegeRule)}
 
     assert used == set(Privilege)
 
 
 def test_every_list_has_an_item_rule() -> None:
-    """A list action without a rule for its items could not be filtered."""
+    """Every list action has a rule for its items."""
     lists = {action for action in Action if action.word.endswith("_list")}
 
     assert set(ITEMS) == lists
 
 
 def test_vector_1_root_list_shows_only_own_level() -> None:
-    """The owner of A, A:B and A:B:C sees A in the list of the root (the list is of one level)."""
+    """The owner of A, A:B and A:B:C sees only A in the list of the root."""
     shown = list_filter(member(), Action.NAMESPACE_LIST, CATALOG_CHAIN, nobody).positions([OUTER], [USER])
 
     assert shown == [0]
@@ -65,21 +65,21 @@ def test_vector_2_creating_without_a_grant_is_refused() -> None:
 
 @pytest.mark.parametrize("granted_on", [OUTER, INNER])
 def test_vectors_3_and_4_a_grant_on_any_ancestor_suffices(granted_on: int) -> None:
-    """CREATE_SCHEMA on A or on A:B, with USE_CATALOG, lets one create below A:B."""
+    """CREATE_SCHEMA on A or on A:B, with USE_CATALOG, allows creating below A:B."""
     subject = allowed(USE_CATALOG, (Privilege.CREATE_SCHEMA, granted_on))
 
     assert decide(subject, Action.NAMESPACE_CREATE, INNER_CHAIN, nobody).allowed
 
 
 def test_a_grant_on_a_descendant_does_not_reach_up() -> None:
-    """CREATE_SCHEMA on A:B gives nothing on A."""
+    """CREATE_SCHEMA on A:B gives no right on A."""
     subject = allowed(USE_CATALOG, (Privilege.CREATE_SCHEMA, INNER))
 
     assert not decide(subject, Action.NAMESPACE_CREATE, OUTER_CHAIN, nobody).allowed
 
 
 def test_vector_5_use_on_the_leaf_alone_loads_it() -> None:
-    """USE_SCHEMA on A:B:C only, with USE_CATALOG, loads A:B:C and not A:B."""
+    """USE_SCHEMA on A:B:C only, with USE_CATALOG, allows loading A:B:C and not A:B."""
     subject = allowed(USE_CATALOG, (Privilege.USE_SCHEMA, 9))
 
     assert decide(subject, Action.NAMESPACE_LOAD, LEAF_CHAIN, nobody).allowed
@@ -87,7 +87,7 @@ def test_vector_5_use_on_the_leaf_alone_loads_it() -> None:
 
 
 def test_vector_6_only_an_owner_drops() -> None:
-    """Every privilege on the lake does not let one drop a namespace; owning it does."""
+    """Only ownership allows dropping a namespace, not all privileges together."""
     everything = allowed(*((p, LAKE) for p in Privilege))
 
     assert not decide(everything, Action.NAMESPACE_DROP, LEAF_CHAIN, owned_by({9: OTHER})).allowed
@@ -95,14 +95,14 @@ def test_vector_6_only_an_owner_drops() -> None:
 
 
 def test_vector_7_children_are_listed_whole_for_the_parents_owner() -> None:
-    """Who owns P:Q sees every child of it, whoever owns the child."""
+    """The owner of P:Q sees all of its children, whoever owns them."""
     found = list_filter(member(), Action.NAMESPACE_LIST, INNER_CHAIN, owned_by({INNER: USER}))
 
     assert found.positions([20, 21], [OTHER, None]) == [0, 1]
 
 
 def test_a_table_called_like_a_metadata_table_is_a_table() -> None:
-    """A table named `files` two levels deep is decided like any other (upstream answers 404 for it)."""
+    """A table named `files` at depth two is decided like any other (upstream answers 404)."""
     subject = allowed(USE_CATALOG, (Privilege.USE_SCHEMA, OUTER), (Privilege.SELECT_TABLE, OUTER))
     chain = (ChainLink(5, Kind.TABLE, "files"), *INNER_CHAIN)
 

@@ -44,7 +44,7 @@ CASES = [
 @law
 @given(questions())
 def test_whoever_may_could(question: Question) -> None:
-    """Whoever is allowed to do something has the prospect of it, seen from the object, its catalog and its metalake."""
+    """A user who is allowed an action passes the precheck on the object, its catalog and its metalake."""
     if question.answer().allowed:
         scopes = [place for place, link in enumerate(question.chain) if link.kind in (Kind.CATALOG, Kind.METALAKE)]
         for start in (0, *scopes):
@@ -53,7 +53,7 @@ def test_whoever_may_could(question: Question) -> None:
 
 @pytest.mark.parametrize("action, chain", CASES)
 def test_who_holds_nothing_could_not(action: Action, chain: SecurableChain) -> None:
-    """Neither a stranger, nor a service admin who is no user, nor a member without a right."""
+    """A stranger, a service admin who is no user, and a member without rights fail the precheck."""
     stranger = Subject.of(None, "s", service_admin=True, member=False)
 
     assert not may_be_allowed(stranger, action, chain, owned_by({LAKE: USER}))
@@ -61,7 +61,7 @@ def test_who_holds_nothing_could_not(action: Action, chain: SecurableChain) -> N
 
 
 def test_a_right_to_look_is_no_right_to_change() -> None:
-    """Who may use catalog and schema, or read tables, has no prospect of a commit; who may write some table has."""
+    """A right to use or read fails the precheck of a commit; a right to write some table passes it."""
     reads = allowed(*USE, (Privilege.SELECT_TABLE, LAKE))
     writes = allowed(*USE, (Privilege.MODIFY_TABLE, 77))
 
@@ -71,9 +71,7 @@ def test_a_right_to_look_is_no_right_to_change() -> None:
 
 
 def test_owners() -> None:
-    """Whoever owns something on the way has a prospect; and below a catalog, where nothing is named yet, with the
-    right to use it.
-    """
+    """The owner of an ancestor passes the precheck, and below a catalog also with the right to use it."""
     user = allowed(*USE)
 
     for owned in (TARGET, INNER, MAIN, LAKE):
@@ -83,7 +81,7 @@ def test_owners() -> None:
 
 
 def test_actions_of_the_server() -> None:
-    """They need no membership, and a service admin alone has their prospect."""
+    """Actions on the server need no membership, and only service admins pass their prechecks."""
     admin = Subject.of(None, "s", service_admin=True, member=False)
 
     for action in SERVER_ACTIONS:

@@ -20,7 +20,7 @@ DOUBLE = "admin\u200b"
     ],
 )  # fmt: skip
 def test_names_of_one_script_are_taken(name: str) -> None:
-    """E-mail addresses, names with spaces, names of a directory, and names in other scripts."""
+    """E-mail addresses, names with spaces, directory names, and names in other scripts are accepted."""
     assert name_problem(name) is None
 
 
@@ -44,7 +44,7 @@ def test_names_of_one_script_are_taken(name: str) -> None:
     ],
 )
 def test_names_that_deceive_are_refused(name: str, words: str) -> None:
-    """The message names the code point or the form, since what shows is what deceives."""
+    """The refusal of a deceptive name has its code point or form, because its display is misleading."""
     with pytest.raises(BadRequest, match=words):
         check_new_name(name, Kind.USER)
 
@@ -54,7 +54,9 @@ def test_names_that_deceive_are_refused(name: str, words: str) -> None:
     [("adm\u0131n", "admin"), ("\u0455\u0441\u043e\u0440\u0435", "scope"), ("\u0430-team", "a-team")],
 )
 def test_a_name_that_looks_like_a_known_one_is_found(name: str, twin: str) -> None:
-    """Each word is of one script, and the whole shows as ASCII letters; without the twin, the name is right."""
+    """A name whose words are each of one script but that looks like an existing name is refused; without that name it
+    is accepted.
+    """
     assert look_alike(name, ["other", twin]) == twin
     assert look_alike(name, ["other", name]) is None
     with pytest.raises(BadRequest, match=f"looks like {twin}"):
@@ -63,5 +65,5 @@ def test_a_name_that_looks_like_a_known_one_is_found(name: str, twin: str) -> No
 
 @pytest.mark.parametrize("name", ["userl", "corn", "\u0438\u0432\u0430\u043d", "jos\u00e9"])
 def test_names_that_show_what_they_are_look_like_none(name: str) -> None:
-    """Two ASCII names are never taken for each other, nor is a name with a letter that ASCII has nothing like."""
+    """Two ASCII names are never confused, nor is a name with a letter that resembles no ASCII letter."""
     assert look_alike(name, ["user1", "com", "jose", "ivan"]) is None

@@ -14,7 +14,7 @@ SELECT = (Privilege.SELECT_TABLE, OUTER)
 
 
 def test_unions_cover_all_roles() -> None:
-    """Allowed and denied rules of every role are in the unions, plain and by privilege."""
+    """Unions have the allowed and denied rules of every role, in total and by privilege."""
     subject = member(role([USE], id=1), role([SELECT], [USE], id=2, via="g"), groups=[GROUP])
 
     assert subject.allow == {USE, SELECT}
@@ -25,7 +25,7 @@ def test_unions_cover_all_roles() -> None:
 
 
 def test_sets_of_one_role_are_shared() -> None:
-    """A single big role costs its holders no copy."""
+    """A large role is shared by its holders without a copy."""
     held = role([USE, SELECT])
 
     assert member(held).allow == held.rules.allow == {USE, SELECT}
@@ -33,7 +33,7 @@ def test_sets_of_one_role_are_shared() -> None:
 
 
 def test_a_user_without_an_id_is_no_member() -> None:
-    """Somebody the metalake does not know is never a member, whatever is claimed."""
+    """A user without an id in the metalake is no member, whatever the groups are."""
     subject = Subject.of(None, "anonymous", member=True)
 
     assert not subject.member
@@ -41,7 +41,7 @@ def test_a_user_without_an_id_is_no_member() -> None:
 
 
 def test_narrowing_keeps_denials_and_holdings() -> None:
-    """Roles that are not active stop allowing; they still deny and are still held."""
+    """Inactive roles no longer allow; their denials still apply, and they are still held."""
     subject = member(role([USE], id=1, name="a"), role([SELECT], [USE], id=2, name="b"))
 
     narrow = subject.narrowed(frozenset({"a"}))
@@ -52,13 +52,13 @@ def test_narrowing_keeps_denials_and_holdings() -> None:
 
 
 def test_narrowing_to_an_unheld_role_is_forbidden() -> None:
-    """A role that one does not hold cannot be made active."""
+    """A role that the user does not hold cannot be activated."""
     with pytest.raises(PermissionDenied, match="does not hold the role z"):
         member(role(name="a")).narrowed(frozenset({"a", "z"}))
 
 
 def test_equal_subjects_are_equal() -> None:
-    """Subjects compare and hash by what they say, not by how they were put together."""
+    """Subjects compare and hash by their content."""
     one, two = (Subject.of(USER, "u", roles=[role([USE, SELECT])]) for _ in range(2))
 
     assert one == two

@@ -38,12 +38,12 @@ class Question:
 
     @property
     def subject(self) -> Subject:
-        """The asker, a user of the metalake."""
+        """Return the caller, a user of the metalake."""
         names = ("g",) if self.groups else ()
         return Subject.of(USER, "u", groups=self.groups, group_names=names, roles=self.roles, service_admin=False)
 
     def answer(self) -> Decision:
-        """The decision."""
+        """Return the decision."""
         return decide(self.subject, self.action, self.chain, owned_by(self.owned))
 
     def plus(self, *, allow: Rules = NOTHING, deny: Rules = NOTHING) -> Question:
@@ -55,7 +55,7 @@ class Question:
 
 
 def _rules(privileges: list[Privilege], ids: tuple[int, ...], size: int) -> st.SearchStrategy[Rules]:
-    """Mostly rules that matter to the question, so that examples are not all refusals."""
+    """Generate rules, mostly relevant ones, so that not all examples are refusals."""
     relevant = st.sampled_from(privileges or list(Privilege))
     return st.sets(
         st.tuples(relevant | relevant | st.sampled_from(Privilege), st.sampled_from(ids)), max_size=size
@@ -68,7 +68,9 @@ def _privileges(action: Action, kind: Kind | None = None) -> list[Privilege]:
 
 @st.composite
 def questions(draw: st.DrawFn, actions: tuple[Action, ...] = tuple(Action)) -> Question:
-    """Any action on any kind of object it is done to, by a user with up to three roles, perhaps in a group."""
+    """Generate an action on any kind of object that it applies to, by a user with up to three roles, possibly in a
+    group.
+    """
     action = draw(st.sampled_from(actions))
     kind = draw(st.sampled_from(sorted(action.kinds)))
     ids = CHAIN_IDS + ITEM_IDS
@@ -94,7 +96,7 @@ law = settings(max_examples=300, deadline=None)
 @law
 @given(questions(), any_rules)
 def test_more_allowed_never_removes(question: Question, more: Rules) -> None:
-    """Whoever may something still may it with one more role that only allows."""
+    """An additional role that only allows never removes a right."""
     before = question.answer().allowed
 
     assert question.plus(allow=more).answer().allowed >= before
@@ -103,7 +105,7 @@ def test_more_allowed_never_removes(question: Question, more: Rules) -> None:
 @law
 @given(questions(), any_rules)
 def test_more_denied_never_adds(question: Question, more: Rules) -> None:
-    """Whoever may not something still may not with one more role that only denies."""
+    """An additional role that only denies never adds a right."""
     before = question.answer().allowed
 
     assert question.plus(deny=more).answer().allowed <= before
@@ -112,7 +114,7 @@ def test_more_denied_never_adds(question: Question, more: Rules) -> None:
 @law
 @given(questions())
 def test_more_owned_never_removes(question: Question) -> None:
-    """Whoever may something still may it when owning one more object."""
+    """An additional ownership never removes a right."""
     before = question.answer().allowed
 
     after = [replace(question, owned={**question.owned, link.id: USER}).answer().allowed for link in question.chain]
@@ -123,7 +125,7 @@ def test_more_owned_never_removes(question: Question) -> None:
 @law
 @given(questions(), st.data())
 def test_denial_wins(question: Question, data: st.DataObject) -> None:
-    """With one denial anywhere on the chain, in any role, a privilege counts as not held at all."""
+    """One denial anywhere on the chain, in any role, makes a privilege count as not held."""
     wanted = _privileges(question.action, question.chain[0].kind) or list(Privilege)
     privilege = data.draw(st.sampled_from(wanted))
     level = data.draw(st.sampled_from(question.chain)).id
@@ -147,7 +149,7 @@ def _without(rules: Rules, privilege: Privilege) -> Rules:
 @law
 @given(questions(), st.randoms(use_true_random=False))
 def test_order_is_irrelevant(question: Question, random: Random) -> None:
-    """Neither the order of the roles nor that of a rule's parts changes the verdict."""
+    """Neither the order of roles nor that of a rule's parts changes the decision."""
     verdict = question.answer().allowed
     case = DecisionCase(question.subject, question.chain, owned_by(question.owned))
 
@@ -177,7 +179,7 @@ def _mixed(parts: tuple[Rule, ...], random: Random) -> list[Rule]:
 @law
 @given(questions())
 def test_refusals_say_why(question: Question) -> None:
-    """A refusal names a gap, and a permission names none."""
+    """A refusal names at least one gap, and an allowed decision none."""
     decision = question.answer()
     gaps = [factor for factor in decision.factors if factor.kind in ("missing", "deny")]
 
@@ -194,7 +196,7 @@ SERVICE_ADMINS_ONLY = (
 @law
 @given(questions(tuple(a for a in Action if a not in SERVICE_ADMINS_ONLY)))
 def test_following_the_advice_allows(question: Question) -> None:
-    """Giving what a refusal says is missing and lifting what it says is denied ends in a permission."""
+    """After all suggested grants and removed denials the action is allowed."""
     decision = question.answer()
     for _ in range(len(Privilege)):
         if decision.allowed:
@@ -206,7 +208,7 @@ def test_following_the_advice_allows(question: Question) -> None:
 
 
 def _helped(question: Question, decision: Decision) -> Question:
-    """Take the first alternative of every clause: a grant, an ownership, or a denial lifted."""
+    """Apply the first alternative of every clause: a grant, an ownership, or a removed denial."""
     first = {f.clause: f for f in reversed(decision.factors) if f.kind in ("missing", "deny")}
     grants = frozenset(
         (Privilege[f.privilege], f.object_id)
@@ -226,7 +228,7 @@ def _lifted(held: HeldRole, lifted: set[tuple[str | None, int]]) -> HeldRole:
 @settings(max_examples=600, deadline=None)
 @given(questions(tuple(ITEMS)), st.lists(st.sampled_from(ITEM_IDS), unique=True))
 def test_filters_agree_with_decisions(question: Question, ids: list[int]) -> None:
-    """A list shows exactly the items whose own decision would be yes."""
+    """A list filter accepts exactly the items whose own decision is allowed."""
     item = ITEMS[question.action]
     (kind,) = item.kinds
     parent, owned, subject = question.chain, question.owned, question.subject
@@ -240,7 +242,7 @@ def test_filters_agree_with_decisions(question: Question, ids: list[int]) -> Non
 @law
 @given(questions())
 def test_absent_is_decided_like_bare(question: Question) -> None:
-    """Something absent gets the verdict and the words of something that nobody owns or has grants on."""
+    """A missing object gets the decision and message of an object without owner and grants."""
     head = question.chain[0]
     bare = replace(question, chain=(ChainLink(77, head.kind, head.name), *question.chain[1:]))
 
@@ -253,7 +255,7 @@ def test_absent_is_decided_like_bare(question: Question) -> None:
 @law
 @given(questions(), st.sets(st.sampled_from(["r0", "r1", "r2"])))
 def test_active_roles_only_narrow(question: Question, names: set[str]) -> None:
-    """Whoever acts with some of the held roles may nothing that all of them do not allow."""
+    """With some of the held roles active, nothing is allowed that all of them do not allow."""
     subject = question.subject
     narrow = subject.narrowed(frozenset(names & {held.rules.name for held in subject.roles}))
 
@@ -264,7 +266,7 @@ def test_active_roles_only_narrow(question: Question, names: set[str]) -> None:
 
 
 def test_owner_rules_never_look_at_denials() -> None:
-    """An owner expression holds under a denial of everything."""
+    """An owner rule holds in spite of denials of everything."""
     everything = frozenset((p, i) for p in Privilege for i in CHAIN_IDS)
     denying = HeldRole(RoleRules.of(ROLE, "r", allow=NOTHING, deny=everything), None)
     case = DecisionCase(Subject.of(USER, "u", roles=[denying]), chain_for(Kind.TABLE), owned_by({3: USER}))

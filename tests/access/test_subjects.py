@@ -22,12 +22,12 @@ ROLES = 600
 
 
 def person(id: int, name: str, kind: Kind = Kind.USER) -> Principal:
-    """A user or group."""
+    """Return a user or group."""
     return Principal(id, LAKE, kind, name, None, True, "admin", 0, None, None)
 
 
 def role(number: int, *more: Grant) -> tuple[RoleEntity, tuple[Grant, ...]]:
-    """A role that allows one thing on an object of its own, and more."""
+    """Return a role that allows a privilege on its own object, and more."""
     entity = RoleEntity(ROLE + number, LAKE, f"r{number}", (), "admin", 0, None, None)
     return entity, (Grant(OBJECT + number, Kind.TABLE, int(Privilege.SELECT_TABLE), allowed=True), *more)
 
@@ -49,27 +49,27 @@ class Facts:
             self.put(rules_key(ROLE + number), role(number))
 
     def put(self, key: Key, value: object) -> None:
-        """Load a fact."""
+        """Merge a fact."""
         self.view.merge({key: value}, zone_of={key: LAKE}, at={LAKE: self.view.zones[LAKE].revision})
 
     def forget_what_access_gave(self) -> None:
-        """As any change of access in the metalake does."""
+        """Drop derived values, as any change of access in the metalake does."""
         self.view.memo(LAKE).clear()
 
     def subject(self) -> Subject:
-        """The user as decisions see them."""
+        """Return the user's subject."""
         return subject_of(self.view, LAKE, "ana", service_admin=False)
 
 
 @pytest.fixture
 def facts() -> Facts:
-    """Facts of a metalake."""
+    """Return facts of a metalake."""
     return Facts()
 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Return how often a role's rules were built from their fact, and how often rules were merged."""
+    """Return how often a role's rules were built from its fact, and how often rules were merged."""
     counted: Counter[str] = Counter()
     rules_of, merge = subjects.rules_of, MergedRules.of
 
@@ -87,7 +87,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_a_subject_has_the_rules_of_all_roles(facts: Facts, made: Counter[str]) -> None:
-    """Also of those held through a group, which is told; each role is made once, and all are merged once."""
+    """A subject has the rules of all roles, also through groups, which are named; each role is built and all are merged
+    once.
+    """
     subject = facts.subject()
 
     assert subject.allow_ids == {Privilege.SELECT_TABLE: {OBJECT + number for number in range(ROLES)}}
@@ -97,7 +99,7 @@ def test_a_subject_has_the_rules_of_all_roles(facts: Facts, made: Counter[str]) 
 
 
 def test_an_unrelated_change_makes_nothing_anew(facts: Facts, made: Counter[str]) -> None:
-    """The user's own roles have not changed: neither they nor what is merged of them is made again."""
+    """An unrelated change of access builds and merges nothing again."""
     before = facts.subject()
     made.clear()
     facts.forget_what_access_gave()
@@ -111,7 +113,7 @@ def test_an_unrelated_change_makes_nothing_anew(facts: Facts, made: Counter[str]
 
 
 def test_a_changed_role_is_made_anew_alone(facts: Facts, made: Counter[str]) -> None:
-    """One role of many, then all are merged."""
+    """If one of many roles changes, only it is built again, and all are merged."""
     facts.subject()
     made.clear()
     facts.forget_what_access_gave()
@@ -125,7 +127,7 @@ def test_a_changed_role_is_made_anew_alone(facts: Facts, made: Counter[str]) -> 
 
 @pytest.mark.parametrize("taken", ["given", "taken", "gone", "group"])
 def test_what_is_held_is_looked_at_each_time(facts: Facts, taken: str) -> None:
-    """A role given, taken away or dropped, and a group left, count for the next subject."""
+    """Granted, revoked and dropped roles, and left groups, affect the next subject."""
     facts.subject()
     facts.forget_what_access_gave()
     match taken:
@@ -147,7 +149,7 @@ def test_what_is_held_is_looked_at_each_time(facts: Facts, taken: str) -> None:
 
 
 def test_many_roles_are_read_in_parts(facts: Facts) -> None:
-    """Others have their turn between the parts; a few are read at once."""
+    """Many roles are read in parts, between which other requests run; a few are read at once."""
     view = StoreView()
     view.advance(GateResult(7, (ClockRow(0, 1, 0, 0), ClockRow(LAKE, 1, 0, 0)), ()), ((0, UNKNOWN), (LAKE, UNKNOWN)))
     whole, facts.view = facts.view, view
@@ -165,7 +167,7 @@ def test_many_roles_are_read_in_parts(facts: Facts) -> None:
 
 
 def test_what_is_remembered_has_a_bound(facts: Facts, made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all users together: the next one takes their place."""
+    """The cache is limited in number for all users together."""
     monkeypatch.setattr(subjects, "HELD_ROLES_MAX", ROLES)
     facts.subject()
     facts.forget_what_access_gave()

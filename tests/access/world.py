@@ -59,10 +59,10 @@ def allowed(*rules: tuple[Privilege, int], deny: Iterable[tuple[Privilege, int]]
 
 
 def nobody(_link: ChainLink) -> int | None:
-    """Owner lookup: no object has an owner."""
+    """Look up an owner: no object has one."""
     return None
 
 
 def owned_by(owners: Mapping[int, int]) -> Callable[[ChainLink], int | None]:
-    """Owner lookup by a map from object id to owner."""
+    """Look up an owner in a map from object id to owner."""
     return lambda link: owners.get(link.id)

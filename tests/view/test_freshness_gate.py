@@ -21,7 +21,7 @@ ZONES = (ROOT_ID, 1, 2)
 
 
 class FakeStore:
-    """A store in memory whose reads see the present when they start and land when the test says."""
+    """A fake store whose reads see the state at their start and end when the test says so."""
 
     inline = False
 
@@ -39,7 +39,7 @@ class FakeStore:
         self.error: Exception | None = None
 
     def change(self, node_id: int) -> None:
-        """Commit a change of a node in every zone's clock."""
+        """Commit a change of a node in every zone."""
         self.revision += 1
         row = (self.revision, 0, "alter", Kind.TABLE, node_id, "table", None, None, None, None, None)
         self.changes += [ChangeRow(zone, *row) for zone in ZONES]
@@ -54,7 +54,7 @@ class FakeStore:
         return GateResult(EPOCH, clocks, rows) if clocks else NO_CHANGES
 
     async def gate_async(self, epoch: int, known: tuple[tuple[int, int], ...]) -> GateResult:
-        """Read now, land later."""
+        """Read now, return later."""
         self.gates.append((self.revision, known))
         moved = self._moved(known)
         error = self.error
@@ -65,7 +65,7 @@ class FakeStore:
         return moved
 
     async def load_async(self, epoch: int, known: tuple[tuple[int, int], ...], load: Any) -> Any:  # noqa: ANN401 - a load
-        """Read now, land later; the facts wanted are told by the test's loads."""
+        """Read now, return later; the load names the facts."""
         self.loads += 1
         moved, found = self._moved(known), {key: self.facts.get(key) for key in load()}
         await asyncio.sleep(0)
@@ -75,12 +75,12 @@ class FakeStore:
 
 @pytest.fixture(autouse=True)
 def plain_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A load is the keys it wants."""
+    """Represent a load by its keys."""
     monkeypatch.setattr("limnos.view.freshness_gate.read_facts", tuple)
 
 
 def run(story: Callable[[SharedFreshnessGate, FakeStore], Coroutine[Any, Any, None]], **settings: int) -> None:
-    """Tell a story of a gate and its store, on a loop of its own."""
+    """Run a scenario of a gate and its store on a new event loop."""
 
     async def told() -> None:
         store = FakeStore()
@@ -90,13 +90,13 @@ def run(story: Callable[[SharedFreshnessGate, FakeStore], Coroutine[Any, Any, No
 
 
 async def settle() -> None:
-    """Let everything that can go on go on."""
+    """Let all tasks run until they wait."""
     for _ in range(20):
         await asyncio.sleep(0)
 
 
 def test_requests_that_come_together_share_one_read() -> None:
-    """A hundred requests that arrive together cost one statement, and the metrics say so."""
+    """A hundred concurrent requests share one statement, which the metrics show."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         before, shared = sum(GATE_READS.values()), GATE_SHARED[()]
@@ -111,7 +111,7 @@ def test_requests_that_come_together_share_one_read() -> None:
 
 
 def test_requests_that_come_during_a_read_share_the_next() -> None:
-    """Whoever arrives while a read is in flight waits for the next one, all of them for the same."""
+    """Requests that arrive during a read all share the next one."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         store.landing.clear()
@@ -130,8 +130,8 @@ def test_requests_that_come_during_a_read_share_the_next() -> None:
 
 
 def test_question_waits_for_company_while_some_comes() -> None:
-    """Requests of several turns of the loop share one statement, as long as each turn brings one; it waits no turn
-    in vain.
+    """Requests in consecutive turns of the loop share one statement, which is sent in the first turn without a new
+    one.
     """
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -150,7 +150,7 @@ def test_question_waits_for_company_while_some_comes() -> None:
 
 
 def test_question_does_not_wait_for_ever() -> None:
-    """However many come, one in each turn of the loop, the question is asked after some turns."""
+    """However many requests arrive in each turn, the statement is sent after a limited number of turns."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         asked = []
@@ -164,9 +164,7 @@ def test_question_does_not_wait_for_ever() -> None:
 
 
 def test_nobody_joins_a_read_that_began_before_it_came() -> None:
-    """What was committed before a request arrived is known to it, though a read of before is still in flight (rule
-    1).
-    """
+    """A request sees every commit before its arrival, although an earlier read is still running (rule 1)."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         store.landing.clear()
@@ -185,7 +183,7 @@ def test_nobody_joins_a_read_that_began_before_it_came() -> None:
 
 
 def test_one_read_covers_all_zones_and_pairs_each_chain() -> None:
-    """Requests for different catalogs share one statement over the union; each finds its own zones paired."""
+    """Requests for different catalogs share one statement over all zones, and each finds its zones paired."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await asyncio.gather(gate.ask((0, 1, 2), "arrival"), gate.ask((0, 1, 3), "arrival"), gate.ask((0,), "arrival"))
@@ -199,7 +197,7 @@ def test_one_read_covers_all_zones_and_pairs_each_chain() -> None:
 
 
 def test_failed_read_fails_who_waited_for_it_only() -> None:
-    """A failure is told to everyone who shared the read; the next request reads anew."""
+    """All requests that share a failed read get its error; the next request reads again."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         store.error = ServiceUnavailable("gone")
@@ -215,7 +213,7 @@ def test_failed_read_fails_who_waited_for_it_only() -> None:
 
 
 def test_cancelled_request_leaves_the_others_waiting_in_peace() -> None:
-    """Who goes away while a read is in flight takes nobody along."""
+    """The cancellation of one request does not affect the others that share the read."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         store.landing.clear()
@@ -232,7 +230,7 @@ def test_cancelled_request_leaves_the_others_waiting_in_peace() -> None:
 
 
 def test_same_facts_wanted_twice_are_read_once() -> None:
-    """Ten requests that lack the same fact cost one load."""
+    """Ten requests that lack the same fact cause one load."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.ask(ZONES, "arrival")
@@ -248,7 +246,7 @@ def test_same_facts_wanted_twice_are_read_once() -> None:
 
 
 def test_cold_read_under_way_survives_who_asked_first() -> None:
-    """The first to want a fact may go away; those who joined get it."""
+    """If the first requester of a fact is cancelled, the others get it."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.ask(ZONES, "arrival")
@@ -268,9 +266,7 @@ def test_cold_read_under_way_survives_who_asked_first() -> None:
 
 
 def test_nobody_joins_a_cold_read_that_is_over() -> None:
-    """Who wants a fact when its load has just ended, before those who shared it were woken, gets a load that
-    starts now.
-    """
+    """A request that arrives when a load has just ended, before its waiters run, starts a new load."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.ask(ZONES, "arrival")
@@ -297,7 +293,7 @@ def test_nobody_joins_a_cold_read_that_is_over() -> None:
 
 
 def test_too_many_cold_reads_are_refused() -> None:
-    """Beyond the limit a request is told to come again, at once, and when; the others go on."""
+    """Beyond the limit of loads, a request is refused immediately with Retry-After; the others continue."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.ask(ZONES, "arrival")
@@ -320,7 +316,7 @@ def test_too_many_cold_reads_are_refused() -> None:
 
 
 def test_load_that_landed_late_brings_nothing_stale() -> None:
-    """A fact that changed while its load was on its way is not merged, what did not change is (rule 3)."""
+    """Facts that changed during their load are not merged, unchanged ones are (rule 3)."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.ask(ZONES, "arrival")
@@ -341,7 +337,7 @@ def test_load_that_landed_late_brings_nothing_stale() -> None:
 
 
 def test_load_that_landed_late_sets_nothing_back() -> None:
-    """An older load landing after a newer gate read changes no revision and unpairs nothing (rule 1)."""
+    """An older load that ends after a newer gate read changes no revision and no pairing (rule 1)."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.ask(ZONES, "arrival")
@@ -361,7 +357,7 @@ def test_load_that_landed_late_sets_nothing_back() -> None:
 
 
 def test_load_may_run_ahead_of_the_gate() -> None:
-    """A load brings the changes before its facts: the view moves with it."""
+    """A load brings its changes before its facts, which advances the view."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.ask(ZONES, "arrival")
@@ -376,7 +372,7 @@ def test_load_may_run_ahead_of_the_gate() -> None:
 
 
 def test_results_of_before_a_fresh_start_are_dropped() -> None:
-    """What was read for a view that has begun afresh meanwhile is not applied to the new one; the gate reads again."""
+    """A result that was read for a view that was reset meanwhile is discarded, and the gate reads again."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.ask(ZONES, "arrival")
@@ -400,7 +396,7 @@ def test_results_of_before_a_fresh_start_are_dropped() -> None:
 
 
 def test_pruned_feed_under_a_shared_read() -> None:
-    """When one chain of a shared read finds the feed pruned, no chain is left half known."""
+    """If a shared read finds the feed of one zone pruned, no chain is left partly known."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.ask(ZONES, "arrival")

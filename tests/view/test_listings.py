@@ -21,7 +21,7 @@ SPACE = (40, "table", Kind.TABLE)
 
 
 def block(*names: str) -> Listing:
-    """A block of names; ids are their places in the alphabet."""
+    """Return a block of names, whose ids are their positions in the alphabet."""
     return Listing(
         names, tuple(ord(name[0]) for name in names), (None,) * len(names), tuple(map(msgspec.json.encode, names))
     )
@@ -30,7 +30,7 @@ def block(*names: str) -> Listing:
 def change(
     operation: str, *, old: str | None = None, new: str | None = None, revision: int = 2, parents: tuple[int, int] = (40, 40)
 ) -> ChangeRow:  # fmt: skip
-    """Return one change of a table."""
+    """Return a change of a table."""
     name = old or new or ""
     return ChangeRow(
         MAIN, revision, 0, operation, Kind.TABLE, ord(name[0]), "table", parents[0] if old else None, old,
@@ -40,7 +40,7 @@ def change(
 
 @pytest.fixture
 def view() -> StoreView:
-    """A view with three blocks of one listing, a gap between the second and the third."""
+    """A view with three blocks of one listing, and a gap between the second and the third."""
     view = StoreView()
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
     put(view, block_key(SPACE, "", "c"), block("b", "c"))
@@ -50,14 +50,14 @@ def view() -> StoreView:
 
 
 def held(view: StoreView) -> list[tuple[str, ...]]:
-    """The names of each block that is held, in order."""
+    """Return the names of each cached block, in order."""
     found = [view.items().get(key, ABSENT) for key in view.shelves.keys(SPACE)]
     assert ABSENT not in found
     return [each.names for each in found if isinstance(each, Listing)]
 
 
 def test_a_name_is_found_in_its_range() -> None:
-    """A range begins behind a name and ends with one; the last has no end."""
+    """A range begins after a name and ends with one; the last has no end."""
     shelves = BlockIndex()
     for ends in (("m", ""), ("", "c"), ("c", "f")):
         assert shelves.add(block_key(SPACE, *ends)) == []
@@ -77,7 +77,7 @@ def test_a_name_is_found_in_its_range() -> None:
 
 
 def test_what_overlaps_gives_way() -> None:
-    """A block that is read anew displaces those that it overlaps, and none beside it."""
+    """A block that is read again replaces the blocks that it overlaps, and no others."""
     shelves = BlockIndex()
     for ends in (("", "c"), ("c", "f"), ("f", "k"), ("k", "")):
         shelves.add(block_key(SPACE, *ends))
@@ -87,7 +87,7 @@ def test_what_overlaps_gives_way() -> None:
 
 
 def test_create_and_drop_touch_one_block(view: StoreView) -> None:
-    """A name in or out changes the block in whose range it lies; the others are the same values as before."""
+    """An added or removed name changes only its block; the others are the identical values."""
     before = [view.get(key) for key in view.shelves.keys(SPACE)]
 
     step(view, MAIN, 2, change("create", new="cc"))
@@ -100,21 +100,21 @@ def test_create_and_drop_touch_one_block(view: StoreView) -> None:
 
 
 def test_two_rows_in_a_revision_drop_what_they_touch(view: StoreView) -> None:
-    """One revision that says two things of a listing is not followed: its blocks are read again."""
+    """Two changes of a listing in one revision drop the affected blocks."""
     step(view, MAIN, 2, change("drop", old="d"), msgspec.structs.replace(change("create", new="cc"), ordinal=1))
 
     assert held(view) == [("b", "c"), ("x",)]
 
 
 def test_move_within_a_listing(view: StoreView) -> None:
-    """A rename does not say who owns the table: both blocks it touches are read again."""
+    """A rename drops both affected blocks, because it does not contain the owner."""
     step(view, MAIN, 2, change("move", old="b", new="y"))
 
     assert held(view) == [("d", "f")]
 
 
 def test_transfer_changes_the_owner(view: StoreView) -> None:
-    """A new owner is seen in the block of the name; a change that does not say the name costs the whole listing."""
+    """A new owner changes the block of the name; a change without the name drops the whole listing."""
     told = msgspec.structs.replace(change("own", old="d"), old_name=None, new_name="d")
     step(view, MAIN, 2, told)
     found = view.get(block_key(SPACE, "c", "f"))
@@ -126,7 +126,7 @@ def test_transfer_changes_the_owner(view: StoreView) -> None:
 
 
 def test_block_that_grew_is_read_again(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block twice as large as it should be is given up."""
+    """A block that has doubled in size is dropped."""
     monkeypatch.setattr(listings, "BLOCK", 1)
 
     step(view, MAIN, 2, change("create", new="e"))
@@ -135,7 +135,7 @@ def test_block_that_grew_is_read_again(view: StoreView, monkeypatch: pytest.Monk
 
 
 def test_late_block_is_merged_unless_its_range_was_touched(view: StoreView) -> None:
-    """A block that was read a while ago is as good as now if no change since lies in its range."""
+    """A late block is merged if no change since its read is in its range."""
     step(view, MAIN, 2, change("create", new="h"))
     step(view, MAIN, 3, msgspec.structs.replace(change("create", new="h", revision=3), new_parent=41))
 
@@ -146,7 +146,7 @@ def test_late_block_is_merged_unless_its_range_was_touched(view: StoreView) -> N
 
 
 def test_other_changes_leave_blocks_alone(view: StoreView) -> None:
-    """What happens elsewhere in the catalog does not concern a listing."""
+    """Changes elsewhere in the catalog keep the blocks."""
     before = held(view)
 
     step(view, MAIN, 2, msgspec.structs.replace(change("create", new="b"), new_parent=41))
@@ -156,7 +156,7 @@ def test_other_changes_leave_blocks_alone(view: StoreView) -> None:
 
 
 def test_blocks_go_with_their_generation() -> None:
-    """What falls out of the budget is not remembered as held."""
+    """Blocks evicted by the budget no longer count as cached."""
     view = StoreView(bytes_max=4 * size_of(block_key(SPACE, "a", "b"), block("b")))
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
 
@@ -168,7 +168,7 @@ def test_blocks_go_with_their_generation() -> None:
 
 
 def test_random_lives_end_like_a_sorted_list() -> None:
-    """However names come and go, a block is what a list of the names in its range would be, or it is given up."""
+    """After random changes each block equals the sorted names in its range, or is dropped."""
     dice = random.Random(5)
     for _ in range(200):
         names = sorted(dice.sample("abcdefghijklmnop", dice.randint(0, 8)))
@@ -186,7 +186,7 @@ def test_random_lives_end_like_a_sorted_list() -> None:
 
 
 def test_which_names_a_change_is_about() -> None:
-    """Only changes of the listing's own parent, name space and kind name anything in it."""
+    """Only changes with the listing's parent, name space and kind affect it."""
     assert names_touched(change("move", old="a", new="b", parents=(40, 41)), SPACE) == ["a"]
     assert names_touched(change("move", old="a", new="b", parents=(41, 40)), SPACE) == ["b"]
     assert names_touched(change("create", new="b"), (40, "table", Kind.VIEW)) == []

@@ -36,7 +36,7 @@ Change = Callable[[Node], Coroutine[Any, Any, object]]
 
 @pytest.fixture
 def node(lab: StoreLab) -> Iterator[Node]:
-    """A node whose lake has a table that ana may read by a role, and much besides."""
+    """A node whose lake has a table that ana may read by a role, and many other objects."""
     node = Node(lab.store)
     lab.run(furnish(node))
     yield node
@@ -44,7 +44,7 @@ def node(lab: StoreLab) -> Iterator[Node]:
 
 
 async def furnish(node: Node) -> None:
-    """Make the table, ana's way to it, and bob, whom nothing of it concerns."""
+    """Create the table, ana's rights on it, and the unrelated user bob."""
     ctx = node.ctx()
     await fill(ctx)
     await add_catalog(ctx, "side")
@@ -73,7 +73,7 @@ async def read(node: Node) -> None:
 
 
 def cost(lab: StoreLab, node: Node, work: Coroutine[Any, Any, object]) -> int:
-    """Return the number of statements of gates and loads that the work needs."""
+    """Return the number of gate and load statements of the work."""
     before = node.store.statements
     lab.run(work)
     found: int = node.store.statements - before
@@ -111,7 +111,7 @@ UNRELATED: dict[str, Change] = {
 
 
 def test_warm_read_costs_at_most_one_statement(lab: StoreLab, node: Node) -> None:
-    """Once warm, every authorized read costs one statement at most."""
+    """A cached authorized read takes at most one statement."""
     lab.run(read(node))
 
     costs = [cost(lab, node, read(node)) for _ in range(5)]
@@ -121,7 +121,7 @@ def test_warm_read_costs_at_most_one_statement(lab: StoreLab, node: Node) -> Non
 
 @pytest.mark.parametrize("change", UNRELATED)
 def test_unrelated_change_costs_nothing_more(lab: StoreLab, node: Node, change: str) -> None:
-    """The first read after a change that does not concern it costs one statement: what moved comes with the gate."""
+    """The first read after an unrelated change takes one statement."""
     other = Node(lab.open())
     lab.run(read(node))
     lab.run(UNRELATED[change](other))
@@ -133,7 +133,7 @@ def test_unrelated_change_costs_nothing_more(lab: StoreLab, node: Node, change: 
 
 
 def test_related_change_is_read_once(lab: StoreLab, node: Node) -> None:
-    """After the table's own rename and back the read loads what was touched, and is warm again."""
+    """After the table's rename and back, a read loads the changed facts once, and is cached again."""
     lab.run(read(node))
     lab.run(table_move(node.ctx(), MAIN, source=("a", "t"), target=("a", "x")))
     lab.run(table_move(node.ctx(), MAIN, source=("a", "x"), target=("a", "t")))
@@ -145,7 +145,7 @@ def test_related_change_is_read_once(lab: StoreLab, node: Node) -> None:
 
 
 def test_requests_at_once_share_the_statement(lab: StoreLab, node: Node) -> None:
-    """Fifty reads at once cost far fewer statements than fifty; on PostgreSQL they share one or two."""
+    """Fifty concurrent reads take far fewer statements; on PostgreSQL one or two."""
     lab.run(read(node))
     shared = GATE_SHARED[()]
 
@@ -160,7 +160,7 @@ def test_requests_at_once_share_the_statement(lab: StoreLab, node: Node) -> None
 
 
 def test_quiet_file_needs_no_statement(lab: StoreLab, node: Node) -> None:
-    """On SQLite a read costs no statement at all until somebody commits, in this process or in another."""
+    """On SQLite a read takes no statement until a process commits."""
     lab.run(read(node))
     lab.run(read(node))
     quiet = cost(lab, node, read(node))
@@ -174,7 +174,7 @@ def test_quiet_file_needs_no_statement(lab: StoreLab, node: Node) -> None:
 
 
 def reasons() -> dict[str, float]:
-    """The gate's metric by reason."""
+    """Return the gate's metric by reason."""
     return {str(key[0]): value for key, value in GATE_READS.items()}
 
 
@@ -186,7 +186,7 @@ def asked(before: dict[str, float]) -> dict[str, float]:
 
 
 def test_asking_is_counted_by_reason(lab: StoreLab, node: Node) -> None:
-    """A cold read asks again because it learned more zones; a warm one asks once, on arrival."""
+    """An uncached read asks the gate again because it learned more zones; a cached one asks once."""
     cold = Node(lab.open())
     before = reasons()
     lab.run(read(cold))
@@ -203,7 +203,7 @@ def test_asking_is_counted_by_reason(lab: StoreLab, node: Node) -> None:
 
 
 def test_neighbours_gate_makes_ask_again(lab: StoreLab, node: Node) -> None:
-    """When a catalog was renamed, its request finds other zones than it asked for: counted as its own reason."""
+    """After a rename of its catalog a request needs other zones than it asked for, which has its own reason."""
     lab.run(read(node))
     other = Node(lab.open())
 
@@ -225,7 +225,7 @@ def test_neighbours_gate_makes_ask_again(lab: StoreLab, node: Node) -> None:
 
 
 async def call(application: Application, method: str = "GET", path: bytes = PATH) -> tuple[int, bytes]:
-    """Ask the ASGI application as a server would."""
+    """Call the ASGI application as a server does."""
     sent: list[Any] = []
 
     async def receive() -> dict[str, object]:
@@ -241,7 +241,7 @@ async def call(application: Application, method: str = "GET", path: bytes = PATH
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_warm_request_costs_at_most_one_statement(lab: StoreLab, node: Node, method: str) -> None:
-    """From the request's bytes to the answer's, decided for a user with a role: one statement at most."""
+    """From the request's bytes to the response's, a cached read by a role takes at most one statement."""
     application = Application(node.services, [IcebergProtocol()], body_bytes_max=1000, request_timeout_s=30)
     lab.run(call(application, method))
     other = Node(lab.open())
@@ -258,9 +258,7 @@ def test_warm_request_costs_at_most_one_statement(lab: StoreLab, node: Node, met
 
 
 def test_requests_over_the_wire_share_the_statement(lab: StoreLab, node: Node) -> None:
-    """Thirty requests at once are answered right, by a statement or two on PostgreSQL, by at most one each on
-    SQLite.
-    """
+    """Thirty concurrent requests take one or two statements on PostgreSQL, at most one each on SQLite."""
     application = Application(node.services, [IcebergProtocol()], body_bytes_max=1000, request_timeout_s=30)
     lab.run(call(application))
     before = node.store.statements

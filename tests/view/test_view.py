@@ -19,35 +19,35 @@ NEIGHBOUR = (ROOT, LAKE, SIDE)
 def moved(
     *clocks: tuple[int, int] | tuple[int, int, int] | tuple[int, int, int, int], rows: tuple[ChangeRow, ...] = ()
 ) -> GateResult:
-    """A gate's answer: clocks as (zone, revision[, access revision[, pruned to]])."""
+    """Return a gate's result: clocks as (zone, revision[, access revision[, pruned to]])."""
     return GateResult(EPOCH, tuple(ClockRow(*clock, *(0, 0)[len(clock) - 2 :]) for clock in clocks), rows)
 
 
 def alter(zone: int, revision: int, node_id: int = 50) -> ChangeRow:
-    """A change of a node's record."""
+    """Return a change of a node's record."""
     return ChangeRow(zone, revision, 0, "alter", Kind.TABLE, node_id, "table", None, None, None, None, None)
 
 
 def rename(zone: int, revision: int, node_id: int = 50) -> ChangeRow:
-    """A change of a node's name from `a` to `b`, below node 40."""
+    """Return a change of a node's name from `a` to `b`, below node 40."""
     return ChangeRow(zone, revision, 0, "move", Kind.TABLE, node_id, "table", 40, "a", 40, "b", None)
 
 
 @pytest.fixture
 def view() -> StoreView:
-    """A view that knows three clocks at revision 1, paired."""
+    """A view with three paired clocks at revision 1."""
     view = StoreView()
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
     return view
 
 
 def put(view: StoreView, key: Key, value: object, *, zone: int = MAIN, at: int | None = None) -> bool:
-    """Merge one fact read at a revision, by default the known one."""
+    """Merge one fact read at a revision, by default the present one."""
     return view.merge({key: value}, zone_of={key: zone}, at={zone: view.zones[zone].revision if at is None else at})
 
 
 def step(view: StoreView, zone: int, revision: int, *rows: ChangeRow, access: int = 0) -> None:
-    """Advance one zone by what a gate for it and the zones above it found."""
+    """Advance one zone by a gate result for it and the zones above it."""
     chain = CHAIN[: CHAIN.index(zone) + 1] if zone in CHAIN else NEIGHBOUR
     view.advance(moved((zone, revision, access), rows=rows), view.known(chain))
 
@@ -56,7 +56,7 @@ def step(view: StoreView, zone: int, revision: int, *rows: ChangeRow, access: in
 
 
 def test_absence_is_a_fact(view: StoreView) -> None:
-    """None is cached like any value; what is not cached is ABSENT."""
+    """An absent fact is cached as None; an uncached one is ABSENT."""
     put(view, name_key(40, "table", "a"), None)
 
     assert view.get(name_key(40, "table", "a")) is None
@@ -64,7 +64,7 @@ def test_absence_is_a_fact(view: StoreView) -> None:
 
 
 def test_change_drops_the_facts_it_touches(view: StoreView) -> None:
-    """A rename drops both names and the node, and leaves everything else."""
+    """A rename drops both names and the node, and nothing else."""
     touched = [name_key(40, "table", "a"), name_key(40, "table", "b"), node_key(50)]
     others = [name_key(40, "table", "c"), name_key(41, "table", "a"), node_key(51), owner_key(50)]
     for key in touched + others:
@@ -77,7 +77,7 @@ def test_change_drops_the_facts_it_touches(view: StoreView) -> None:
 
 
 def test_late_result_changes_nothing(view: StoreView) -> None:
-    """A result that is older than what is known sets nothing back (rule 1)."""
+    """An older result changes nothing (rule 1)."""
     step(view, MAIN, 3, alter(MAIN, 2), alter(MAIN, 3), access=3)
     put(view, node_key(50), "new")
 
@@ -88,7 +88,7 @@ def test_late_result_changes_nothing(view: StoreView) -> None:
 
 
 def test_overlapping_results_apply_once(view: StoreView) -> None:
-    """Of a result that begins before what is known only the newer part is applied."""
+    """Of a result that overlaps known revisions only the newer part is applied."""
     step(view, MAIN, 2, alter(MAIN, 2))
     put(view, node_key(50), "at 2")
 
@@ -100,7 +100,7 @@ def test_overlapping_results_apply_once(view: StoreView) -> None:
 
 @pytest.mark.parametrize("rows", [(), (3,), (2,)])
 def test_missing_change_rows_are_an_error(view: StoreView, rows: tuple[int, ...]) -> None:
-    """A clock that is ahead of its change rows is never taken for "nothing changed"."""
+    """A clock ahead of its change rows is an error."""
     with pytest.raises(BrokenFeed, match="its feed has gaps"):
         step(view, MAIN, 3, *(alter(MAIN, revision) for revision in rows))
 
@@ -111,7 +111,7 @@ def test_missing_change_rows_are_an_error(view: StoreView, rows: tuple[int, ...]
 
 
 def test_fact_of_an_older_revision_enters_if_nothing_touched_it(view: StoreView) -> None:
-    """A load that took its time is merged as far as the changes since leave it true."""
+    """A late load is merged except for the facts that changed since."""
     step(view, MAIN, 2, alter(MAIN, 2, 50))
 
     assert put(view, node_key(51), "still true", at=1)
@@ -121,7 +121,7 @@ def test_fact_of_an_older_revision_enters_if_nothing_touched_it(view: StoreView)
 
 
 def test_ring_is_not_trusted_past_its_end(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the ring has forgotten a change since a load's revision, the load is not merged."""
+    """A load is not merged if the ring no longer has a change since its revision."""
     monkeypatch.setattr(module, "RING_MAX", 2)
     step(view, MAIN, 5, *(alter(MAIN, revision) for revision in range(2, 6)))
 
@@ -130,7 +130,7 @@ def test_ring_is_not_trusted_past_its_end(view: StoreView, monkeypatch: pytest.M
 
 
 def test_ring_counts_what_came_before_it_was_known() -> None:
-    """A zone whose history was not read accepts loads of its own revision only."""
+    """A zone without known history accepts only loads of its present revision."""
     view = StoreView()
     view.advance(moved((ROOT, 5)), ((ROOT, UNKNOWN),))
 
@@ -139,13 +139,13 @@ def test_ring_counts_what_came_before_it_was_known() -> None:
 
 
 def test_fact_from_the_future_does_not_enter(view: StoreView) -> None:
-    """A fact of a revision that the view has not reached is left out."""
+    """A fact of a revision that the view has not reached is not merged."""
     assert not put(view, node_key(50), "later", at=2)
     assert view.get(node_key(50)) is ABSENT
 
 
 def test_fact_of_an_unknown_zone_does_not_enter(view: StoreView) -> None:
-    """A fact whose zone was forgotten meanwhile is left out."""
+    """A fact of a zone that was forgotten meanwhile is not merged."""
     assert not view.merge({node_key(1): "x"}, zone_of={node_key(1): 99}, at={99: 1})
 
 
@@ -158,7 +158,7 @@ def test_fact_of_an_unknown_zone_does_not_enter(view: StoreView) -> None:
 def test_dropped_principal_drops_what_named_it(
     view: StoreView, dropped: Kind, key: Key, value: object, stays: bool
 ) -> None:
-    """Groups, members and roles that name the dropped one go, cached or under way; those of others stay."""
+    """Groups, members and roles that name a dropped principal are dropped, cached or being loaded; others stay."""
     row = ChangeRow(LAKE, 2, 0, "drop", dropped, 50, "", LAKE, "ana", None, None, None)
     put(view, key, value, zone=LAKE)
 
@@ -172,14 +172,14 @@ def test_dropped_principal_drops_what_named_it(
 
 
 def test_one_snapshot_pairs_its_zones(view: StoreView) -> None:
-    """Zones read in one snapshot are paired, each beginning of the chain too."""
+    """Zones read in one snapshot are paired, and so is each beginning of the chain."""
     assert view.is_paired(CHAIN)
     assert view.is_paired(CHAIN[:2])
     assert view.is_paired(CHAIN[:1])
 
 
 def test_neighbour_moves_the_metalake_alone(view: StoreView) -> None:
-    """A gate for another catalog that finds the metalake moved unpairs this one, until it is asked for again."""
+    """A gate for another catalog that finds the metalake moved unpairs this one until its next gate."""
     view.advance(moved((LAKE, 2), (SIDE, 1), rows=(alter(LAKE, 2),)), (*view.known(CHAIN[:2]), (SIDE, UNKNOWN)))
 
     assert view.is_paired(NEIGHBOUR)
@@ -190,7 +190,7 @@ def test_neighbour_moves_the_metalake_alone(view: StoreView) -> None:
 
 
 def test_late_result_does_not_pair(view: StoreView) -> None:
-    """A result of an older snapshot does not vouch for newer zones."""
+    """An older snapshot does not pair newer zones."""
     step(view, LAKE, 2, alter(LAKE, 2))
 
     view.advance(moved((MAIN, 2), rows=(alter(MAIN, 2),)), ((ROOT, 1), (LAKE, 1), (MAIN, 1)))
@@ -200,7 +200,7 @@ def test_late_result_does_not_pair(view: StoreView) -> None:
 
 
 def test_unknown_zone_is_not_paired(view: StoreView) -> None:
-    """Zones that are not known, the server's own included, are asked for."""
+    """Unknown zones, including the server's, are not paired."""
     assert not StoreView().is_paired((ROOT,))
     assert not view.is_paired((ROOT, 99))
     assert not view.is_paired((ROOT, LAKE, 99))
@@ -210,7 +210,7 @@ def test_unknown_zone_is_not_paired(view: StoreView) -> None:
 
 
 def test_other_epoch_forgets_everything(view: StoreView) -> None:
-    """After a restore nothing that was known counts, whatever the revisions say."""
+    """After a new epoch all facts are forgotten, whatever the revisions are."""
     put(view, node_key(50), "before")
     view.scopes["x"] = 1
     generation = view.generation
@@ -224,7 +224,7 @@ def test_other_epoch_forgets_everything(view: StoreView) -> None:
 
 
 def test_pruned_feed_forgets_everything(view: StoreView) -> None:
-    """A view that slept past the pruned feed starts afresh, from the zone's present revision."""
+    """A view older than the pruned feed is reset to the zone's present revision."""
     put(view, node_key(50), "before")
     put(view, node_key(60), "of another zone", zone=LAKE)
 
@@ -236,7 +236,7 @@ def test_pruned_feed_forgets_everything(view: StoreView) -> None:
 
 
 def test_feed_pruned_up_to_what_is_known_is_enough(view: StoreView) -> None:
-    """A view that knows the last pruned revision has missed nothing."""
+    """A view that knows the last pruned revision has missed no change."""
     put(view, node_key(99), "kept")
 
     view.advance(moved((MAIN, 2, 0, 1), rows=(alter(MAIN, 2),)), view.known(CHAIN))
@@ -249,7 +249,7 @@ def test_feed_pruned_up_to_what_is_known_is_enough(view: StoreView) -> None:
 
 
 def test_memo_lasts_until_access_moves(view: StoreView) -> None:
-    """Decisions are remembered through quiet changes, and forgotten when access moves here or above."""
+    """Decisions stay cached until access moves in the zone or above."""
     for zone, moving in ((MAIN, MAIN), (MAIN, LAKE), (MAIN, ROOT), (LAKE, ROOT)):
         view.memo(zone)["decision"] = 1
         revision = view.zones[moving].revision
@@ -262,7 +262,7 @@ def test_memo_lasts_until_access_moves(view: StoreView) -> None:
 
 
 def test_memo_of_the_metalake_outlasts_its_catalogs(view: StoreView) -> None:
-    """Access moved in a catalog leaves what is known of the metalake's users."""
+    """A change of access in a catalog keeps the metalake's derived values."""
     view.memo(LAKE)["ana"] = 1
 
     step(view, MAIN, 2, alter(MAIN, 2), access=2)
@@ -271,7 +271,7 @@ def test_memo_of_the_metalake_outlasts_its_catalogs(view: StoreView) -> None:
 
 
 def test_names_taken_away_end_paths_and_decisions(view: StoreView) -> None:
-    """A rename ends what names resolved to, and decisions, which speak of names; a create ends neither."""
+    """A rename drops resolved paths and decisions, which contain names; a create drops neither."""
     view.paths(MAIN)["x"] = view.memo(MAIN)["x"] = 1
     create = ChangeRow(MAIN, 2, 0, "create", Kind.TABLE, 60, "table", None, None, 40, "n", None)
     step(view, MAIN, 2, create)
@@ -283,7 +283,7 @@ def test_names_taken_away_end_paths_and_decisions(view: StoreView) -> None:
 
 
 def test_changed_catalog_ends_scopes(view: StoreView) -> None:
-    """Any change of a metalake or catalog ends what their names meant."""
+    """Any change of a metalake or catalog drops resolved scopes."""
     view.scopes["lake/main"] = 1
     step(view, MAIN, 2, alter(MAIN, 2))
     assert view.scopes == {"lake/main": 1}
@@ -294,7 +294,7 @@ def test_changed_catalog_ends_scopes(view: StoreView) -> None:
 
 
 def test_memos_are_bounded(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is derived does not grow for ever."""
+    """The number of derived values is limited."""
     monkeypatch.setattr(module, "MEMO_MAX", 10)
     for i in range(11):
         view.memo(MAIN)[i] = view.paths(MAIN)[i] = 1
@@ -306,7 +306,7 @@ def test_memos_are_bounded(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_budget_bounds_what_is_kept() -> None:
-    """However many facts are taken in, absences included, at most the budget stays, the latest among it."""
+    """However many facts are merged, absent ones included, the view stays within its budget and keeps the latest."""
     view = StoreView(bytes_max=20_000)
     view.advance(moved((ROOT, 1)), ((ROOT, UNKNOWN),))
 
@@ -319,7 +319,7 @@ def test_budget_bounds_what_is_kept() -> None:
 
 
 def test_what_is_asked_for_stays() -> None:
-    """A fact that is used now and then outlives any number of facts that are not."""
+    """A fact that is used now and then is not evicted."""
     view = StoreView(bytes_max=20_000)
     view.advance(moved((ROOT, 1)), ((ROOT, UNKNOWN),))
     put(view, node_key(1), "hot", zone=ROOT)
@@ -330,9 +330,7 @@ def test_what_is_asked_for_stays() -> None:
 
 
 def test_fact_that_came_twice_is_dropped_wholly() -> None:
-    """A fact that a load brought along again, while its old copy was on its way out, leaves no copy when it is
-    touched.
-    """
+    """A fact that was loaded again while its old copy was being evicted has no stale copy after a change."""
     view = StoreView(bytes_max=2_000)
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
     put(view, node_key(50), "old")
@@ -349,7 +347,7 @@ def test_fact_that_came_twice_is_dropped_wholly() -> None:
 
 
 def commit(revision: int, node_id: int = 50) -> ChangeRow:
-    """A commit to a table's document."""
+    """Return a commit to a table's document."""
     return ChangeRow(MAIN, revision, 0, "commit", Kind.TABLE, node_id, "table", None, None, None, None, None)
 
 
@@ -357,7 +355,7 @@ DOCUMENT = document_key(50)
 
 
 def test_own_write_enters_when_its_revision_comes(view: StoreView) -> None:
-    """What was written with revision 3 is there after the gate brought 3, not before."""
+    """A written fact of revision 3 enters the view after the gate has reached 3, not before."""
     view.offer(DOCUMENT, "third", zone=MAIN, revision=3, epoch=EPOCH)
 
     step(view, MAIN, 2, commit(2))
@@ -369,7 +367,7 @@ def test_own_write_enters_when_its_revision_comes(view: StoreView) -> None:
 
 
 def test_own_write_gives_way_to_a_later_one(view: StoreView) -> None:
-    """A gate that brings our revision and somebody's next one leaves nothing of ours."""
+    """A written fact is dropped if the gate brings a later change of it."""
     view.offer(DOCUMENT, "ours", zone=MAIN, revision=2, epoch=EPOCH)
 
     step(view, MAIN, 3, commit(2), commit(3))
@@ -379,7 +377,7 @@ def test_own_write_gives_way_to_a_later_one(view: StoreView) -> None:
 
 
 def test_own_write_is_merged_as_a_load_is_when_the_gate_was_there_first(view: StoreView) -> None:
-    """Offered late, it enters unless something has touched it since."""
+    """A fact offered late is merged unless it changed since."""
     step(view, MAIN, 3, commit(2, node_id=50), commit(3, node_id=51))
 
     view.offer(DOCUMENT, "second", zone=MAIN, revision=2, epoch=EPOCH)
@@ -390,7 +388,7 @@ def test_own_write_is_merged_as_a_load_is_when_the_gate_was_there_first(view: St
 
 
 def test_own_write_of_another_epoch_says_nothing(view: StoreView) -> None:
-    """Revisions of a store that was restored since are others."""
+    """A written fact of another epoch is ignored."""
     view.offer(DOCUMENT, "before the restore", zone=MAIN, revision=2, epoch=EPOCH - 1)
 
     step(view, MAIN, 2, commit(2))
@@ -399,7 +397,7 @@ def test_own_write_of_another_epoch_says_nothing(view: StoreView) -> None:
 
 
 def test_own_writes_may_be_offered_out_of_order(view: StoreView) -> None:
-    """The newer of two stays, whichever was offered first."""
+    """Of two written facts the newer one stays, in either order."""
     view.offer(DOCUMENT, "third", zone=MAIN, revision=3, epoch=EPOCH)
     view.offer(DOCUMENT, "second", zone=MAIN, revision=2, epoch=EPOCH)
 
@@ -409,7 +407,7 @@ def test_own_writes_may_be_offered_out_of_order(view: StoreView) -> None:
 
 
 def test_own_writes_are_bounded(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A zone whose gate is never asked again keeps a few."""
+    """A zone that no gate reads keeps a limited number of written facts."""
     monkeypatch.setattr(module, "OFFERED_MAX", 3)
 
     for node_id in range(50, 60):
