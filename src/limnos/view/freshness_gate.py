@@ -149,7 +149,7 @@ class InlineFreshnessGate:
         _merge(self.view, zones, facts, requested)
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read straight from the store."""
+        """Read uncached values in one snapshot of the store, past the view."""
         return self.store.load(self.view.epoch, self.view.known((ROOT_ID,)), load)[1]
 
     async def find(self, query: Query) -> list[Row]:
@@ -285,7 +285,7 @@ class SharedFreshnessGate:
         await asyncio.shield(future)
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read straight from the store."""
+        """Read uncached values in one snapshot of the store, past the view."""
         return (await self.store.load_async(self.view.epoch, self.view.known((ROOT_ID,)), load))[1]
 
     async def find(self, query: Query) -> list[Row]:

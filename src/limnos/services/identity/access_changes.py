@@ -22,7 +22,7 @@ CLASSED_AT_ONCE: Final = 1_000
 
 
 class ObjectClass(NamedTuple):
-    """Objects about which every affected user is decided alike: the chain of one of them, and their number."""
+    """Objects with equal decisions for every affected user: the ancestors of one of them, and their number."""
 
     chain: SecurableChain
     size: int

@@ -372,7 +372,7 @@ _register("st_line_from_multipoint", _line_of)
 
 
 def _shapes_of(value: Value) -> list[BaseGeometry] | None:
-    """Return the geometries of an array; None if an item is none."""
+    """Return the geometries of an array; None if an item is not a geometry."""
     members = items(value)
     if members is None:
         return None
