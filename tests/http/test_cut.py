@@ -253,9 +253,7 @@ def operations() -> set[str]:
 
 
 def furnish(node: DriverNode) -> dict[str, str]:
-    """Create the objects of the writes. Returns values that are not known before: ids, and a metadata file without a
-    table.
-    """
+    """Create the objects of the writes. Returns values unknown before: ids, and a metadata file without a table."""
     poisoned(node)
     work(node)
     location = str(make_table(node, "a", "gone")["metadata-location"])
