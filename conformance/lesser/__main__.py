@@ -44,6 +44,7 @@ THEN: Final = tuple(
     f"tests/{each}" if each.startswith("services/") else f"tests/http/{each}"
     for each in (
         "services/governance/test_details.py", "services/maintenance/test_expiry.py", "services/maintenance/test_operations.py",
+        "gravitino/maintenance/test_table_operations.py", "services/maintenance/test_builtin_jobs.py",
         "services/maintenance/rewriting/test_leases.py", "services/identity/test_access_holders.py", "gravitino/test_policies.py",
         "admin/identity/test_access.py", "admin/activity/test_changes.py", "admin/identity/test_groups.py", "admin/activity/test_lineage.py",
         "admin/catalog/test_moves.py", "admin/catalog/test_nesting.py", "admin/governance/test_protection.py", "admin/activity/test_reports.py",

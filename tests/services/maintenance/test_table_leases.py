@@ -26,6 +26,7 @@ from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, com
 from tests.services.maintenance.test_operations import EXPIRATION, maintain
 
 NOW_MS = FIRST_MS + 30 * DAY_MS
+LOOKS_MAX = 10_000
 
 
 @pytest.fixture
@@ -87,11 +88,12 @@ def work_of(node: DriverNode, *, lease_ms: int) -> TaskContext:
 
 async def until_lease(node: DriverNode, node_id: int, *, ends_at: int) -> LeaseRow:
     """Wait until a table's lease ends at a time."""
-    while True:
+    for _ in range(LOOKS_MAX):
         lease = await node.built.services.gate.look_up(lambda: lease_of_table(node_id))
         if lease is not None and lease.expires_at == ends_at:
             return lease
         await asyncio.sleep(0.001)
+    raise AssertionError("the lease was not renewed")
 
 
 def test_work_of_the_server_renews_its_lease(lake: DriverNode, table: HistoryTable) -> None:
