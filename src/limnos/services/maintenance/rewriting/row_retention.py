@@ -30,7 +30,7 @@ _NO_POLICY: Final = (
 )
 
 
-NO_LANCE: Final = f"no row is deleted: policies of type {ROW_RETENTION} are carried out on Iceberg tables alone"
+NO_LANCE: Final = f"no row is deleted: policies of type {ROW_RETENTION} are executed on Iceberg tables alone"
 """Why a policy of row retention does nothing on a Lance table."""
 
 
