@@ -38,6 +38,7 @@ _DECIDED_CASES: Final = (
     r"temporal/(insert_from_ext_ds(_2)?|calendar_duration)", r"aggregate/count_distinct", r"csv/basic-types(#2)?",
     r"user-defined-functions/(bad-function-ddl-4|check-dependencies-1|single-line-definition|udf30)",
     r"load/(csv_0[567]|file-not-found|load_non-empty_index)", r"group-by/(listify(-2)?|grouping-sets-3-negative)",
+    r"flwor/query-ASTERIXDB-(1463|1485)", r"objects/object_duplicate_fields",
     r"rightouterjoin/roj-03-negative", r"fulltext/stopwords-full-text-filter-1", r"misc/(serialized_size_fun|join-ASTERIXDB-2686)",
     r"view/(view-1|create-view-1|create-view-3-typed|create-view-6-typed-negative|create-view-7-foreign-key|drop-dataverse-2-negative)",
     r"aggregate-sql/sum/serial_sum_int64_overflow", r"misc/ensure_result_numeric_type", r"ddl/(analyze-dataset-with-indexes|invalid-index-name)",
