@@ -184,9 +184,7 @@ def _trash(kind: Kind, row: KindRow) -> Iterator[str]:
     if bool(row.trash) != (kind in _rules(Action.UNDROP)):
         yield "no rule of undrop, which is that of <kind>_drop; see access/policy.py"
     if bool(row.trash) != (kind in trash._CREATES):
-        yield "no right to restore it; register <kind>_create in _CREATES of services/upkeep/trash.py"
-    elif row.trash and trash._CREATES[kind].word != f"{kind.word}_create":
-        yield f"restoring it takes {trash._CREATES[kind].word}; see services/upkeep/trash.py"
+        yield "no right to restore it; add <kind>_create in access/actions.py"
 
 
 def _export(kind: Kind, row: KindRow) -> Iterator[str]:

@@ -275,9 +275,11 @@ def kinds_with(has: Callable[[KindRow], object]) -> tuple[Kind, ...]:
     return tuple(kind for kind in Kind if kind in KIND_TABLE and has(KIND_TABLE[kind]))
 
 
-def is_in_any_catalog(kind: Kind) -> bool:
-    """Return whether catalogs of every provider hold objects of the kind."""
-    return ANY_CATALOG in (row_of(kind).catalogs or ())
+@cache
+def is_held(kind: Kind, provider: str) -> bool:
+    """Return whether catalogs of a provider hold objects of a kind in their namespaces."""
+    catalogs = row_of(kind).catalogs or ()
+    return ANY_CATALOG in catalogs or provider in catalogs
 
 
 def row_of(kind: Kind) -> KindRow:

@@ -59,20 +59,7 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield case(f"GET {LAKE}/search", "of no metalake", "nolake", query="?q=t")
     yield from _tables()
     yield from _filesets(node, who)
-    maintenance = f"GET {LAKE}/catalogs/{{c}}/maintenance"
-    for rest in ("findings", "operations"):
-        yield case(f"{maintenance}/{rest}", "catalog", "lake", "main")
-        yield case(f"{maintenance}/{rest}", "no catalog", "lake", "nowhere")
-    start = f"POST {LAKE}/catalogs/{{c}}/maintenance/operations"
-    yield case(start, "table", "lake", "main", body={"table": "there.t"})
-    yield case(start, "no table", "lake", "main", body={"table": "there.gone"})
-    yield case(start, "of no catalog", "lake", "nowhere", body={"table": "there.t"})
-    yield case(f"{maintenance}/table", "table", "lake", "main", query="?table=there.t")
-    yield case(f"{maintenance}/table", "no table", "lake", "main", query="?table=there.gone")
-    yield case(f"{maintenance}/table", "of no catalog", "lake", "nowhere", query="?table=there.t")
-    yield case(f"POST {LAKE}/maintenance/leases", "metalake", "lake", body={"holder": "x"})
-    yield case(f"PUT {LAKE}/maintenance/leases", "metalake", "lake", body={"holder": "x"})
-    yield case(f"POST {LAKE}/maintenance/operations/{{o}}/report", "metalake", "lake", "1", body={"outcome": "done"})
+    yield from _maintenance()
     yield from _lineage()
     yield from _webhooks(node)
     yield from _pipelines(node, who)
@@ -92,6 +79,23 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield case(f"POST {OWN}/tasks/{{id}}/retry", "no task", "1")
     yield case(f"PATCH {LAKE}/users/{{u}}", "user", "lake", "dummy", body={"enabled": True})
     yield case(f"PATCH {LAKE}/users/{{u}}", "no user", "lake", "gone", body={"enabled": True})
+
+
+def _maintenance() -> Iterator[RefusalCase]:
+    maintenance = f"GET {LAKE}/catalogs/{{c}}/maintenance"
+    for rest in ("findings", "operations"):
+        yield case(f"{maintenance}/{rest}", "catalog", "lake", "main")
+        yield case(f"{maintenance}/{rest}", "no catalog", "lake", "nowhere")
+    start = f"POST {LAKE}/catalogs/{{c}}/maintenance/operations"
+    yield case(start, "table", "lake", "main", body={"table": "there.t"})
+    yield case(start, "no table", "lake", "main", body={"table": "there.gone"})
+    yield case(start, "of no catalog", "lake", "nowhere", body={"table": "there.t"})
+    yield case(f"{maintenance}/table", "table", "lake", "main", query="?table=there.t")
+    yield case(f"{maintenance}/table", "no table", "lake", "main", query="?table=there.gone")
+    yield case(f"{maintenance}/table", "of no catalog", "lake", "nowhere", query="?table=there.t")
+    yield case(f"POST {LAKE}/maintenance/leases", "metalake", "lake", body={"holder": "x"})
+    yield case(f"PUT {LAKE}/maintenance/leases", "metalake", "lake", body={"holder": "x"})
+    yield case(f"POST {LAKE}/maintenance/operations/{{o}}/report", "metalake", "lake", "1", body={"outcome": "done"})
 
 
 def _tables() -> Iterator[RefusalCase]:

@@ -9,15 +9,18 @@ import pytest
 
 from limnos.formats.gravitino.policies import TABLE_MAINTENANCE
 from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
 from limnos.model.records import PolicyRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.filesets import FilesetRequest, fileset_create
+from limnos.services.exchange.import_rows import _check_held
 from limnos.services.governance.policies import PolicyRequest, policy_create
 from limnos.services.iceberg.tables import table_create
 from limnos.services.iceberg.views import ViewRequest, view_create
 from limnos.services.request.request_scope import RequestScope
+from limnos.store.exchange.imports import ImportedObject
 from tests.backends import StoreLab
 from tests.inprocess import LAKE, fill, new_table
 from tests.services.conftest import ServiceDesk
@@ -153,3 +156,26 @@ def test_a_policy_of_polaris_is_translated(located: ServiceDesk, target: Service
     assert (record.policy_type, record.content) == ("system_iceberg_snapshot_expiration", '{"olderThanDays":7}')
     assert record.enabled
     assert record.comment == "old\nNot imported from the policy's type system.snapshot-expiry: config.max_ref_age_days"
+
+
+@pytest.mark.parametrize(
+    "kind, provider, fits",
+    [
+        (Kind.VIEW, "lakehouse-iceberg", True),
+        (Kind.VIEW, "lakehouse-generic", False),
+        (Kind.VIEW, "hive", True),
+        (Kind.TOPIC, "kafka", True),
+        (Kind.TOPIC, "lakehouse-iceberg", False),
+        (Kind.DATATYPE, "hive", False),
+        (Kind.FUNCTION, "model", True),
+    ],
+)
+def test_objects_are_imported_into_catalogs_that_contain_their_kind(kind: Kind, provider: str, fits: bool) -> None:
+    """A catalog takes the kinds whose rows name its provider; a connector catalog takes placeholders of its source."""
+    above = ImportedObject(1, Kind.NAMESPACE, provider=provider)
+
+    if fits:
+        _check_held(kind, above)
+    else:
+        with pytest.raises(BadRequest, match="cannot contain"):
+            _check_held(kind, above)

@@ -5,9 +5,10 @@ May import this room, `client` values and `names`. Without `--kind` the server i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 from cyclopts import Parameter
@@ -19,8 +20,6 @@ from limnos.cli.output import Row, show_done, show_fields, show_rows
 from limnos.client import Client, ClientError, ConflictError, DeniedError, NotFoundError, RefusedError
 from limnos.client.values import Catalog, Parts
 from limnos.names import display
-
-_DROPPED = frozenset({"metalake", "catalog", "namespace", "table", "view", "fileset", "model"})
 
 
 def ls(
@@ -96,18 +95,7 @@ def drop(
             )
         _check_drop_flags(result, purge=purge, force=force)
         confirm(f"Drop {result} {path}{' and its files' if purge else ''}?", yes=yes)
-        if result == "table":
-            _drop_table(client, path, purge=purge)
-        elif result == "view":
-            client.views.drop(path)
-        elif result == "namespace":
-            client.namespaces.drop(path)
-        elif result == "fileset":
-            require(client.filesets.delete(path), result, path)
-        elif result == "model":
-            require(client.models.delete(path), result, path)
-        else:
-            _drop_container(client, result, path, common=common, force=force)
+        _DROPPED[result](client, path, _DropFlags(common, purge=purge, force=force))
     show_done(f"dropped {result} {path}", {"dropped": path, "kind": result}, shape=common.shape)
 
 
@@ -212,6 +200,14 @@ def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:
         raise UsageError(f"--force is only for catalogs and metalakes, and this is a {kind}", hint="leave --force out")
 
 
+class _DropFlags(NamedTuple):
+    """Flags of the command `drop`."""
+
+    common: CommonFlags
+    purge: bool
+    force: bool
+
+
 def _drop_table(client: Client, path: str, *, purge: bool) -> None:
     """Drop a table of either format. Raises UsageError for `--purge` of a Lance table: the trash deletes its files."""
     if len(display.parse(path)) > 2:
@@ -264,3 +260,23 @@ def require(was_there: bool, kind: str, name: str) -> None:  # noqa: FBT001 - th
     """Raise NotFoundError if the server reports that there was nothing to remove."""
     if not was_there:
         raise NotFoundError(f"there is no {kind} '{name}'", status=404, code="not-found")
+
+
+def _drop_catalog(client: Client, path: str, flags: _DropFlags) -> None:
+    _drop_container(client, "catalog", path, common=flags.common, force=flags.force)
+
+
+def _drop_metalake(client: Client, path: str, flags: _DropFlags) -> None:
+    _drop_container(client, "metalake", path, common=flags.common, force=flags.force)
+
+
+_DROPPED: Final[dict[str, Callable[[Client, str, _DropFlags], None]]] = {
+    "metalake": _drop_metalake,
+    "catalog": _drop_catalog,
+    "namespace": lambda client, path, _: client.namespaces.drop(path),
+    "table": lambda client, path, flags: _drop_table(client, path, purge=flags.purge),
+    "view": lambda client, path, _: client.views.drop(path),
+    "fileset": lambda client, path, _: require(client.filesets.delete(path), "fileset", path),
+    "model": lambda client, path, _: require(client.models.delete(path), "model", path),
+}
+"""How the command drops an object of each kind. Other kinds are refused."""

@@ -17,8 +17,8 @@ from limnos.formats.exchange.messages import millis, terms_of
 from limnos.formats.lance_manifests import SCHEMES, check_branch, is_staged_name
 from limnos.model.attachments import check_tag_value
 from limnos.model.errors import BadRequest
-from limnos.model.kind_table import HELD, is_in_any_catalog, kinds_with
-from limnos.model.kinds import ICEBERG_PROVIDER, METALAKE_OBJECTS, ROOT_ID, Kind
+from limnos.model.kind_table import is_held, row_of
+from limnos.model.kinds import METALAKE_OBJECTS, ROOT_ID, SOURCE_PROVIDERS, Kind
 from limnos.model.privileges import check_binding, parse_privilege
 from limnos.model.proto.limnos.v1.export_pb2 import Link
 from limnos.model.records import CatalogRecord, MetalakeRecord, RoleRecord, ViewRecord, encode
@@ -40,7 +40,6 @@ _ATTACHED: Final = {"tagged": (imports.TAGGED, Kind.TAG), "policed": (imports.PO
 """For each kind of link that attaches something, the statement for objects, and the attached kind."""
 FIELD_ID_MAX: Final = 2**31 - 1
 _METALAKE_ONLY: Final = tuple(kind for kind in METALAKE_OBJECTS if kind.is_node)
-_IN_ICEBERG: Final = kinds_with(lambda row: row.catalogs == (ICEBERG_PROVIDER,))
 
 
 class ImportPart(ImportWriter):
@@ -317,11 +316,8 @@ def _field_id(sent: int) -> int:
 
 def _check_held(kind: Kind, above: ImportedObject) -> None:
     """Refuse an object that a catalog of this provider cannot hold. Raises BadRequest."""
-    expected = HELD.get(above.provider)
-    fits = is_in_any_catalog(kind) or (
-        expected is kind if above.provider in HELD or kind in HELD.values() else kind in _IN_ICEBERG
-    )
-    if not fits:
+    is_placeholder = bool(row_of(kind).placeholder) and above.provider in SOURCE_PROVIDERS
+    if not is_placeholder and not is_held(kind, above.provider):
         raise BadRequest(f"a catalog of provider {above.provider} cannot contain {kind.word}s")
     if above.kind is not Kind.NAMESPACE:
         raise BadRequest(f"the {kind.word} is not in a namespace")

@@ -14,7 +14,7 @@ from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
-from limnos.model.kind_table import HELD, is_in_any_catalog
+from limnos.model.kind_table import HELD, is_held, row_of
 from limnos.model.kinds import REST_PROVIDERS, Kind
 from limnos.names.iceberg import render
 from limnos.names.path import Levels
@@ -109,21 +109,17 @@ def _external_catalog_error(request_view: RequestView) -> ExternalCatalogError:
 
 
 def is_kind_held(request_view: RequestView, kind: Kind) -> bool:
-    """Return whether the request's catalog can contain objects of a kind (filesets, models, topics); any catalog can
-    contain functions.
-    """
-    return is_in_any_catalog(kind) or HELD.get(request_view.catalog_record.provider) is kind
+    """Return whether the request's catalog can contain objects of a kind, by the kind's row in `model.kind_table`."""
+    return is_held(kind, request_view.catalog_record.provider)
 
 
 def require_kind_held(request_view: RequestView, kind: Kind) -> None:
     """Refuse to create an object in a catalog of a type that cannot contain it. Raises UnsupportedOperation."""
     if not is_kind_held(request_view, kind):
-        record, requested_names = (
-            request_view.catalog_record,
-            [provider for provider, current in HELD.items() if current is kind],
-        )
+        provider, holding = request_view.catalog_record.provider, row_of(kind).catalogs or ()
         raise UnsupportedOperation(
-            f"Catalog {request_view.catalog.name} of provider {record.provider} cannot contain {kind.word}s: choose a catalog of provider {requested_names[0]}"
+            f"Catalog {request_view.catalog.name} of provider {provider} cannot contain {kind.word}s: "
+            f"choose a catalog of provider {' or '.join(holding)}"
         )
     refuse_create(request_view)
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from limnos.access.actions import Action
+from limnos.access.actions import Action, actions_named
 from limnos.model.decisions import ChainLink, Decision, SecurableChain
 from limnos.model.entities import Node, TrashRow
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.kind_table import kinds_with
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.names.iceberg import render
@@ -44,18 +45,7 @@ SLICES_MAX = 20
 CONTENTS_MAX = 10_000
 """The maximum number of objects that are restored with a namespace."""
 NEWEST = (2**62, 2**62)
-_CREATES = {
-    Kind.NAMESPACE: Action.NAMESPACE_CREATE,
-    Kind.TABLE: Action.TABLE_CREATE,
-    Kind.VIEW: Action.VIEW_CREATE,
-    Kind.FILESET: Action.FILESET_CREATE,
-    Kind.TOPIC: Action.TOPIC_CREATE,
-    Kind.MODEL: Action.MODEL_CREATE,
-    Kind.FUNCTION: Action.FUNCTION_CREATE,
-    Kind.DATATYPE: Action.DATATYPE_CREATE,
-    Kind.SYNONYM: Action.SYNONYM_CREATE,
-    Kind.EXTERNAL_DATASET: Action.EXTERNAL_DATASET_CREATE,
-}
+_CREATES = actions_named("create", *kinds_with(lambda row: row.trash))
 """The action that restoring an object of a kind needs at the target."""
 
 

@@ -52,6 +52,15 @@ def test_kinds_come_in_order_and_pages_join(node: DriverNode, limit: int) -> Non
     assert names(pages(node, "a", limit=limit, kind="table")) == [("table", "B"), ("table", "t:1"), ("table", "u")]
 
 
+def test_objects_of_sqlpp_are_children(node: DriverNode) -> None:
+    """A catalog of tables shows the types, synonyms and external datasets of its namespaces."""
+    make_space(node, "a")
+    for statement in ("create type a.ty as {}", "create synonym a.sy for a.t"):
+        node.done("POST", "/query/service", {"statement": statement})
+
+    assert names(pages(node, "a", limit=9)) == [("datatype", "ty"), ("synonym", "sy")]
+
+
 def test_a_child_tells_format_owner_comment_and_change(node: DriverNode) -> None:
     """A table has its comment and the time of its last commit; a namespace has its own comment and time."""
     make_table(node, "a", "t")
