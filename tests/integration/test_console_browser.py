@@ -6,22 +6,17 @@ leaves the module out.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from typing import Final
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from scripts.console_shots import PAGES, LakeServer, fill, fill_files, fill_runs
+from tests.integration.chromium import running_chromium
 
 pytestmark = [pytest.mark.integration, pytest.mark.heavy]
-INSTALL: Final = "There is no Chromium: apt-get install chromium, or name one by LIMNOS_CHROMIUM"
-ARGUMENTS: Final = [
-    "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 TRIPS: Final = "/console/o/table/lake/main/raw/trips"
 KEYS_MAX: Final = 120
 """How many presses of Tab a walk may take to reach an element."""
@@ -43,14 +38,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeServer]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A Chromium without a window."""
-    found = os.environ.get("LIMNOS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    assert found is not None, INSTALL
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS, chromium_sandbox=os.geteuid() != 0)
-        try:
-            yield running
-        finally:
-            running.close()
+    with running_chromium() as running:
+        yield running
 
 
 def signed_in(server: LakeServer, context: BrowserContext, user: str = "admin") -> Page:

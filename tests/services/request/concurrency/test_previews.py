@@ -35,32 +35,44 @@ def test_work_has_ended_when_the_deadline_is_told(monkeypatch: pytest.MonkeyPatc
 
 
 class SlowStart(InlineOffloader):
-    """Processes of which none is ready before `delay_s` are over."""
+    """Processes that are ready when a test says so."""
 
-    def __init__(self, delay_s: float) -> None:
-        self.delay_s = delay_s
+    def __init__(self) -> None:
+        self.is_ready = asyncio.Event()
+        self.starts = 0
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Start."""
         del name, parts, caller
-        await asyncio.sleep(self.delay_s)
+        self.starts += 1
+        await self.is_ready.wait()
         return []
 
 
-def test_start_of_a_process_is_not_the_previews_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process may take longer to start than a preview may take; a start without end is told as such."""
-    monkeypatch.setattr(previews, "DEADLINE_S", 0.5)
+def test_start_of_a_process_outlasts_the_preview_that_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preview that waits too long, or whose caller goes away, leaves the start alone, and the next one uses it."""
+    monkeypatch.setattr(previews, "START_DEADLINE_S", 0.01)
+    offloader, running = SlowStart(), RunningPreviews()
 
     async def work() -> str:
         return "rows"
 
-    async def run(delay_s: float) -> str:
-        return await RunningPreviews().run("ana", work, offloader=SlowStart(delay_s))
+    async def run() -> str:
+        for _ in range(3):
+            with pytest.raises(ServiceUnavailable, match="still starting"):
+                await running.run("ana", work, offloader=offloader)
+        absent = asyncio.ensure_future(running.run("ana", work, offloader=offloader))
+        await asyncio.sleep(0)
+        absent.cancel()
+        await asyncio.gather(absent, return_exceptions=True)
+        monkeypatch.setattr(previews, "START_DEADLINE_S", 60.0)
+        waiting = asyncio.ensure_future(running.run("ana", work, offloader=offloader))
+        await asyncio.sleep(0)
+        offloader.is_ready.set()
+        return await waiting
 
-    assert asyncio.run(run(0.7)) == "rows"
-    monkeypatch.setattr(previews, "START_DEADLINE_S", 0.01)
-    with pytest.raises(ServiceUnavailable, match="did not start"):
-        asyncio.run(run(1_000))
+    assert asyncio.run(run()) == "rows"
+    assert offloader.starts == 1
 
 
 def test_cancelled_caller_ends_the_work() -> None:

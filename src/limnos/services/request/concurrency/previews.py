@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 from limnos.model.errors import ServiceUnavailable
@@ -16,8 +17,8 @@ from limnos.services.request.offloaded_work import InlineOffloader, WorkOffloade
 
 T = TypeVar("T")
 DEADLINE_S: Final = 10.0
-START_DEADLINE_S: Final = 60.0
-"""The maximum time for a process to start. It is apart, since a start that is killed begins anew each time."""
+START_DEADLINE_S: Final = 10.0
+"""The maximum time that a preview waits for a process to start. The start goes on, for the caller's next preview."""
 CALLER_MAX: Final = 2
 """The maximum number of concurrent previews of one caller on a node."""
 READY: Final = "preview-ready"
@@ -25,12 +26,10 @@ READY: Final = "preview-ready"
 _READING: Final = (
     "Reading the first rows took longer than {:.0f} s: request fewer columns, or read the data with a client"
 )
-_STARTING: Final = "The process that reads files did not start within {:.0f} s: the server is busy. Try again"
+_STARTING: Final = (
+    "The process that reads files is still starting, because the server is busy: try again in a few seconds"
+)
 _ENDED: Final = "The rows were not read: the worker process has ended, or too many previews are running. Try again, request fewer columns or rows, or read the data with a client"
-
-
-class DeadlinePassed(ServiceUnavailable):
-    """A preview took too long; the message says what to do."""
 
 
 class RunningPreviews:
@@ -38,6 +37,7 @@ class RunningPreviews:
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
+        self._starts: dict[str, asyncio.Future[list[bytes]]] = {}
 
     @contextmanager
     def turn(self, caller: str) -> Iterator[None]:
@@ -64,20 +64,34 @@ class RunningPreviews:
         """
         with self.turn(caller):
             if offloader is not None:
-                with ended_process_explained():
-                    await _before_deadline(
-                        offloader.do(READY, caller=caller), deadline_s=START_DEADLINE_S, what=_STARTING
-                    )
-            return await _before_deadline(work(), deadline_s=DEADLINE_S, what=_READING)
+                await self._start(caller, offloader)
+            return await _before_deadline(work())
+
+    async def _start(self, caller: str, offloader: WorkOffloader) -> None:
+        """Wait until a process is ready. The caller's next preview waits for the same start."""
+        start = self._starts.get(caller)
+        if start is None:
+            start = self._starts[caller] = asyncio.ensure_future(offloader.do(READY, caller=caller))
+            start.add_done_callback(partial(self._forget, caller))
+        await asyncio.wait((start,), timeout=START_DEADLINE_S)
+        if not start.done():
+            raise ServiceUnavailable(_STARTING, retry_after_s=5)
+        with ended_process_explained():
+            start.result()
+
+    def _forget(self, caller: str, start: asyncio.Future[list[bytes]]) -> None:
+        del self._starts[caller]
+        if not start.cancelled():
+            start.exception()  # told to those who wait for it
 
 
-async def _before_deadline(work: Coroutine[object, object, T], *, deadline_s: float, what: str) -> T:
+async def _before_deadline(work: Coroutine[object, object, T]) -> T:
     task = asyncio.ensure_future(work)
     try:
-        await asyncio.wait((task,), timeout=deadline_s)
+        await asyncio.wait((task,), timeout=DEADLINE_S)
         if task.done():
             return task.result()
-        raise DeadlinePassed(what.format(deadline_s))
+        raise ServiceUnavailable(_READING.format(DEADLINE_S))
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)  # its process has ended before the caller's turn is over
@@ -88,8 +102,6 @@ def ended_process_explained() -> Iterator[None]:
     """Say in the error of an ended process what the caller of a preview can do. Raises ServiceUnavailable."""
     try:
         yield
-    except DeadlinePassed:
-        raise
     except ServiceUnavailable as error:
         raise ServiceUnavailable(_ENDED, retry_after_s=error.retry_after_s) from error
 
