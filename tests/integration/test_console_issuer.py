@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -22,6 +23,8 @@ from tests.nodes.wire import Wire
 
 pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 PATIENCE_MS = 120_000
+SIGHTS_MAX = 600
+"""How often a test looks for the signs of life of processes that have just started."""
 PROCESSES = 2
 """The number of server processes of a node."""
 
@@ -218,12 +221,16 @@ def test_sign_out_holds_at_the_other_node(context: BrowserContext, forwarder: Fo
 
 
 def test_nodes_page_knows_every_process(nodes: tuple[Process, Process]) -> None:
-    """Each process of each node has given a sign of life in PostgreSQL, and one process calls itself the one that
-    answers, at both nodes.
+    """Each process of each node gives a sign of life in PostgreSQL soon after its start, and one process calls itself
+    the one that answers, at both nodes.
     """
     for node in nodes:
         admin = Wire(node.uri, token=node.token)
-        seen: Any = admin.do("GET", "/api/limnos/v1/nodes").body["nodes"]
+        for _ in range(SIGHTS_MAX):
+            seen: Any = admin.do("GET", "/api/limnos/v1/nodes").body["nodes"]
+            if len(seen) == 2 * PROCESSES:
+                break
+            time.sleep(0.5)
         admin.close()
         assert len({each["id"] for each in seen}) == 2 * PROCESSES
         assert [each["own"] for each in seen].count(True) == 1

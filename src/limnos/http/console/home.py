@@ -93,9 +93,8 @@ def change_line(page_request: PageRequest, metalake: str, *, change: PublishedCh
     if path and kind in KINDS and change.operation not in {"drop", "purge"}:
         changes = ObjectAddress(change.kind, metalake, path[0], path[1:])
         href = page_request.base + changes.path if (change.kind is Kind.CATALOG) is (len(path) == 1) else ""
-    return ChangeLine(
-        change.operation, kind.replace("_", " "), icon_of(kind), display.render(path), href, change.actor, change.at
-    )
+    name = display.render(path) if kind in KINDS else ".".join(path)
+    return ChangeLine(change.operation, kind.replace("_", " "), icon_of(kind), name, href, change.actor, change.at)
 
 
 ROUTES = (ConsoleRoute("GET", "/", home, "home", ("metalake", "done")),)

@@ -47,7 +47,7 @@ class Workers(InlineOffloader):
 
 
 class BrowsedFileset:
-    """A fileset `raw.f`: bob may read it, eve may write it, ann may create filesets."""
+    """A fileset `raw.f`: bob may read it, eve may write it, ann may create filesets, kim may not use the catalog."""
 
     def __init__(self, node: DriverNode, properties: dict[str, str]) -> None:
         self.node = node
@@ -62,6 +62,7 @@ class BrowsedFileset:
             ("bob", "use_catalog use_schema read_fileset"),
             ("eve", "use_catalog use_schema write_fileset"),
             ("ann", "use_catalog use_schema create_fileset"),
+            ("kim", "read_fileset"),
         ):
             grant(node, user, privileges, kind="CATALOG", on="files")
         for name, data in FILES.items():
@@ -229,10 +230,13 @@ def test_names_that_are_not_there(fileset: BrowsedFileset) -> None:
 
 
 def test_content_needs_the_right_to_read(fileset: BrowsedFileset) -> None:
-    """A user who may only write sees file names but no content; one who may only create filesets sees nothing."""
-    assert [fileset.show("a.csv", user=user).status for user in ("eve", "ann", "stranger")] == [403, 403, 403]
+    """A user who may only write sees file names but no content; one who may only create filesets, or may not use the
+    catalog, sees nothing.
+    """
+    refused = ("eve", "ann", "kim", "stranger")
+    assert [fileset.show("a.csv", user=user).status for user in refused] == [403] * len(refused)
     assert b"READ_FILESET" in fileset.show("a.csv", user="eve").body
-    assert [fileset.list(user=user).status for user in ("eve", "ann", "stranger")] == [200, 403, 403]
+    assert [fileset.list(user=user).status for user in refused] == [200, 403, 403, 403]
     assert fileset.show("gone.csv", user="eve").status == 403  # and learns nothing about which files there are
 
 

@@ -18,7 +18,8 @@ def operation_tabs(page_request: PageRequest, metalake: str, *, current: str) ->
     """Return links to the pages of operations. `current` is a state of tasks, or the path of a page."""
     base, query = page_request.base, urlencode({"metalake": metalake})
     tasks = tuple(
-        Link(f"{state} tasks", f"{base}/operations?{query}&state={state}", state == current) for state in STATES
+        Link(f"{state.capitalize()} tasks", f"{base}/operations?{query}&state={state}", state == current)
+        for state in STATES
     )
     others = tuple(Link(text, f"{base}/{path}?{query}", path == current) for text, path in _OTHERS)
     return (*tasks, *others)

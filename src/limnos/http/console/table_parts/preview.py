@@ -102,8 +102,11 @@ async def file_preview_tab(page_request: PageRequest, address: ObjectAddress, *,
         return PreviewTab(refusal=error.message)
     except ServiceUnavailable as error:
         return PreviewTab(refusal=error.message, is_busy=True)
-    columns = tuple(PreviewHead(name, kind, False, is_number_type(kind)) for name, kind in preview.columns)
     rows = tuple(tuple(_cell(value) for value in row) for row in preview.rows)
+    columns = tuple(
+        PreviewHead(name, kind, False, is_number_type(kind) if kind else _has_numbers(rows, place))
+        for place, (name, kind) in enumerate(preview.columns)
+    )
     return PreviewTab(
         columns, rows, preview.is_complete, columns_left_out=preview.columns_left_out, is_file=True,
         is_binary=preview.text is None and not columns, size=size_text(preview.size), text=preview.text or "",
@@ -117,6 +120,12 @@ _NUMBER_TYPE: Final = re.compile(r"u?int\d*|long|(half)?float\d*|double|decimal.
 def is_number_type(kind: object) -> bool:
     """Return whether a type has numbers, which are aligned to the right."""
     return isinstance(kind, str) and _NUMBER_TYPE.fullmatch(kind) is not None
+
+
+def _has_numbers(rows: tuple[tuple[PreviewCell, ...], ...], place: int) -> bool:
+    """Return whether a column without a type shows numbers alone."""
+    cells = [row[place] for row in rows if not row[place].is_null]
+    return bool(cells) and all(each.is_number for each in cells)
 
 
 def _words(error: LimnosError) -> str:
