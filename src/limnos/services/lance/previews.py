@@ -1,4 +1,4 @@
-"""Previews of Lance tables: their first rows, for a caller who may read all of them; of either format by a path.
+"""Previews of Lance tables: their first rows, for a caller who may read all of them.
 
 May import the rooms below. Must not know any wire format. The decision is that of a query. Lance tables cannot have
 read restrictions, so no filter or mask is applied. A worker process reads the rows, within limits. Each preview is
@@ -8,44 +8,16 @@ audited, because rows leave the lake.
 from __future__ import annotations
 
 from limnos.access.actions import Action
-from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.previews import ANSWER_BYTES_MAX, COLUMNS_MAX, PreviewColumn, PreviewRequest, TablePreview
 from limnos.names.path import Levels
-from limnos.services.iceberg.previews import preview_look, scanned_preview
-from limnos.services.iceberg.reports import catalog_require
-from limnos.services.iceberg.scans import ScanTarget
 from limnos.services.lance.row_operations import bind_question, table_for_rows
 from limnos.services.lance.table_description import VersionReference
 from limnos.services.lance.workers import answer_question, worker_task_of
 from limnos.services.request.concurrency.previews import RUNNING_PREVIEWS, ended_process_explained
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import LANCE, format_of
 from limnos.sources.lance.questions import Head, LanceHead
-
-
-async def named_table_preview(
-    ctx: Context, scope: RequestScope, *, path: Levels, preview_request: PreviewRequest
-) -> TablePreview:
-    """Return the first rows of a table of either format, by its path below the catalog.
-
-    Raises as `table_preview` and `lance_preview`, and BadRequest for a path that names no table.
-    """
-
-    def look(view: RequestView) -> ScanTarget | None:
-        if format_of(view) == LANCE and path:
-            return None
-        if len(path) < 2:
-            catalog_require(view)
-            raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
-        return preview_look(view, path, preview_request=preview_request)
-
-    scanned = await ctx.read(scope, look)
-    if scanned is None:
-        return await lance_preview(ctx, scope, path=path, preview_request=preview_request)
-    return await scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request)
 
 
 async def lance_preview(

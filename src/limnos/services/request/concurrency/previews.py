@@ -82,7 +82,7 @@ class RunningPreviews:
     def _forget(self, caller: str, start: asyncio.Future[list[bytes]]) -> None:
         del self._starts[caller]
         if not start.cancelled():
-            start.exception()  # told to those who wait for it
+            start.exception()  # those who wait for it raise it
 
 
 async def _before_deadline(work: Coroutine[object, object, T]) -> T:
