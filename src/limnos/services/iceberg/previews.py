@@ -25,16 +25,40 @@ from limnos.model.kinds import Kind
 from limnos.model.previews import ANSWER_BYTES_MAX, COLUMNS_MAX, PreviewColumn, PreviewRequest, TablePreview
 from limnos.names.path import Levels
 from limnos.services.iceberg.policy_enforcement import hide_file_names, narrow_request, read_shape
+from limnos.services.iceberg.reports import catalog_require
 from limnos.services.iceberg.scans import ScanTarget, TableScan, scan_look, scan_of
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER, RUNNING_PREVIEWS, ended_process_explained
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import LANCE, format_of
 
 READ_BYTES_MAX: Final = 64 << 20
 """The maximum number of bytes of data and delete files that one preview reads."""
 FILES_MAX: Final = 20
 _NOTHING: Final = BoundRestrictions(None, {})
+
+
+async def named_table_preview(
+    ctx: Context, scope: RequestScope, *, path: Levels, preview_request: PreviewRequest
+) -> TablePreview | None:
+    """Return the first rows of a table by its path below the catalog; None if the catalog has Lance tables.
+
+    Raises as `table_preview`, and BadRequest for a path that names no table.
+    """
+
+    def look(view: RequestView) -> ScanTarget | None:
+        if format_of(view) == LANCE and path:
+            return None
+        if len(path) < 2:
+            catalog_require(view)
+            raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
+        return _preview_look(view, path, preview_request=preview_request)
+
+    scanned = await ctx.read(scope, look)
+    if scanned is None:
+        return None
+    return await _scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request)
 
 
 async def table_preview(
@@ -45,20 +69,20 @@ async def table_preview(
     Raises NotFound, PermissionDenied, BadRequest (limits, unknown columns or snapshots, another format),
     UnsupportedOperation (files that are not read here), StorageFailed, ServiceUnavailable (deadline, dead process).
     """
-    scanned = await ctx.read(scope, lambda view: preview_look(view, path, preview_request=preview_request))
-    return await scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request)
+    scanned = await ctx.read(scope, lambda view: _preview_look(view, path, preview_request=preview_request))
+    return await _scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request)
 
 
-def preview_look(view: RequestView, path: Levels, *, preview_request: PreviewRequest) -> ScanTarget:
+def _preview_look(view: RequestView, path: Levels, *, preview_request: PreviewRequest) -> ScanTarget:
     """Find the table of a preview for a caller who may read it. Raises NotFound, PermissionDenied, BadRequest."""
     scan_request = ScanRequest(snapshot_id=preview_request.snapshot_id, min_rows_requested=preview_request.rows + 1)
     return scan_look(view, path, scan_request=scan_request)
 
 
-async def scanned_preview(
+async def _scanned_preview(
     ctx: Context, scope: RequestScope, *, path: Levels, scanned: ScanTarget, preview_request: PreviewRequest
 ) -> TablePreview:
-    """Return the first rows of a table that `preview_look` returned. Raises as `table_preview`."""
+    """Return the first rows of a table that `_preview_look` returned. Raises as `table_preview`."""
     preview_request.check()
     reading = partial(_read_preview, ctx, scanned, preview_request=preview_request)
     running, offloader = RUNNING_PREVIEWS.of(ctx.services), PREVIEW_OFFLOADER.of(ctx.services)

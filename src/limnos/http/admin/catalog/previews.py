@@ -14,14 +14,11 @@ from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.previews import PreviewRequest
 from limnos.names import display
-from limnos.services.iceberg.previews import preview_look, scanned_preview
+from limnos.services.iceberg.previews import named_table_preview
 from limnos.services.iceberg.reports import catalog_require
-from limnos.services.iceberg.scans import ScanTarget
 from limnos.services.lance.previews import lance_preview
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import LANCE, format_of
 
 _SNAPSHOT_DIGITS_MAX = 19
 
@@ -36,20 +33,9 @@ async def preview(request: Request, ctx: Context) -> Response:
     except BadRequest:  # raised only for callers who may use the catalog
         await ctx.read(scope, catalog_require)
         raise
-
-    def look(view: RequestView) -> ScanTarget | None:
-        if format_of(view) == LANCE and path:
-            return None
-        if len(path) < 2:
-            catalog_require(view)
-            raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
-        return preview_look(view, path, preview_request=preview_request)
-
-    scanned = await ctx.read(scope, look)
-    if scanned is None:
+    result = await named_table_preview(ctx, scope, path=path, preview_request=preview_request)
+    if result is None:
         result = await lance_preview(ctx, scope, path=path, preview_request=preview_request)
-    else:
-        result = await scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request)
     columns = [{"name": each.name, "type": each.type, "masked": each.is_masked} for each in result.columns]
     body = {
         "columns": columns,
