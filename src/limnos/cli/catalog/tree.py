@@ -227,8 +227,8 @@ def _drop_table(client: Client, path: str, *, purge: bool) -> None:
     client.lance.drop(path)
 
 
-def _drop_container(client: Client, kind: str, path: str, *, common: CommonFlags, force: bool) -> None:
-    """Drop a catalog or metalake; without `force` only an empty one.
+def _drop_container(client: Client, path: str, *, kind: str, flags: _DropFlags) -> None:
+    """Drop a catalog or metalake; without the flag `force` only an empty one.
 
     The server drops only disabled ones. An empty one is disabled first, so that nothing is added between the check and
     the drop, and enabled again if the drop fails.
@@ -236,10 +236,10 @@ def _drop_container(client: Client, kind: str, path: str, *, common: CommonFlags
     home = client.metalakes if kind == "metalake" else client.catalogs
     name = path if kind == "metalake" else display.parse(path)[0]
     try:
-        require(home.drop(name, force=force), kind, path)
+        require(home.drop(name, force=flags.force), kind, path)
         return
     except ConflictError as error:
-        if error.code != "in-use" or _holds_something(client, kind, name, common):
+        if error.code != "in-use" or _holds_something(client, kind, name, flags.common):
             raise
     home.disable(name)
     try:
@@ -262,17 +262,9 @@ def require(was_there: bool, kind: str, name: str) -> None:  # noqa: FBT001 - th
         raise NotFoundError(f"there is no {kind} '{name}'", status=404, code="not-found")
 
 
-def _drop_catalog(client: Client, path: str, flags: _DropFlags) -> None:
-    _drop_container(client, "catalog", path, common=flags.common, force=flags.force)
-
-
-def _drop_metalake(client: Client, path: str, flags: _DropFlags) -> None:
-    _drop_container(client, "metalake", path, common=flags.common, force=flags.force)
-
-
 _DROPPED: Final[dict[str, Callable[[Client, str, _DropFlags], None]]] = {
-    "metalake": _drop_metalake,
-    "catalog": _drop_catalog,
+    "metalake": lambda client, path, flags: _drop_container(client, path, kind="metalake", flags=flags),
+    "catalog": lambda client, path, flags: _drop_container(client, path, kind="catalog", flags=flags),
     "namespace": lambda client, path, _: client.namespaces.drop(path),
     "table": lambda client, path, flags: _drop_table(client, path, purge=flags.purge),
     "view": lambda client, path, _: client.views.drop(path),
