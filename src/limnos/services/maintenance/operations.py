@@ -20,7 +20,7 @@ from limnos.services.identity.tokens import worth_of
 from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.expiry import table_expire
 from limnos.services.maintenance.table_access import maintained_table
-from limnos.services.maintenance.table_leases import OPERATIONS, await_with_table, table_lease
+from limnos.services.maintenance.table_leases import OPERATIONS, await_with_table, lease_for_task
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
@@ -145,11 +145,10 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
     services = work.services
     if services is None:
         raise ServiceUnavailable("This node runs no services: another node runs the task")
-    operation, ident = payload.operation, {"table_id": payload.table_id, "lease_ms": work.lease_ms}
-    if not await work.submit(lambda tx: table_lease(tx, operation, **ident)):
+    if not await lease_for_task(work, operation=payload.operation, table_id=payload.table_id):
         raise ServiceUnavailable("A rewrite of this table's files is in progress: its snapshots expire after it")
     try:
-        text = await await_with_table(work, _expire(work, services, payload=payload), operation=operation)
+        text = await await_with_table(work, _expire(work, services, payload=payload), operation=payload.operation)
     except (ServiceUnavailable, StorageFailed) as error:
         reason = error.message
         await work.submit(lambda tx: tx.rewrites.give_back(payload.operation, delay_ms=0, failed=False, reason=reason))

@@ -83,6 +83,11 @@ def table_lease(tx: Tx, operation: int, *, table_id: int, lease_ms: int) -> bool
     return tx.rewrites.take(operation, node_id=table_id, token_id=0, holder="server", lease_ms=lease_ms)
 
 
+async def lease_for_task(work: TaskContext, *, operation: int, table_id: int) -> bool:
+    """Lease a table for an operation of the server, as long as its task is leased. Returns whether it was free."""
+    return await work.submit(lambda tx: table_lease(tx, operation, table_id=table_id, lease_ms=work.lease_ms))
+
+
 async def await_with_table(work: TaskContext, call: Coroutine[None, None, T], *, operation: int) -> T:
     """Await work on a table that is leased for an operation, and renew its lease along with that of the task.
 

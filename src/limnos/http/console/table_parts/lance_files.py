@@ -30,8 +30,6 @@ VERSIONS_SHOWN: Final = 100
 _NEWEST: Final = VersionReference()
 _SHOWN_ERRORS: Final = (PermissionDenied, NotFound, InvalidTable, StorageFailed, OutsideRoots)
 _NO_DATA: Final = "The table was declared and has no data yet: insert some first."
-
-
 _TYPE_WORDS: Final = {
     "utf8": "string", "large_utf8": "large_string", "float16": "halffloat", "float32": "float", "float64": "double",
 }  # fmt: skip

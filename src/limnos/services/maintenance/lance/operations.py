@@ -15,7 +15,7 @@ from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.lance.assessing import LanceAssessment
 from limnos.services.maintenance.lance.tables import change_table
 from limnos.services.maintenance.operations import OperationPayload, operation_request
-from limnos.services.maintenance.table_leases import OPERATIONS, await_with_table, table_lease
+from limnos.services.maintenance.table_leases import OPERATIONS, await_with_table, lease_for_task
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
@@ -56,13 +56,12 @@ async def lance_operation_run(work: TaskContext, payload: OperationPayload) -> N
     row = await services.gate.look_up(lambda: operation_read(payload.operation))
     if row is None or row.ended_at is not None:
         return
-    operation, ident = payload.operation, {"table_id": payload.table_id, "lease_ms": work.lease_ms}
-    if not await work.submit(lambda tx: table_lease(tx, operation, **ident)):
+    if not await lease_for_task(work, operation=payload.operation, table_id=payload.table_id):
         raise ServiceUnavailable("Another operation changes this table's files: this one follows it")
     state = "done"
     try:
         carrying_out = _carry_out(work, services, kind=row.kind, payload=payload)
-        text = await await_with_table(work, carrying_out, operation=operation)
+        text = await await_with_table(work, carrying_out, operation=payload.operation)
     except (ServiceUnavailable, StorageFailed):
         raise
     except LimnosError as error:
