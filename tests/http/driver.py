@@ -188,6 +188,14 @@ def node_at(
             runner.run(built.close())
 
 
+def metalake_copy(node: DriverNode, name: str) -> None:
+    """Export metalake `lake`, and import it under another name."""
+    lines = node.get(f"{OWN}/metalakes/lake/export?format=json").body
+    begun = node.post(f"{OWN}/imports", {"name": name, "format": "json"}).json()
+    node.done("POST", f"{OWN}/imports/{begun['id']}/records?after=0", lines)
+    node.done("POST", f"{OWN}/imports/{begun['id']}/finish")
+
+
 def grant(node: DriverNode, user: str, privileges: str, *, kind: str, on: str, condition: str = "allow") -> str:
     """Grant a user privileges (separated by spaces) on an object through a new role. Returns the role's name."""
     role = f"r{len(node.sent)}"

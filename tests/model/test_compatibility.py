@@ -6,8 +6,6 @@ a directory beside this one.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import cast
@@ -17,14 +15,14 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from limnos.model.proto.limnos.v1 import export_pb2, schema_pb2
-from limnos.model.records import NODE_RECORDS, Record, RoleRecord
-
-HOME = Path(__file__).parent / "fixtures" / "records" / "v1.0"
-EXPECTED = cast("dict[str, dict[str, dict[str, object]]]", json.loads((HOME / "expected.json").read_text("utf-8")))
-DECODERS: dict[str, Callable[[bytes], Record]] = {
-    kind.MESSAGE.DESCRIPTOR.name: kind.read for kind in (*NODE_RECORDS.values(), RoleRecord)
-}
-
+from tests.model.record_fixtures import (
+    EXPECTED,
+    HOME,
+    RECORD_CLASSES,
+    expected_fields,
+    record_class,
+    write_fixture,
+)
 
 LATER = {
     "TableRecord": {"declared": False, "managed": False, "statements": (), "object_type": ""},
@@ -38,15 +36,10 @@ LATER = {
 @pytest.mark.parametrize("name", sorted(EXPECTED["records"]))
 def test_a_stored_record_of_version_1_0_reads_as_it_was_written(name: str) -> None:
     """Every field has the value it had when version 1.0 wrote it, and nothing is left over."""
-    expected = EXPECTED["records"][name]
-    record = DECODERS[str(expected["kind"])]((HOME / f"{name}.bin").read_bytes())
+    record = record_class(name).read((HOME / f"{name}.bin").read_bytes())
 
-    fields = {
-        key: tuple(held) if isinstance(held, list) else held
-        for key, held in cast("dict[str, object]", expected["fields"]).items()
-    }
-    since = LATER.get(str(expected["kind"]), {})
-    assert asdict(record) == {**fields, **since, "unknown": b""}
+    since = LATER.get(str(EXPECTED["records"][name]["kind"]), {})
+    assert asdict(record) == {**expected_fields(name), **since, "unknown": b""}
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED["messages"]))
@@ -58,6 +51,15 @@ def test_an_exported_message_of_version_1_0_reads_as_it_was_written(name: str) -
     message = kind.FromString((HOME / f"{name}.bin").read_bytes())
 
     assert MessageToDict(message, preserving_proto_field_name=True) == expected["fields"]
+
+
+def test_a_new_fixture_has_the_bytes_of_its_fields(tmp_path: Path) -> None:
+    """The command writes a fixture's bytes from its expected fields, and refuses to write them again."""
+    write_fixture("policy_record", tmp_path)
+
+    assert (tmp_path / "policy_record.bin").read_bytes() == (HOME / "policy_record.bin").read_bytes()
+    with pytest.raises(FileExistsError):
+        write_fixture("policy_record", tmp_path)
 
 
 def test_every_fixture_is_described() -> None:
@@ -74,4 +76,4 @@ def test_every_message_has_a_fixture() -> None:
 
     files = (schema_pb2, export_pb2)
     assert described == {name for file in files for name in file.DESCRIPTOR.message_types_by_name}
-    assert kinds == set(DECODERS)
+    assert kinds == set(RECORD_CLASSES)

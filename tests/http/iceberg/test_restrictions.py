@@ -18,7 +18,7 @@ from limnos.model.records import CatalogRecord
 from limnos.services.iceberg.scans import ScanTarget, TableScan
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
-from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant, metalake_copy
 from tests.http.iceberg.wire import (
     SPACES,
     commit,
@@ -523,10 +523,7 @@ def test_restrictions_go_out_and_come_in(lake: DriverNode) -> None:
         == 200
     )
     lake.done("DELETE", f"{API}/lake/users/gone")
-    lines = lake.get(f"{OWN}/metalakes/lake/export?format=json").body
-    begun = lake.post(f"{OWN}/imports", {"name": "copy", "format": "json"}).json()
-    lake.done("POST", f"{OWN}/imports/{begun['id']}/records?after=0", lines)
-    lake.done("POST", f"{OWN}/imports/{begun['id']}/finish")
+    metalake_copy(lake, "copy")
     path = f"{OWN}/metalakes/{{}}/objects/SCHEMA/main.a/restrictions"
     before, after = (lake.done("GET", path.format(metalake))["restrictions"] for metalake in ("lake", "copy"))
 

@@ -30,7 +30,7 @@ from limnos.services.lookup.metalake_objects import (
 )
 from limnos.services.lookup.securables import AttachmentTarget
 from limnos.services.request.context import Context
-from limnos.services.request.property_edits import PropertyEdits, metalake_object_edit
+from limnos.services.request.property_edits import PropertyEdits, object_edit
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.tx import Tx
@@ -123,7 +123,7 @@ def policy_update(tx: Tx, permit: Permit[PolicyAlter]) -> Node:
         record = replace(record, content=command.content)
     if command.enabled is not None:
         record = replace(record, enabled=command.enabled)
-    return metalake_object_edit(tx, msgspec.structs.replace(node, record=record), edits=command.edits)
+    return object_edit(tx, msgspec.structs.replace(node, record=record), edits=command.edits)
 
 
 async def policies_associate(
@@ -131,8 +131,8 @@ async def policies_associate(
 ) -> tuple[str, ...]:
     """Attach policies to an object and detach others.
 
-    A maintenance policy is carried out with its owner's rights. Therefore the caller needs the right to maintain the
-    table, or to alter the namespace or catalog.
+    The server executes a maintenance policy with its owner's rights. Therefore the caller needs the right to maintain
+    the table, or to alter the namespace or catalog.
 
     Raises IllegalObject for a policy that does not support the object's kind, and as `attachments_associate`.
     """

@@ -18,7 +18,7 @@ from limnos.names.path import check_gravitino_name
 from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, page_of
-from limnos.services.request.property_edits import PropertyEdits, metalake_object_edit
+from limnos.services.request.property_edits import PropertyEdits, object_edit
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.tx import Tx
@@ -130,7 +130,7 @@ async def metalake_object_alter(ctx: Context, *, metalake: str, kind: Kind, name
 
 def metalake_object_update(tx: Tx, permit: Permit[MetalakeObjectAlter]) -> Node:
     """Write the edited record, then the new name."""
-    return metalake_object_edit(tx, tx.nodes.confirm(permit.command.node), edits=permit.command.edits)
+    return object_edit(tx, tx.nodes.confirm(permit.command.node), edits=permit.command.edits)
 
 
 async def metalake_object_drop(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:

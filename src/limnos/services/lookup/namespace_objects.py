@@ -7,7 +7,6 @@ missing object is NotFound to a caller who could do the same on an existing one,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import msgspec
 
@@ -22,7 +21,7 @@ from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, page_of
-from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.property_edits import PropertyEdits, object_edit
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import refuse_sourced, require_kind_held
@@ -169,14 +168,8 @@ async def namespace_object_alter(
 
 
 def namespace_object_update(tx: Tx, permit: Permit[NamespaceObjectAlter]) -> Node:
-    """Write the edited record, then the new name. Grants and tags belong to the id and stay."""
-    node, edits = tx.nodes.confirm(permit.command.node), permit.command.edits
-    record = node.record
-    comment, properties = edits.edited_comment(record.comment), edits.over(record.properties)
-    tx.nodes.write_record(node, replace(record, comment=comment, properties=properties))
-    if edits.name is not None and edits.name != node.name:
-        tx.nodes.move(node, parent_id=node.parent_id, name=edits.name, moves_access=False)
-    return tx.nodes.by_id(node.id)
+    """Write the edited record, then the new name."""
+    return object_edit(tx, tx.nodes.confirm(permit.command.node), edits=permit.command.edits)
 
 
 async def namespace_object_drop(

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
-from limnos.model.records import JobTemplateRecord, PolicyRecord, TagRecord
 from limnos.store.tx import Tx
 
 PROPERTIES_MAX: Final = 10_000
@@ -63,12 +62,12 @@ class PropertyEdits(msgspec.Struct, frozen=True):
         return comment if self.comment is None else self.comment
 
 
-def metalake_object_edit(tx: Tx, node: Node, *, edits: PropertyEdits) -> Node:
-    """Write the edited record and the new name of a metalake object.
+def object_edit(tx: Tx, node: Node, *, edits: PropertyEdits) -> Node:
+    """Write the edited record and the new name of a metalake object or of an object in a namespace.
 
-    No decision depends on the name of such an object.
+    No decision depends on the name of such an object. Grants and tags belong to the id and stay.
     """
-    record = cast("TagRecord | PolicyRecord | JobTemplateRecord", node.record)
+    record = node.record
     comment, properties = edits.edited_comment(record.comment), edits.over(record.properties)
     tx.nodes.write_record(node, replace(record, comment=comment, properties=properties))
     if edits.name is not None and edits.name != node.name:

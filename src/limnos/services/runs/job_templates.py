@@ -30,7 +30,7 @@ from limnos.services.lookup.metalake_objects import (
     metalake_objects_list,
 )
 from limnos.services.request.context import Context
-from limnos.services.request.property_edits import PropertyEdits, metalake_object_edit
+from limnos.services.request.property_edits import PropertyEdits, object_edit
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.tx import Tx
@@ -119,7 +119,7 @@ def template_update(tx: Tx, permit: Permit[TemplateAlter]) -> Node:
     for update in permit.command.updates:
         content = content_altered(record.job_type, record.content, changes=update)
         record = replace(record, content=content.text)
-    return metalake_object_edit(tx, msgspec.structs.replace(node, record=record), edits=permit.command.edits)
+    return object_edit(tx, msgspec.structs.replace(node, record=record), edits=permit.command.edits)
 
 
 async def template_drop(ctx: Context, *, metalake: str, name: str) -> None:
