@@ -87,6 +87,8 @@ def _fields_of(kind: object, above: str, *, depth: int) -> Iterator[ColumnDescri
             continue
         name, doc = f"{above}{field['name']}", field.get("doc")
         yield ColumnDescription(name, doc if isinstance(doc, str) else "")
-        yield from _fields_of(field.get("type"), f"{name}.", depth=depth + 1)
+        if not isinstance(field.get("type"), str):
+            yield from _fields_of(field.get("type"), f"{name}.", depth=depth + 1)
     for part in ("element", "key", "value"):
-        yield from _fields_of(kind.get(part), f"{above}{part}.", depth=depth + 1)
+        if part in kind:
+            yield from _fields_of(kind[part], f"{above}{part}.", depth=depth + 1)

@@ -136,8 +136,8 @@ def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: 
         findings += _deletes(files, deletes, rules=rules)
         findings += _old_rows(metadata, rules, now_ms=now_ms)
     findings += _expiry(metadata, rules, now_ms=now_ms)
-    findings += _metadata_files(metadata, len(body), version=iceberg_metadata.version_of(location))
     commits = iceberg_metadata.version_of(location)
+    findings += _metadata_files(metadata, len(body), version=commits)
     listed = current is not None and (wants_manifests or commits >= MANIFESTS_MIN)
     return Assessment(
         tuple(findings), current.manifest_list if listed and current is not None else None, target_of(metadata),
@@ -204,7 +204,7 @@ def _metadata_files(metadata: TableMetadata, size: int, *, version: int) -> list
 
 def _read_checkpoints(metadata: TableMetadata) -> tuple[ReadCheckpoint, ...]:
     """Return the snapshots of sources that incremental steps have read, from the newest checkpoint on `main`."""
-    if metadata.current is None:
+    if not any(INPUTS in (each.summary or ()) for each in metadata.snapshots or ()) or metadata.current is None:
         return ()
     for each in metadata.ancestors(metadata.current.snapshot_id):
         text = (each.summary or {}).get(INPUTS)

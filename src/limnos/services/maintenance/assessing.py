@@ -7,6 +7,7 @@ and where the feed has a gap, it assesses all tables, in slices.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -238,6 +239,10 @@ class AssessmentRound:
         assessments = await self._offload(bodies, rules)
         before = await look_up(lambda: findings_of(ids))
         readers = await look_up(lambda: checkpoints_by(ids))
+        from_manifests: defaultdict[int, list[FindingRow]] = defaultdict(list)
+        for row in before:
+            if row.kind in (COMPACT, MANIFESTS):
+                from_manifests[row.node_id].append(row)
         rows: list[FindingRow] = []
         checkpoints: list[CheckpointRow] = []
         for body, each in zip(bodies, assessments, strict=True):
@@ -246,9 +251,8 @@ class AssessmentRound:
             checkpoints += await self._checkpoints(head, each, stored=readers)
             if head.is_dropped:
                 continue
-            old_rows = [row for row in before if row.node_id == body.node_id and row.kind in (COMPACT, MANIFESTS)]
             rows += finding_rows(head, each.findings) + await self._manifests(
-                head, body, assessment=each, before=old_rows
+                head, body, assessment=each, before=from_manifests[body.node_id]
             )
         await self._store(ids, rows, before=before)
         if sorted(checkpoints) != sorted(readers):
