@@ -134,3 +134,11 @@ def test_files_that_are_gone_are_told_on_the_page(tmp_path: Path) -> None:
 
         for tab in ("columns", "versions", "indexes", "maintenance"):
             assert admin.read(f"{PAGE}?tab={tab}").text
+
+
+def test_the_access_page_has_the_tabs_of_lance_tables(lance: DriverNode) -> None:
+    """The access page of a Lance table links to the versions and indexes, which tables of Iceberg do not have."""
+    page = ConsoleVisitor(lance).sign_in("bob").read(PAGE.replace("/o/", "/access/"))
+
+    assert {f"{PAGE}?tab=versions", f"{PAGE}?tab=indexes"} <= set(page.hrefs)
+    assert f"{PAGE}?tab=snapshots" not in page.hrefs

@@ -15,6 +15,7 @@ from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link
 from limnos.http.console.look import render, size_text
+from limnos.http.console.object_tabs import FILESET_TABS
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.table_parts.preview import PreviewTab, file_preview_tab
 from limnos.http.console.tabs import (
@@ -36,7 +37,6 @@ from limnos.services.catalog.fileset_browsing import FilePath, directory_page
 from limnos.services.catalog.filesets import location_name, printable
 from limnos.services.governance.details import details_load
 
-TABS: Final = {"files": "Files", "properties": "Properties"}
 PAGE_SIZE: Final = 200
 
 
@@ -76,12 +76,12 @@ async def fileset_page(page_request: PageRequest, address: ObjectAddress) -> Res
         address.scope, lambda view: details_load(view, Kind.FILESET, levels=address.levels)
     )
     record = cast("FilesetRecord", details.node.record)
-    tab = tab_of(page_request, TABS)
+    tab = tab_of(page_request, FILESET_TABS)
     query = page_request.request.query
     location, file = query("location") or location_name(record, None), query("file") or ""
     path = file or query("directory") or ""
     heading = heading_of(
-        page_request, address, details=details, tabs=TABS, tab=tab,
+        page_request, address, details=details, tabs=FILESET_TABS, tab=tab,
         chips=(Chip("external" if record.external else "managed"),), comment=record.comment or "",
     )  # fmt: skip
     where = Fact("Location", record.locations.get(location, ""), is_code=True)

@@ -5,8 +5,6 @@ May import `model`, `services` and this package's shared modules. Has no busines
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress
@@ -14,6 +12,7 @@ from limnos.http.console.answers import html_response
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render
+from limnos.http.console.object_tabs import LANCE_TABLE_TABS
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.sheets import TabPart
 from limnos.http.console.table_metadata import ColumnLine
@@ -34,16 +33,6 @@ from limnos.http.console.tabs import (
 from limnos.http.response import Response
 from limnos.model.kinds import Kind
 from limnos.services.governance.details import details_load
-
-TABS: Final = {
-    "columns": "Columns",
-    "preview": "Preview",
-    "versions": "Versions",
-    "indexes": "Indexes",
-    "maintenance": "Maintenance",
-    "properties": "Properties",
-    "connect": "Connect",
-}
 
 
 class LanceTablePage(msgspec.Struct, frozen=True):
@@ -67,10 +56,10 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
     details = await page_request.ctx.read(
         address.scope, lambda view: details_load(view, Kind.TABLE, levels=address.levels)
     )
-    tab = tab_of(page_request, TABS)
+    tab = tab_of(page_request, LANCE_TABLE_TABS)
     record = details.node.record
     heading = heading_of(
-        page_request, address, details=details, tabs=TABS, tab=tab, chips=(Chip("Lance", "accent", "table"),),
+        page_request, address, details=details, tabs=LANCE_TABLE_TABS, tab=tab, chips=(Chip("Lance", "accent", "table"),),
         comment=getattr(record, "comment", None) or "",
     )  # fmt: skip
     columns = await lance_columns(page_request, address) if tab in ("columns", "indexes") else LanceColumns()

@@ -13,6 +13,7 @@ from limnos.http.console.addresses import ObjectAddress, quote_path, segment_of
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, icon_of
 from limnos.http.console.look import render, static_version
+from limnos.http.console.object_tabs import NAMESPACE_TABS
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.tabs import (
     Chip,
@@ -34,7 +35,6 @@ from limnos.services.governance.details import ObjectDetails, details_load
 
 ROWS: Final = 100
 """The number of children on one page of the list."""
-TABS: Final = {"contents": "Contents", "properties": "Properties"}
 
 
 class ChildRow(msgspec.Struct, frozen=True, gc=False):
@@ -77,7 +77,7 @@ async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> R
     """Show a catalog or namespace; for the page's script only the next rows."""
     if page_request.is_part:
         return html_response(page_request.request, render("part_rows.html", await _contents(page_request, address)))
-    tab = tab_of(page_request, TABS)
+    tab = tab_of(page_request, NAMESPACE_TABS)
     details = await page_request.ctx.read(
         address.scope, lambda view: details_load(view, address.kind, levels=address.levels)
     )
@@ -87,7 +87,7 @@ async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> R
     record = details.node.record
     comment = getattr(record, "comment", None) or ""
     heading = heading_of(
-        page_request, address, details=details, tabs=TABS, tab=tab, chips=_chips(details), comment=comment
+        page_request, address, details=details, tabs=NAMESPACE_TABS, tab=tab, chips=_chips(details), comment=comment
     )
     view = NamespacePage(
         await object_frame(page_request, address), address.path, heading, tab, facts_of(details), contents,

@@ -11,6 +11,7 @@ from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render
+from limnos.http.console.object_tabs import OTHER_TABS
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.tabs import (
     Chip,
@@ -105,7 +106,7 @@ async def object_page(page_request: PageRequest, address: ObjectAddress) -> Resp
         lists = (await _model_versions(page_request, address),)
     properties = record.properties if view is None else view.properties
     heading = heading_of(
-        page_request, address, details=details, tabs={"about": "About"}, tab="about",
+        page_request, address, details=details, tabs=OTHER_TABS, tab="about",
         chips=(Chip(address.kind.word.replace("_", " ")),),
         comment=getattr(record, "comment", None) or properties.get("comment", ""),
     )  # fmt: skip

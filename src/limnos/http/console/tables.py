@@ -17,6 +17,7 @@ from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render, size_text
+from limnos.http.console.object_tabs import TABLE_TABS
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.sheets import TabPart
 from limnos.http.console.table_metadata import (
@@ -49,17 +50,6 @@ from limnos.services.iceberg.restricted_tables import TableVisibility, document_
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE, format_of
 
-TABS: Final = {
-    "columns": "Columns",
-    "preview": "Preview",
-    "snapshots": "Snapshots",
-    "lineage": "Lineage",
-    "maintenance": "Maintenance",
-    "scans": "Scans",
-    "properties": "Properties",
-    "connect": "Connect",
-    "metadata": "Metadata",
-}
 SNAPSHOTS_SHOWN: Final = 200
 METADATA_BYTES_MAX: Final = 150_000
 """The maximum size of the metadata that a page shows, in bytes."""
@@ -133,7 +123,7 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
     if state.visible.bound is not None:
         document = await document_for_caller(page_request.ctx, state.visible)
     metadata = decode_metadata(document.body)
-    tab = tab_of(page_request, TABS)
+    tab = tab_of(page_request, TABLE_TABS)
     view = await _page(page_request, address, state=state, metadata=metadata, body=document.body, tab=tab)
     return html_response(page_request.request, render("table.html", view), status=view.preview.status)
 
@@ -153,7 +143,7 @@ async def _page(
     if is_bound:
         chips.append(Chip("You see only a part of it", "warn", "alert"))
     heading = heading_of(
-        page_request, address, details=state.details, tabs=TABS, tab=tab, chips=tuple(chips),
+        page_request, address, details=state.details, tabs=TABLE_TABS, tab=tab, chips=tuple(chips),
         comment=metadata.properties.get("comment", ""),
     )  # fmt: skip
     text = msgspec.json.format(body, indent=2)[:METADATA_BYTES_MAX] if tab == "metadata" else b""

@@ -75,3 +75,13 @@ def test_every_object_has_the_tab(admin: ConsoleVisitor) -> None:
     """Pages of objects link to their access page."""
     for kind, path in (("catalog", "main"), ("namespace", "main/raw"), ("table", "main/raw/flights")):
         assert f"/console/access/{kind}/lake/{path}" in admin.read(f"/console/o/{kind}/lake/{path}").hrefs
+
+
+def test_access_is_one_more_tab(admin: ConsoleVisitor) -> None:
+    """The access page of an object has the tabs of the object's own page."""
+    for kind, path in (("catalog", "main"), ("namespace", "main/raw"), ("table", "main/raw/flights")):
+        own = admin.read(f"/console/o/{kind}/lake/{path}").hrefs
+        tabs = {each for each in own if each.startswith(f"/console/o/{kind}/lake/{path}?tab=")}
+
+        assert tabs
+        assert tabs <= set(admin.read(f"/console/access/{kind}/lake/{path}").hrefs)

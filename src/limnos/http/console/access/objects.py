@@ -19,6 +19,7 @@ from limnos.http.console.answers import html_response
 from limnos.http.console.errors import DecisionFactorView, factors_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render
+from limnos.http.console.object_tabs import tabs_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import Choice
 from limnos.http.console.tabs import ObjectHeading, access_address, heading_of, object_frame
@@ -39,6 +40,7 @@ from limnos.services.identity.access_holders import (
 from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.access_reach import Reach, ReachRequest, access_reach
 from limnos.services.identity.explain import access_explain
+from limnos.services.request.table_formats import LANCE, format_of
 
 SHOWN: Final = 100
 _PRESETS: Final = (
@@ -130,7 +132,10 @@ async def access_page(page_request: PageRequest) -> Response:
     """Show the users with access to an object, the reasons, and the caller's own rights."""
     address = parse_address(page_request.request.params)
     ctx = page_request.ctx
-    details = await ctx.read(address.scope, lambda view: details_load(view, address.kind, levels=address.levels))
+    details, table_format = await ctx.read(
+        address.scope,
+        lambda view: (details_load(view, address.kind, levels=address.levels), format_of(view)),
+    )
     question = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
     refusal, page, rules = "", None, None
     try:
@@ -148,7 +153,10 @@ async def access_page(page_request: PageRequest) -> Response:
     action = page_request.request.query("action") or ""
     view = AccessPage(
         await object_frame(page_request, address),
-        heading_of(page_request, address, details=details, tabs={"about": "About"}, tab="access"), own, grant_address(page_request, address), refusal, levels,
+        heading_of(
+            page_request, address, details=details, tabs=tabs_of(address.kind, is_lance=table_format == LANCE),
+            tab="access",
+        ), own, grant_address(page_request, address), refusal, levels,
         tuple(_holder_line(page_request, each, own=own, levels=levels, address=address) for each in page.holders)
         if page is not None
         else (),

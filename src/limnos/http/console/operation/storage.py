@@ -50,7 +50,7 @@ def _form(page_request: PageRequest, frame: Frame, *, catalog: str) -> FormView:
 
 
 async def check(page_request: PageRequest) -> Response:
-    """Check a catalog's storage, and show each step with what would mend it."""
+    """Check a catalog's storage, and show each step, with its remedy if it failed."""
     fields = await page_request.form()
     metalake, catalog = fields.get("metalake", ""), fields.get("catalog", "")
     done = await storage_check(page_request.ctx, RequestScope(metalake, catalog))

@@ -39,7 +39,7 @@ _FATES_SHOWN: Final = 50
 
 
 class _FormatWords(NamedTuple):
-    """What the tab calls the parts of tables of one format, and the operations that such tables have."""
+    """The tab's labels for the parts of tables of one format, and the operations on such tables."""
 
     kinds: dict[str, str]
     files: str
@@ -197,7 +197,7 @@ def _form(page_request: PageRequest, address: ObjectAddress, *, words: _FormatWo
 
 
 async def maintain(page_request: PageRequest) -> Response:
-    """Request an operation on a table in the caller's name, and go back to the tab."""
+    """Request an operation on a table on behalf of the caller, and redirect to the tab."""
     address = parse_address(page_request.request.params)
     operation = (await page_request.form()).get("operation", "")
     if operation not in OPERATION_KINDS or address.kind is not Kind.TABLE:

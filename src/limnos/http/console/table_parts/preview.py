@@ -118,7 +118,7 @@ _NUMBER_TYPE: Final = re.compile(r"u?int\d*|long|(half)?float\d*|double|decimal.
 
 
 def is_number_type(kind: object) -> bool:
-    """Return whether a type has numbers, which are aligned to the right."""
+    """Return whether a type is numeric; numbers are aligned to the right."""
     return isinstance(kind, str) and _NUMBER_TYPE.fullmatch(kind) is not None
 
 

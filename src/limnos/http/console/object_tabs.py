@@ -1,0 +1,49 @@
+"""The tabs of the pages of objects, by the object's kind and a table's format.
+
+May import `model`. An object's page and its access page have the same tabs, so the names are kept here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from limnos.model.kinds import Kind
+
+TABLE_TABS: Final = {
+    "columns": "Columns",
+    "preview": "Preview",
+    "snapshots": "Snapshots",
+    "lineage": "Lineage",
+    "maintenance": "Maintenance",
+    "scans": "Scans",
+    "properties": "Properties",
+    "connect": "Connect",
+    "metadata": "Metadata",
+}
+LANCE_TABLE_TABS: Final = {
+    "columns": "Columns",
+    "preview": "Preview",
+    "versions": "Versions",
+    "indexes": "Indexes",
+    "maintenance": "Maintenance",
+    "properties": "Properties",
+    "connect": "Connect",
+}
+NAMESPACE_TABS: Final = {"contents": "Contents", "properties": "Properties"}
+FILESET_TABS: Final = {"files": "Files", "properties": "Properties"}
+OTHER_TABS: Final = {"about": "About"}
+_BY_KIND: Final = {
+    Kind.CATALOG: NAMESPACE_TABS,
+    Kind.NAMESPACE: NAMESPACE_TABS,
+    Kind.TABLE: TABLE_TABS,
+    Kind.FILESET: FILESET_TABS,
+}
+
+
+def tabs_of(kind: Kind, *, is_lance: bool) -> Mapping[str, str]:
+    """Return the tabs of an object's page, as texts by name, the first one first.
+
+    `is_lance` is whether the object lies in a catalog of Lance tables.
+    """
+    return LANCE_TABLE_TABS if is_lance and kind is Kind.TABLE else _BY_KIND.get(kind, OTHER_TABS)
