@@ -18,6 +18,7 @@ from limnos.model.proto.limnos.v1 import records_pb2
 from limnos.model.records import (
     CATALOG_TYPES,
     NODE_RECORDS,
+    SHARED_BYTES_MAX,
     CatalogRecord,
     FilesetRecord,
     JobTemplateRecord,
@@ -108,6 +109,18 @@ def test_any_record_round_trips(record: Record) -> None:
 
     assert read == record
     assert records.encode(read) == data
+
+
+def test_short_equal_bytes_are_one_record_and_never_that_of_another_kind() -> None:
+    """Short equal bytes are decoded once for each kind of record; other bytes, and long ones, give records of their
+    own.
+    """
+    bare, named, long = (records.encode(TableRecord(comment, {})) for comment in (None, "x", "x" * SHARED_BYTES_MAX))
+
+    assert TableRecord.read(bare) is TableRecord.read(bytes(bytearray(bare)))
+    assert TableRecord.read(named).comment == "x"
+    assert type(NamespaceRecord.read(bare)) is NamespaceRecord
+    assert TableRecord.read(long) is not TableRecord.read(long)
 
 
 def test_no_comment_is_not_an_empty_comment() -> None:

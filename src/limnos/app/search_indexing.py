@@ -7,6 +7,7 @@ the next one takes the lease when it expires, and continues at the stored positi
 from __future__ import annotations
 
 from functools import partial
+from time import monotonic
 from typing import Final
 from uuid import uuid4
 
@@ -20,6 +21,8 @@ from limnos.telemetry.metrics import Counter
 
 log = get_logger("limnos.search")
 LEASE_MS: Final = 30_000
+RENEWED_S: Final = 10.0
+"""The age at which a lease is renewed. A younger one costs no transaction."""
 STEPS = Counter(
     "limnos_search_index_steps_total", "Indexing steps of the word index on this node, by outcome.", ("outcome",)
 )
@@ -35,6 +38,7 @@ class SearchIndexing(WorkPoller):
         self.services = services
         self.holder = uuid4().hex
         self._permit = upkeep_permit("limnos")
+        self._leased_at = -RENEWED_S
 
     async def _take(self) -> None:
         """Index all zones whose index is behind, if this node gets the lease."""
@@ -51,6 +55,12 @@ class SearchIndexing(WorkPoller):
         return bool(await self.services.gate.look_up(partial(zones_behind_read, limit=1)))
 
     async def _lease(self) -> bool:
-        return await self.services.store.submit(
+        """Return whether this node has the lease: take it, or renew it unless that happened a short time ago."""
+        now = monotonic()
+        if self._leased_at + RENEWED_S > now:
+            return True
+        is_taken = await self.services.store.submit(
             self._permit, lambda tx: tx.search.lease(self.holder, lease_ms=LEASE_MS)
         )
+        self._leased_at = now if is_taken else -RENEWED_S
+        return is_taken

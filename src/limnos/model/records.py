@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Final, Self, cast
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -26,6 +26,10 @@ from limnos.model.proto.limnos.v1 import records_pb2, schema_pb2
 
 MAJOR_VERSION: Final = 1
 MINOR_VERSION: Final = 0
+SHARED_BYTES_MAX: Final = 64
+"""The maximum size of stored bytes whose record is shared: most tables have a few bytes and the same ones."""
+SHARED_MAX: Final = 4_096
+"""The maximum number of shared records."""
 
 _TYPE_NUMBERS: Final = {
     "RELATIONAL": schema_pb2.Catalog.RELATIONAL,
@@ -125,10 +129,22 @@ class StoredRecord:
 
     @classmethod
     def read(cls, data: bytes) -> Self:
-        """Decode stored bytes. Raises UnreadableRecord."""
+        """Decode stored bytes. Short equal bytes share one record. Raises UnreadableRecord."""
+        if len(data) <= SHARED_BYTES_MAX:
+            return cast("Self", _shared_record(cast("Hashable", cls), data))
+        return cls.decode(data)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Decode stored bytes into a record of its own. Raises UnreadableRecord."""
         message = _parse(cls.MESSAGE, data)
         values: dict[str, Any] = {name: read(message, name) for name, read in _readers(cls.MESSAGE).items()}
         return cls(**values, unknown=_unknown(message))
+
+
+@lru_cache(maxsize=SHARED_MAX)
+def _shared_record(record: Hashable, data: bytes) -> StoredRecord:
+    return cast("type[StoredRecord]", record).decode(data)
 
 
 @dataclass(frozen=True, slots=True)

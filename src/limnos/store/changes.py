@@ -1,4 +1,5 @@
-"""The change feed and its clocks: the gate's statement, the writes of a mutation, and the pruning of old rows.
+"""The change feed and its clocks: the freshness gate's statement, the writes of a mutation, and the pruning of old
+rows.
 
 May import `model` and the room's `sql`. Must not know caches.
 """

@@ -89,7 +89,7 @@ class InlineStore(StoreWriter, Protocol):
         """Read the changes after the known revisions, in one statement."""
 
     def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read first the changes, then facts, in one snapshot."""
+        """Read first the changes, then facts, in one snapshot. Without known revisions it reads no changes."""
 
     def find(self, query: Query) -> list[Row]:
         """Run one query, whose snapshot begins after this call."""
@@ -104,8 +104,9 @@ class AwaitedStore(StoreWriter, Protocol):
         """Read the changes after the known revisions, in one statement."""
 
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read first the changes, then facts, in one snapshot. `load` starts the read; it is called again for each
-        retry.
+        """Read first the changes, then facts, in one snapshot. Without known revisions it reads no changes.
+
+        `load` starts the read; it is called again for each retry.
         """
 
     async def find_async(self, query: Query) -> list[Row]:

@@ -2,8 +2,8 @@
 
 May import `model`, `store`, `telemetry` and this room. Must not know policies or requests. On SQLite the question is
 answered inline. On PostgreSQL, requests that arrive while a read is in flight share the next read, which starts after
-each of them arrived (rule 1). A read waits a few turns of the event loop as long as each turn brings more requests
-(docs/decisions/0015).
+each of them arrived (rule 1). A read waits a few iterations of the event loop, as long as each iteration brings more
+requests (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.model.kinds import ROOT_ID
 from limnos.store.changes import NO_CHANGES, GateResult
 from limnos.store.interface import AwaitedStore, InlineStore, KnownRevisions
 from limnos.store.sql import Load, Query, Row
@@ -43,16 +42,18 @@ Zones = tuple[int, ...]
 
 
 class GateWaiter(Protocol):
-    """Receives the result of a gate read: a future, or an object that the gate calls directly."""
+    """Receives the result of a read of the freshness gate: a future, or an object that the gate calls directly."""
 
     def done(self) -> bool:
         """Return whether the waiter no longer waits, for example because the request was cancelled."""
 
     def set_result(self, moment: KnownRevisions, /) -> None:
-        """Accept the revisions of the gate read, which started after the waiter joined. Must not raise."""
+        """Accept the revisions of a read of the freshness gate, which started after the waiter joined. Must not
+        raise.
+        """
 
     def set_exception(self, error: Exception, /) -> None:
-        """Accept the error of a gate read that failed. Must not raise."""
+        """Accept the error of a failed read of the freshness gate. Must not raise."""
 
 
 class FreshnessGate(Protocol):
@@ -150,7 +151,7 @@ class InlineFreshnessGate:
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read uncached values in one snapshot of the store, past the view."""
-        return self.store.load(self.view.epoch, self.view.known((ROOT_ID,)), load)[1]
+        return self.store.load(self.view.epoch, (), load)[1]
 
     async def find(self, query: Query) -> list[Row]:
         """Run one query on the store and return its rows."""
@@ -204,11 +205,13 @@ class SharedFreshnessGate:
         raise RuntimeError("this store must be awaited")
 
     async def ask(self, zones: Zones, reason: str) -> None:
-        """Wait for a gate read that starts after this call."""
+        """Wait for a read of the freshness gate that starts after this call."""
         await self._waiter((zones,), reason)
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
-        """Wait for a gate read that starts after this call and covers all chains of zones in one snapshot."""
+        """Wait for a read of the freshness gate that starts after this call and covers all chains of zones in one
+        snapshot.
+        """
         return await self._waiter(chains, reason)
 
     def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
@@ -241,7 +244,7 @@ class SharedFreshnessGate:
             self._reading = None
 
     async def _gather(self) -> None:
-        """Wait up to `TURNS_MAX` turns of the event loop for further requests to arrive.
+        """Wait up to `TURNS_MAX` iterations of the event loop for further requests to arrive.
 
         Without this wait, steady clients split into two groups, each of which waits for the gate read of the other.
         """
@@ -286,7 +289,7 @@ class SharedFreshnessGate:
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read uncached values in one snapshot of the store, past the view."""
-        return (await self.store.load_async(self.view.epoch, self.view.known((ROOT_ID,)), load))[1]
+        return (await self.store.load_async(self.view.epoch, (), load))[1]
 
     async def find(self, query: Query) -> list[Row]:
         """Run one query on the store and await its rows."""
@@ -294,7 +297,7 @@ class SharedFreshnessGate:
 
     async def _load_shared(self, keys: tuple[Key, ...], zones: Zones, requested: dict[Key, int]) -> None:
         """Load facts, and remove the load from `_cold` before its waiters resume: a waiter that still lacks a fact
-        starts anew.
+        starts another load.
         """
         try:
             await self._load(zones, requested)

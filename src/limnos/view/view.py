@@ -96,7 +96,7 @@ class StoreView:
         return {**self._old, **self._young}
 
     def known(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-        """Return pairs of a zone and its known revision, in the form that the gate's statement takes."""
+        """Return pairs of a zone and its known revision, in the form that the freshness gate's statement takes."""
         states = self.zones
         return tuple([(zone, states[zone].revision if zone in states else UNKNOWN) for zone in zones])
 
@@ -321,8 +321,8 @@ class StoreView:
         return complete
 
     def offer(self, key: Key, value: Value, *, zone: int, revision: int, epoch: int) -> None:
-        """Add a fact that this node wrote: at once if the zone's known revision is not older, else when the gate
-        reaches it.
+        """Add a fact that this node wrote: at once if the zone's known revision is not older, else when the freshness
+        gate reaches it.
 
         Args:
             key: The key of the fact.

@@ -62,7 +62,7 @@ def hit_of(visible: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[S
     if tier == TIER_WORDS:
         places = {each.where for each in matches}
         tier = TIER_COMMENT if "comment" in places else TIER_COLUMNS if "column" in places else TIER_WORDS
-    return SearchHit(node.id, node.kind, visible.path, node.format, tier, matches, node.modified_at or node.created_at)
+    return SearchHit(node.id, node.kind, visible.path, node.format, tier, matches, _changed_at(visible))
 
 
 def kind_rank(kind: Kind) -> int:
@@ -78,6 +78,15 @@ def order_of(hit: SearchHit) -> tuple[int, int, int, int, int, tuple[str, ...]]:
     return hit.tier, length, kind_rank(hit.kind), len(hit.path), -hit.changed_at, hit.path
 
 
+def place_of(visible: VisibleNode) -> tuple[int, int, int, tuple[str, ...]]:
+    """Return the sort key of a visible object among those of its tier, as in `order_of`, without the length."""
+    return kind_rank(visible.node.kind), len(visible.path), -_changed_at(visible), visible.path
+
+
+def _changed_at(visible: VisibleNode) -> int:
+    return visible.node.modified_at or visible.node.created_at
+
+
 def has_whole_word(visible: VisibleNode, word: str) -> bool:
-    """Return whether an object or a container above it has a word as a whole, not only as the start of another."""
+    """Return whether an object's words or its ancestors' names contain a word as a whole, not only as a prefix."""
     return has_word(word, texts=object_words(visible.node, visible.body), names=visible.path)

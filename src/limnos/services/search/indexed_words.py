@@ -14,7 +14,13 @@ from typing import Final, NamedTuple
 from limnos.model.kinds import CONTAINERS, Kind
 from limnos.services.search.words import CONTAINER_MARK, is_met
 from limnos.store.activity.search_index import IndexedText, changed_read, progress_read, texts_read, words_read
-from limnos.store.objects.name_search import NarrowScope, SearchCandidate, containers_below_read, narrow_read
+from limnos.store.objects.name_search import (
+    NarrowScope,
+    SearchCandidate,
+    candidates_read,
+    containers_below_read,
+    narrow_read,
+)
 from limnos.store.sql import Load
 
 TAIL_MAX: Final = 2_000
@@ -38,16 +44,20 @@ class WordQuery(NamedTuple):
 
 
 class PendingChanges(NamedTuple):
-    """The objects that changed after the index was updated, and the number of changes that are neither indexed nor
-    read.
+    """The objects that changed after the index was updated, those of them that exist, as candidates, and the number of
+    changes that are neither indexed nor read.
     """
 
     changed: frozenset[int]
+    tail: list[SearchCandidate]
     behind: int
 
 
-def pending_read(zones: Collection[int]) -> Load[PendingChanges]:
-    """Read the changes of some zones that are not indexed yet, at most `TAIL_MAX`."""
+def pending_read(zones: Collection[int], *, within: Collection[int] | None) -> Load[PendingChanges]:
+    """Read the changes of some zones that are not indexed yet, at most `TAIL_MAX`.
+
+    `within` are the ids of the only objects that can be candidates; None for any.
+    """
     changed: set[int] = set()
     behind, room = 0, TAIL_MAX
     for progress in (yield from progress_read(zones)):
@@ -59,7 +69,9 @@ def pending_read(zones: Collection[int]) -> Load[PendingChanges]:
             changed.update((yield from changed_read(progress.zone, since=progress.revision, until=until)))
         room -= until - progress.revision
         behind += progress.newest - until
-    return PendingChanges(frozenset(changed), behind)
+    searched = changed if within is None else changed.intersection(within)
+    tail = (yield from candidates_read(searched)) if searched else []
+    return PendingChanges(frozenset(changed), tail, behind)
 
 
 class IndexedCandidates(NamedTuple):
@@ -81,7 +93,7 @@ class AboveScope(NamedTuple):
 
 
 def indexed_read(query: WordQuery, *, limit: int, pending: Collection[SearchCandidate]) -> Load[IndexedCandidates]:
-    """Read objects that match all words by themselves, or all words that are in no name above them.
+    """Read objects that match all words by themselves, or all words that are in no ancestor's name.
 
     `pending` are candidates that changed after the index was updated. At most `limit` matches are read.
     """
@@ -135,15 +147,15 @@ def _in_scopes_read(
     return [each for each in inside if each.id in texts and is_matched(texts[each.id], rest)]
 
 
-def matches_any(text: IndexedText, query: WordQuery) -> bool:
-    """Return whether the words of an object match any word of a query; other words may be in names above it."""
-    return any(is_matched(text, query._replace(words=(word,))) for word in query.words)
+def whole_text(text: IndexedText) -> str:
+    """Return all words of an object as one text."""
+    return f"{text.name} {text.columns} {text.comment}"
 
 
 def is_matched(text: IndexedText, query: WordQuery) -> bool:
     """Return whether the words of an object match all words of a query."""
-    whole = text.name if query.names_only else f"{text.name} {text.columns} {text.comment}"
-    return all(is_met(word, whole) for word in query.words)
+    searched = text.name if query.names_only else whole_text(text)
+    return all(is_met(word, searched) for word in query.words)
 
 
 def _read(query: WordQuery, words: Sequence[str], *, limit: int) -> Load[list[SearchCandidate]]:

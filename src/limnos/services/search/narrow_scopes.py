@@ -6,8 +6,8 @@ others. An index of words knows no rights: among its first matches in a large la
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from functools import partial
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 from limnos.access.actions import Action, actions_named
@@ -18,6 +18,8 @@ from limnos.model.kinds import NAMESPACE_OBJECTS, SHARED_SPACE, Kind
 from limnos.model.privileges import Privilege
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
+from limnos.services.search.indexed_words import whole_text
+from limnos.services.search.joined_texts import JoinedTexts
 from limnos.services.search.spelling import spelled_words
 from limnos.store.activity.search_index import IndexedText, texts_read
 from limnos.store.objects.name_search import (
@@ -28,6 +30,8 @@ from limnos.store.objects.name_search import (
     owned_ids_read,
 )
 from limnos.store.sql import Load
+from limnos.view.cache_miss import require_fact
+from limnos.view.keys import listing_key
 
 SCOPE_MAX: Final = 5_000
 """The maximum number of objects in a narrow scope."""
@@ -47,16 +51,42 @@ BROWSED_SPACES: Final = tuple(
 """Name spaces of the kinds that USE_SCHEMA alone makes visible."""
 
 
-class NarrowObjects(NamedTuple):
-    """All objects that a caller with few rights can see, and more, with their indexed words by id."""
+class NarrowObjects:
+    """All objects that a caller with few rights can see, and more. Their indexed words are read when needed."""
 
-    candidates: list[SearchCandidate]
-    texts: dict[int, IndexedText]
+    def __init__(self, candidates: Sequence[SearchCandidate]) -> None:
+        self.candidates = candidates
+        self._texts: list[IndexedText | None] | None = None
 
-    @property
-    def words(self) -> set[str]:
-        """The words that a correction may suggest."""
-        return spelled_words(text for each in self.texts.values() for text in each[2:])
+    async def having_any(self, ctx: Context, words: Iterable[str], *, names_only: bool) -> list[SearchCandidate]:
+        """Return the objects whose indexed words match any word; other words may be in names above them."""
+        await self._read_texts(ctx)
+        joined = self._names if names_only else self._wholes
+        return [self.candidates[place] for place in sorted({each for word in words for each in joined.having(word)})]
+
+    async def known_words(self, ctx: Context, words: Iterable[str]) -> list[str]:
+        """Return those of some words that an object has and that a correction may suggest, in the given order."""
+        await self._read_texts(ctx)
+        known = [word for word in words if word in self._whole_words]
+        suggested = spelled_words(known)
+        return [word for word in known if word in suggested]
+
+    async def _read_texts(self, ctx: Context) -> None:
+        if self._texts is None:
+            texts = await ctx.look_up(partial(texts_read, [each.id for each in self.candidates]))
+            self._texts = [texts.get(each.id) for each in self.candidates]
+
+    @cached_property
+    def _names(self) -> JoinedTexts:
+        return JoinedTexts(["" if each is None else each.name for each in self._texts or ()])
+
+    @cached_property
+    def _wholes(self) -> JoinedTexts:
+        return JoinedTexts(["" if each is None else whole_text(each) for each in self._texts or ()])
+
+    @cached_property
+    def _whole_words(self) -> set[str]:
+        return self._wholes.words()
 
 
 class RightRoots(NamedTuple):
@@ -78,12 +108,25 @@ def roots_of(request_view: RequestView, metalake_id: int, *, catalogs: Collectio
     if not request_view.rules.access_enabled:
         return None
     subject = request_view.subject
+    if _owns_all(request_view, metalake_id, catalogs=catalogs):
+        return None
     loading = frozenset[int]().union(*(ids for privilege, ids in subject.allow_ids.items() if privilege in LOADING))
     browsing = subject.allow_ids.get(Privilege.USE_SCHEMA, frozenset())
     wide = frozenset({metalake_id, *catalogs})
     if len(loading) + len(browsing) > ROOTS_MAX or not wide.isdisjoint(loading) or not wide.isdisjoint(browsing):
         return None
     return RightRoots(loading, browsing, subject.principal_ids, wide, metalake_id)
+
+
+def _owns_all(request_view: RequestView, metalake_id: int, *, catalogs: Collection[int]) -> bool:
+    """Return whether the caller owns the metalake or one of its usable catalogs: owners may load what is below."""
+    owners = request_view.subject.principal_ids
+    if request_view.owner_of(request_view.settled.outer[-1]) in owners:
+        return True
+    listing = require_fact(
+        request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id
+    )  # the fact of the usable catalogs
+    return any(owner in owners and at in catalogs for at, owner in zip(listing.ids, listing.owners, strict=True))
 
 
 async def narrow_objects(ctx: Context, roots: RightRoots | None) -> NarrowObjects | None:
@@ -102,8 +145,10 @@ def _objects_read(roots: RightRoots) -> Load[NarrowObjects | None]:
     browsed = yield from containers_below_read(roots.browsing, limit=SCOPE_MAX + 1)
     if max(len(inner), len(browsed)) > SCOPE_MAX:
         return None
-    scope = NarrowScope(inner | {roots.metalake_id}, browsed, inner | browsed | entered, BROWSED_SPACES)
+    scope = NarrowScope(
+        inner | {roots.metalake_id}, browsed, inner | browsed | entered | roots.browsing, BROWSED_SPACES
+    )
     candidates = yield from narrow_read(scope, limit=SCOPE_MAX + 1)
     if len(candidates) > SCOPE_MAX:
         return None
-    return NarrowObjects(candidates, (yield from texts_read([each.id for each in candidates])))
+    return NarrowObjects(candidates)

@@ -5,14 +5,17 @@ May import the rooms below. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from limnos.formats.iceberg.descriptions import columns_of, summary_of
+from limnos.formats.iceberg.descriptions import ColumnDescription, columns_of, summary_of
 from limnos.model.entities import Node
 from limnos.model.kinds import CONTAINERS, Kind
 from limnos.services.request.table_formats import ICEBERG
 from limnos.services.search.words import CONTAINER_MARK, ObjectWords, is_met, words_of
 
+_NO_LETTERS: Final = {code: None for code in range(128) if not chr(code).isalnum()}
 PARSED_BYTES: Final = 32 << 10
 """The size of documents in bytes that is parsed before other requests run; a larger document is parsed in a thread."""
 
@@ -58,7 +61,7 @@ def match_words(
 
     At least one word must match the object itself.
     """
-    name, ancestors = words_of([node.name]), [(each, words_of([each])) for each in above]
+    name, ancestors = _name_words(node.name), [(each, _name_words(each)) for each in above]
     matches: list[WordMatch | None] = []
     for word in words:
         ancestor = next((each for each, text in ancestors if is_met(word, text)), None)
@@ -68,23 +71,49 @@ def match_words(
             matches.append(None if ancestor is None else WordMatch("above", ancestor))
     if all(matches) and any(each is not None and each.where == "name" for each in matches):
         return [each for each in matches if each is not None]
-    own = object_words(node, body)
+    own = _OwnTexts(node, body)
     is_met_above = all(matches)  # ancestors match all words; one word must match the object, too
     for place, word in enumerate(words):
         if matches[place] is None or is_met_above:
-            matches[place] = _own_match(word, own, body=body) or matches[place]
+            matches[place] = own.match(word) or matches[place]
+            if matches[place] is None:
+                return None
     whole = [each for each in matches if each is not None]
-    is_own = any(each.where != "above" for each in whole)
-    return whole if len(whole) == len(words) and is_own else None
+    return whole if any(each.where != "above" for each in whole) else None
 
 
-def _own_match(word: str, own: ObjectWords, *, body: bytes | None) -> WordMatch | None:
-    """Return the match of a word in an object's columns or comment; None if there is none."""
-    if is_met(word, own.columns):
-        return WordMatch("column", _column(word, body or b""))
-    return WordMatch("comment", "") if is_met(word, own.comment) else None
+@lru_cache(maxsize=4_096)
+def _name_words(name: str) -> str:
+    return words_of([name])
 
 
-def _column(word: str, body: bytes) -> str:
-    """Return the full name of the first column that matches a word."""
-    return next((each.name for each in columns_of(body) if is_met(word, words_of([each.name.rpartition(".")[2]]))), "")
+class _OwnTexts:
+    """The texts of an object without its name, each compared with a word only if it may have the word."""
+
+    def __init__(self, node: Node, body: bytes | None) -> None:
+        self.columns: list[ColumnDescription] = []
+        self.comments = [comment] if (comment := getattr(node.record, "comment", None)) else []
+        if body is not None and has_columns(node.kind, node.format):
+            self.columns = columns_of(body)
+            self.comments += [summary_of(body).comment or "", *(each.doc for each in self.columns if each.doc)]
+        self.names = [each.name.rpartition(".")[2] for each in self.columns]
+        self._names, self._comments = _letters_of(self.names), _letters_of(self.comments)
+
+    def match(self, word: str) -> WordMatch | None:
+        """Return the first column that matches a word, else the comment; None if there is no match."""
+        if self._names is None or word in self._names:
+            for column, name in zip(self.columns, self.names, strict=True):
+                if is_met(word, words_of([name])):
+                    return WordMatch("column", column.name)
+        is_possible = self._comments is None or word in self._comments
+        if is_possible and any(is_met(word, words_of([each])) for each in self.comments):
+            return WordMatch("comment", "")
+        return None
+
+
+def _letters_of(texts: Iterable[str]) -> str | None:
+    """Return the letters and digits of ASCII texts in lower case, which contain each of their words; None for others:
+    the folded forms of neighbouring letters may differ from those of one letter.
+    """
+    joined = "\n".join(texts)
+    return joined.lower().translate(_NO_LETTERS) if joined.isascii() else None

@@ -25,6 +25,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.search.facets import FACETS_OF, facets_of
 from limnos.services.search.hits import (
+    TIER_COLUMNS,
     TIER_NAME,
     TIER_PATH,
     TIER_START,
@@ -36,8 +37,15 @@ from limnos.services.search.hits import (
     hit_of,
     kind_rank,
     order_of,
+    place_of,
 )
-from limnos.services.search.indexed_words import IndexedCandidates, WordQuery, indexed_read, matches_any, pending_read
+from limnos.services.search.indexed_words import (
+    IndexedCandidates,
+    PendingChanges,
+    WordQuery,
+    indexed_read,
+    pending_read,
+)
 from limnos.services.search.narrow_scopes import NarrowObjects, RightRoots, narrow_objects, roots_of
 from limnos.services.search.object_words import PARSED_BYTES, match_words
 from limnos.services.search.questions import SearchQuestion
@@ -57,7 +65,10 @@ TRIED_MAX: Final = 20
 """The number of corrections of a word that are tried."""
 MEANT_MAX: Final = 3
 AT_ONCE: Final = 200
-"""The number of candidates that are decided together."""
+"""The maximum number of candidates that are decided together."""
+AT_ONCE_MIN: Final = 10
+"""The minimum number of candidates that are decided together."""
+_KIND_RANKS: Final = {int(number): kind_rank(kind) for number, kind in KINDS.items()}
 EXACT: Final = "\x01"
 """What follows a name in the range of this name alone."""
 PREFIX_MIN: Final = 2
@@ -76,12 +87,19 @@ class SearchHome(NamedTuple):
     roots: RightRoots | None = None
 
 
-class SearchSpace(NamedTuple):
-    """Where a search looks: a metalake, the caller's catalogs, and all candidates of a caller with few rights."""
+class SearchSpace:
+    """The scope of a search: a metalake, the caller's catalogs, and all candidates of a caller with few rights."""
 
-    metalake: str
-    home: SearchHome
-    narrow: NarrowObjects | None
+    def __init__(self, metalake: str, *, home: SearchHome, narrow: NarrowObjects | None) -> None:
+        self.metalake, self.home, self.narrow = metalake, home, narrow
+        self._pending: PendingChanges | None = None
+
+    async def pending(self, ctx: Context, zones: Sequence[int]) -> PendingChanges:
+        """Return the changes that the index lacks. The searches for corrections use those of the first search."""
+        if self._pending is None:
+            within = None if self.narrow is None else [each.id for each in self.narrow.candidates]
+            self._pending = await ctx.look_up(partial(pending_read, zones, within=within))
+        return self._pending
 
 
 async def search(
@@ -97,7 +115,7 @@ async def search(
     for _ in range(ATTEMPTS_MAX):
         home = await ctx.read(RequestScope(metalake), partial(_home_of, question=question))
         narrow = None if question.has_filter else await narrow_objects(ctx, home.roots)
-        space = SearchSpace(metalake, home, narrow)
+        space = SearchSpace(metalake, home=home, narrow=narrow)
         try:
             answer = await _Search(
                 ctx, space, question=question, limit=max(limit, FACETS_OF) if with_facets else limit
@@ -120,19 +138,18 @@ async def search(
 async def _meant(ctx: Context, space: SearchSpace, *, question: SearchQuestion) -> tuple[Suggestion, ...]:
     """Return corrections of a query's words. Each word is a whole word of an object that the corrected query finds."""
     words, meant = question_words(question.words), list[Suggestion]()
-    own = None if space.narrow is None else space.narrow.words
     for place, word in enumerate(words[:SPELLED_WORDS_MAX]):
         near = near_words(word)
-        if own is None:
-            known = await ctx.look_up(partial(known_words_read, near)) if near else []
+        if space.narrow is not None:
+            known = await space.narrow.known_words(ctx, near)
         else:
-            known = [each for each in near if each in own]
+            known = await ctx.look_up(partial(known_words_read, near)) if near else []
         for tried in known[:TRIED_MAX]:
             spelled = question._replace(
                 text="", path=(), number=None, words=(*words[:place], tried, *words[place + 1 :])
             )
-            one = _Search(ctx, space, question=spelled, limit=1, whole_word=tried)
-            if (await one.run()).hits:
+            one = _Search(ctx, space, question=spelled, limit=0, whole_word=tried)
+            if (await one.run()).more:
                 meant.append(Suggestion(word, tried))
             if len(meant) == MEANT_MAX:
                 return tuple(meant)
@@ -159,6 +176,24 @@ def _tag_id(request_view: RequestView, name: str) -> int | None:
     return node.id if node is not None and request_view.decide(Action.METADATA_LOAD, chain).allowed else None
 
 
+class _RankedCandidate(NamedTuple):
+    """A candidate, and how near its name is: its length, then the rank of its kind."""
+
+    nearness: tuple[int, int]
+    candidate: name_search.SearchCandidate
+
+
+def _tie_end(ranked: Sequence[_RankedCandidate], *, begin: int, end: int) -> int:
+    """Return the end of a part that begins at `begin` and contains `end` candidates or more.
+
+    Equally near candidates are in one part, for only their nodes say which of them is the better hit.
+    """
+    end, last = min(end, len(ranked)), min(begin + AT_ONCE, len(ranked))
+    while end < last and ranked[end].nearness == ranked[end - 1].nearness:
+        end += 1
+    return end
+
+
 class _Search:
     """One search on one state of the caller's catalogs."""
 
@@ -166,13 +201,16 @@ class _Search:
         self, ctx: Context, space: SearchSpace, *, question: SearchQuestion, limit: int, whole_word: str | None = None
     ) -> None:  # fmt: skip
         self.ctx = ctx
-        self.metalake, self.home, self.narrow = space
+        self.space = space
+        self.metalake, self.home, self.narrow = space.metalake, space.home, space.narrow
         self.question = question
         self.limit = limit
         self.whole_word = whole_word
         self.hits: dict[int, SearchHit] = {}
         self.more = self.bounded = False
         self.behind = 0
+        self.best_tier = TIER_WORDS
+        """The best tier that a further candidate may have."""
         self.looked: set[int] = set()
         self.words = question_words(question.words)
 
@@ -274,51 +312,88 @@ class _Search:
     ) -> None:  # fmt: skip
         """Decide on candidates, best first, until there are enough hits."""
         kinds = {int(kind) for kind in self.question.kinds}
-        fresh = [each for each in candidates if each.id not in self.looked and each.kind in kinds]
-        fresh.sort(key=lambda each: (len(each.folded), kind_rank(KINDS[each.kind]), each.id))
-        for begin in range(0, len(fresh), AT_ONCE):
+        fresh = [
+            _RankedCandidate((len(each.folded), _KIND_RANKS[each.kind]), each)
+            for each in candidates
+            if each.id not in self.looked and each.kind in kinds
+        ]
+        fresh.sort(key=lambda each: (each.nearness, each.candidate.id))
+        begin = size = 0
+        while begin < len(fresh):
             if len(self.hits) > self.limit:
                 self.more = True
                 return
-            part = fresh[begin : begin + AT_ONCE]
-            seen = await visible_nodes(
-                self.ctx, self.metalake, home=self.home.usable, candidates=part, with_documents=with_documents
-            )
-            parsed_bytes = 0
-            for visible in seen.values():
-                size = len(visible.body or b"")
-                parsed_bytes += size
-                if size <= PARSED_BYTES < parsed_bytes:
-                    parsed_bytes = size
-                    await asyncio.sleep(0)
-                matched = judge(visible) if size <= PARSED_BYTES else await asyncio.to_thread(judge, visible)
-                if matched is not None and self.whole_word is not None and not has_whole_word(visible, self.whole_word):
-                    continue
-                if matched is not None and self._passes(visible):
-                    self.looked.add(visible.node.id)
-                    self.hits[visible.node.id] = hit_of(visible, tier, matched=matched)
+            # The words of a candidate say nothing of its place among hits: many are compared.
+            size = AT_ONCE if tier == TIER_WORDS and self.whole_word is None else self._wanted(last=size)
+            end = begin + size if self.whole_word is not None else _tie_end(fresh, begin=begin, end=begin + size)
+            part, begin = [each.candidate for each in fresh[begin:end]], end
+            if with_documents:
+                await self._decide_by_documents(tier, part, judge=judge)
+            else:
+                await self._decide(tier, part, judge=judge)
+
+    def _wanted(self, *, last: int = 0) -> int:
+        """Return the number of candidates to decide on next, after `last` were too few."""
+        return min(max(self.limit + 1 - len(self.hits), 2 * last, AT_ONCE_MIN), AT_ONCE)
+
+    async def _decide_by_documents(
+        self, tier: int, part: Sequence[name_search.SearchCandidate], *,
+        judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None],
+    ) -> None:  # fmt: skip
+        """Decide on candidates by their documents: read those of the first visible ones, in the order of hits.
+
+        It stops when further ones cannot come before the hits.
+        """
+        size = self._wanted()
+        if len(part) > size:
+            visible = await visible_nodes(self.ctx, self.metalake, home=self.home.usable, candidates=part)
+            ordered = sorted(visible.values(), key=place_of)
+            by_id = {each.id: each for each in part}
+            part = [by_id[each.node.id] for each in ordered]
+        begin = 0
+        while begin < len(part) and sum(each.tier <= self.best_tier for each in self.hits.values()) <= self.limit:
+            await self._decide(tier, part[begin : begin + size], judge=judge, with_documents=True)
+            begin, size = begin + size, min(2 * size, AT_ONCE)
+
+    async def _decide(
+        self, tier: int, part: Sequence[name_search.SearchCandidate], *,
+        judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None], with_documents: bool = False,
+    ) -> None:  # fmt: skip
+        """Add those of some candidates that are visible and match."""
+        seen = await visible_nodes(
+            self.ctx, self.metalake, home=self.home.usable, candidates=part, with_documents=with_documents
+        )
+        parsed_bytes = 0
+        for visible in seen.values():
+            size = len(visible.body or b"")
+            parsed_bytes += size
+            if size <= PARSED_BYTES < parsed_bytes:
+                parsed_bytes = size
+                await asyncio.sleep(0)
+            matched = judge(visible) if size <= PARSED_BYTES else await asyncio.to_thread(judge, visible)
+            if matched is not None and self.whole_word is not None and not has_whole_word(visible, self.whole_word):
+                continue
+            if matched is not None and self._passes(visible):
+                self.looked.add(visible.node.id)
+                self.hits[visible.node.id] = hit_of(visible, tier, matched=matched)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
     async def _run_words(self) -> None:
         """Search the tiers of words: in the index, and in the objects that changed after it was updated."""
-        pending = await self.ctx.look_up(partial(pending_read, self.zones))
+        pending, is_bounded = await self.space.pending(self.ctx, self.zones), False
         self.behind = pending.behind
-        changed = pending.changed
-        if self.narrow is not None:
-            changed = changed.intersection(each.id for each in self.narrow.candidates)
-        tail = await self.ctx.look_up(partial(name_search.candidates_read, changed))
-        is_bounded = False
         for names_only in (True, False):
             query = WordQuery(self.words, names_only, self.zones, [int(kind) for kind in self.question.kinds])
             for looked in (min(LOOKED_FIRST, LOOKED_MAX), LOOKED_MAX):
                 if len(self.hits) > self.limit:
                     return
-                results = await self._indexed(query, tail, limit=looked + 1)
+                results = await self._indexed(query, pending.tail, limit=looked + 1)
                 untouched = [each for each in results.candidates[:looked] if each.id not in pending.changed]
-                await self._run_met([*untouched, *tail], with_documents=not names_only)
+                await self._run_met([*untouched, *pending.tail], with_documents=not names_only)
                 is_bounded = results.is_bounded
                 if not is_bounded:
+                    self.best_tier = TIER_COLUMNS  # all with the words in their names are among the hits
                     break
         self.bounded = self.bounded or is_bounded
 
@@ -328,8 +403,7 @@ class _Search:
         """Return the candidates that the index has for words."""
         if self.narrow is None:
             return await self.ctx.look_up(partial(indexed_read, query, limit=limit, pending=tail))
-        texts = self.narrow.texts
-        matches = [each for each in self.narrow.candidates if each.id in texts and matches_any(texts[each.id], query)]
+        matches = await self.narrow.having_any(self.ctx, query.words, names_only=query.names_only)
         return IndexedCandidates(matches, is_bounded=False)
 
     async def _run_met(self, candidates: Sequence[name_search.SearchCandidate], *, with_documents: bool = True) -> None:

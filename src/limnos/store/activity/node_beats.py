@@ -25,7 +25,8 @@ LIST = Sql(f"SELECT {_COLUMNS} FROM node_seen ORDER BY started_at, id LIMIT :lim
 class NodeSeen(NamedTuple):
     """A server node. Times are milliseconds since 1970 by the store's clock.
 
-    `name` is the host and the process; `clock_offset_ms` is how far the node's clock is ahead of the store's.
+    `name` is the host and the process; `clock_offset_ms` is the number of milliseconds by which the node's clock is
+    ahead of the store's.
     """
 
     id: str
@@ -43,14 +44,14 @@ def nodes_read(limit: int) -> Load[tuple[NodeSeen, ...]]:
 
 
 class NodeBeatWrites(Writes):
-    """Writes of signs of life."""
+    """Writes of the nodes' heartbeats."""
 
     def beat(self, node: NodeSeen) -> None:
-        """Store that a node lives, and forget those that have been silent for a day. `seen_at` is the store's time."""
+        """Store a node's heartbeat, and delete nodes without one for a day. `seen_at` is the store's time."""
         now = self.tx.now_ms
         self.tx.count(BEAT, {**node._asdict(), "now": now})
         self.tx.count(FORGET, {"before": now - FORGET_MS})
 
     def leave(self, node_id: str) -> None:
-        """Forget a node that stops."""
+        """Delete the row of a node that stops."""
         self.tx.count(LEAVE, {"id": node_id})

@@ -207,7 +207,7 @@ class OrphanFileWrites(Writes):
             self.tx.session.many(DROP, params)
 
     def mark(self, node_id: int, names: Iterable[str], *, state: int, reason: str) -> None:
-        """Set another state of some files."""
+        """Set the state of files by name, and the reason for it."""
         params: list[Params] = [
             {"node": node_id, "name": name, "state": state, "reason": reason, "now": self.tx.now_ms} for name in names
         ]

@@ -126,7 +126,9 @@ class WaitingRewrite(NamedTuple):
 
 
 class RecentUse(NamedTuple):
-    """What operations that were leased in the last 24 hours rewrite, on tables of an owner, for a policy or none."""
+    """The number and bytes of the operations that were leased in the last 24 hours on the tables of one owner, under
+    one policy (None: without a policy).
+    """
 
     owner_id: int
     policy: str | None
@@ -167,7 +169,7 @@ def metalake_due(now_ms: int) -> Load[str | None]:
 
 
 def recent_use_read(now_ms: int) -> Load[list[RecentUse]]:
-    """Read what operations of the last 24 hours rewrote or rewrite now."""
+    """Read the use of the last 24 hours by owner, policy and metalake."""
     return [RecentUse(*row) for row in (yield USED, {"since": now_ms - DAY_MS})]
 
 
@@ -215,7 +217,7 @@ class RewriteWrites(Writes):
         return [WaitingRewrite(*row) for row in rows]
 
     def recent_use(self) -> list[RecentUse]:
-        """Read what operations of the last 24 hours rewrote or rewrite now."""
+        """Read the use of the last 24 hours inside the transaction, like `recent_use_read`."""
         return [RecentUse(*row) for row in self.tx.rows(USED, {"since": self.tx.now_ms - DAY_MS})]
 
     def open_of(self, node_id: int) -> dict[str, int]:

@@ -88,7 +88,9 @@ _HITS_REST = "n.deleted = 0 AND n.zone IN ({zones}) AND n.kind IN ({kinds}) LIMI
 
 
 def _hits(column: str) -> Sql:
-    """Build the query for words. PostgreSQL uses `:query`, SQLite `:match`; each statement contains both names."""
+    """Build the full-text query over a column of the index. PostgreSQL uses `:query`, SQLite `:match`; each statement
+    contains both names.
+    """
     return Sql(
         f"{_HITS} search_text t JOIN node n ON n.id = t.object_id WHERE t.{column} @@ CAST(:query AS tsquery)"
         f" AND CAST(:match AS text) <> '' AND {_HITS_REST.format(zones=_among('zones')[0], kinds=_among('kinds')[0])}",
@@ -192,7 +194,7 @@ def words_read(
 
 
 def known_words_read(words: Sequence[str]) -> Load[list[str]]:
-    """Read those of some words that objects have, in the given order."""
+    """Read which of the given words occur in the index, in the given order."""
     rows = yield WORDS_KNOWN, {"words": dumps(words)}
     known = {row[0] for row in rows}
     return [word for word in words if word in known]
@@ -235,6 +237,8 @@ class SearchIndexWrites(Writes):
         Returns the former words of the objects that changed.
         """
         former: list[IndexedText] = []
+        if not ids:
+            return former
         new_texts = {text.object_id: text for text in texts}
         known = {row[0]: IndexedText(*row) for row in self.tx.rows(TEXTS, {"ids": dumps(sorted(ids))})}
         for object_id in ids:

@@ -145,7 +145,7 @@ class SqlppLockWrites(Writes):
         self.tx.count(GRANT, {"token": token})
 
     def want(self, token: int, wish: LockRequest) -> None:
-        """Set a held lock to wait for another mode."""
+        """Request an upgrade of a held lock to another mode."""
         self.tx.count(WANT, {**_params(wish.key), "token": token, "wanted": int(wish.mode)})
 
     def lessen(self, token: int, key: LockKey) -> None:

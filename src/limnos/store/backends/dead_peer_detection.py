@@ -101,7 +101,7 @@ class DeadPeerDetector:
         self.start()
 
     async def _ask_about(self, silent: Iterable[MonitoredConnection]) -> None:
-        """Close the silent connections except those whose statement the database is still executing."""
+        """Close the unresponsive connections except those whose statement the database is still executing."""
         sent = {line: line.since for line in silent}
         try:
             at_work: set[tuple[int, object]] | None = await self._at_work()

@@ -1,8 +1,8 @@
 """The freshness gate's own connection on PostgreSQL: one query at a time, with as few steps as libpq allows.
 
 May import `model` and this room. Must not know statements; `read_connections` repeats a failed query on another
-connection. Every request waits for the gate, and both drivers need more time than the database itself. So this module
-sends a prepared statement through psycopg's libpq, with one callback for the result.
+connection. Every request waits for the freshness gate, and both drivers need more time than the database itself. So
+this module sends a prepared statement through psycopg's libpq, with one callback for the result.
 """
 
 from __future__ import annotations
@@ -159,7 +159,9 @@ async def open_asker(url: str) -> GateConnection:
 
 
 def _encode_param(value: Value) -> bytes:
-    """Encode a parameter for PostgreSQL. The gate's parameters are integers and lists of integers."""
+    """Encode a parameter for PostgreSQL. The parameters of the freshness gate's statement are integers and lists of
+    integers.
+    """
     if isinstance(value, int):
         return b"%d" % value
     if isinstance(value, list):

@@ -167,7 +167,9 @@ class MutationQueue(deque[MutationJob]):
         return bool(self) and self[0].again is not None
 
     async def gather(self) -> None:
-        """Wait as long as each turn of the event loop adds mutations: one commit costs about the same for many."""
+        """Wait while each iteration of the event loop adds mutations: a commit of many costs about as much as a commit
+        of one.
+        """
         for _ in range(TURNS_MAX):
             waiting = len(self)
             await asyncio.sleep(0)

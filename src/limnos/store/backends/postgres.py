@@ -1,8 +1,8 @@
 """The store on PostgreSQL 15 or newer: several stateless nodes over one primary.
 
 May import `model`, `telemetry` and this room. Must not know resources. Mutations of the same zones run in one
-transaction, one such batch at a time, in worker threads over psycopg, at READ COMMITTED with explicit locks. The gate
-has its own connection (`gate_connection`). Loads run on asyncpg at REPEATABLE READ, READ ONLY.
+transaction, one such batch at a time, in worker threads over psycopg, at READ COMMITTED with explicit locks. The
+freshness gate has its own connection (`gate_connection`). Loads run on asyncpg at REPEATABLE READ, READ ONLY.
 """
 
 from __future__ import annotations
@@ -36,7 +36,15 @@ from limnos.store.backends.postgres_errors import NO_TEXT, REFUSED, is_certain, 
 from limnos.store.backends.postgres_snapshots import postgres_snapshot
 from limnos.store.backends.read_connections import ReadConnection, ReadConnections
 from limnos.store.backends.write_connections import WriteConnection, open_write_connection
-from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, GateResult, clock_params, gate_query_postgres, gate_result_of
+from limnos.store.changes import (
+    CLOCK_HOLD,
+    CLOCKS_READ,
+    NO_CHANGES,
+    GateResult,
+    clock_params,
+    gate_query_postgres,
+    gate_result_of,
+)
 from limnos.store.faults import fault_point
 from limnos.store.interface import CLOSE_S, KnownRevisions
 from limnos.store.snapshots import StoreSnapshot
@@ -213,7 +221,7 @@ class PostgresStore:
         self.statements = 0
 
     def _distrust(self) -> None:
-        """Stop using connections that have been idle since before now, because another connection was found silent."""
+        """Stop using connections that have been idle since before now, because another connection does not respond."""
         self._trusted_after = time.monotonic()
         self._readers.distrust()
 
@@ -223,13 +231,18 @@ class PostgresStore:
         return gate_result_of(await self._readers.gate(*gate_query_postgres(epoch, known)))
 
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read first the changes, then facts, in one snapshot. Retried if the connection was lost."""
+        """Read first the changes, then facts, in one snapshot. Without known revisions it reads no changes.
+
+        Retried if the connection was lost.
+        """
         self._watch.start()
         return await self._readers.load(partial(self._read, epoch, known, load))
 
     async def _read(
         self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]], reader: ReadConnection
     ) -> tuple[GateResult, T]:
+        if not known:
+            return NO_CHANGES, await self._drive(reader, load())
         self.statements += 1
         moved = gate_result_of(await reader.rows(*gate_query_postgres(epoch, known)))
         return moved, await self._drive(reader, load())
@@ -362,7 +375,9 @@ class PostgresStore:
             raise state_unknown_error(error) from error
 
     def _line(self) -> WriteConnection:
-        """Take an idle connection, unless one was found silent since it was last used; else open a connection."""
+        """Take an idle connection, unless a connection stopped responding since its last use; else open a
+        connection.
+        """
         while True:
             try:
                 connection = self._rested.get_nowait()

@@ -1,4 +1,4 @@
-"""Connections for reads on PostgreSQL: one for the gate, and a few for loads.
+"""Connections for reads on PostgreSQL: one for the freshness gate, and a few for loads.
 
 Each query has a deadline or is monitored. May import `model` and this room. Must not know resources. A read can be
 repeated safely: if its connection fails, it is repeated once on a new connection before the caller gets an error.
@@ -108,7 +108,7 @@ class ReadConnections:
     async def gate(self, statement: Sql, params: Params) -> list[Row]:
         """Run the freshness gate's statement on its own connection.
 
-        It takes milliseconds, so a short deadline detects a silent connection.
+        It takes milliseconds, so a short deadline detects an unresponsive connection.
         """
         for last in (False, True):
             try:
@@ -184,7 +184,7 @@ class ReadConnections:
         return result
 
     def _take(self) -> ReadConnection | None:
-        """Take an idle connection, unless one was found silent since it was last used."""
+        """Take an idle connection, unless a connection stopped responding since its last use."""
         while self._idle:
             connection = self._idle.pop()
             if not connection.connection.is_closed() and connection.used_at > self._trusted_after:
@@ -202,7 +202,7 @@ class ReadConnections:
         reader.connection.terminate()
 
     def distrust(self) -> None:
-        """Stop using connections that have been idle since before now, because another connection was found silent."""
+        """Stop using connections that have been idle since before now, because another connection does not respond."""
         self._trusted_after = time.monotonic()
 
     async def _connect(self) -> ReadConnection:

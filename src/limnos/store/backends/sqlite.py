@@ -213,9 +213,11 @@ class SqliteStore:
         return changes.gate_result_of(rows) if rows else changes.NO_CHANGES
 
     def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[changes.GateResult, T]:
-        """Read first the changes, then facts, in one snapshot."""
+        """Read first the changes, then facts, in one snapshot. Without known revisions it reads no changes."""
         self._reader.execute("BEGIN")
         try:
+            if not known:
+                return changes.NO_CHANGES, self._drive(load())
             self.statements += 1
             rows = self._reader.execute(changes.gate_text(len(known)), changes.gate_params(epoch, known)).fetchall()
             return changes.gate_result_of(rows), self._drive(load())

@@ -86,7 +86,9 @@ def tokens_read(user: str | None) -> Load[tuple[Token, ...]]:
 
 
 class AccountSecrets(NamedTuple):
-    """A service account with its valid secrets: how many, when the newest was made, and when the last one ends."""
+    """A service account with its valid secrets: their number, the creation time of the newest, and the expiry of the
+    last one.
+    """
 
     user: str
     secrets: int

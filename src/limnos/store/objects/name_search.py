@@ -11,7 +11,7 @@ from json import dumps
 from typing import Final, NamedTuple
 
 from limnos.model.kind_table import name_space_of
-from limnos.model.kinds import SHARED_SPACE, Kind
+from limnos.model.kinds import CONTAINERS, SHARED_SPACE, Kind
 from limnos.names.folding import fold
 from limnos.store.sql import Load, Sql
 from limnos.store.transaction import StoreTransaction
@@ -33,7 +33,9 @@ class SearchCandidate(NamedTuple):
 
 
 class NarrowScope(NamedTuple):
-    """A few objects: those in `parents`, those of the name spaces `spaces` in `browsed`, and single ones."""
+    """The scope of a search among few objects: the children of `parents`, the children of `browsed` in the name spaces
+    `spaces`, and the objects `ids`.
+    """
 
     parents: frozenset[int]
     browsed: frozenset[int] = frozenset()
@@ -87,8 +89,10 @@ IN_NARROW_SCOPE = _sql(
     f" {_SELECT} WHERE n.parent_id IN ({{browsed}}) AND n.name_space IN ({{spaces}}) AND n.deleted = 0 UNION"
     f" {_SELECT} WHERE n.id IN ({{ids}}) AND n.deleted = 0 LIMIT :limit"
 )
+_CONTAINER_KINDS = ", ".join(str(int(kind)) for kind in sorted(CONTAINERS))
 CONTAINERS_BELOW = _sql(
     "WITH RECURSIVE below(id) AS (SELECT n.id FROM node n WHERE n.id IN ({ids}) AND n.deleted = 0"
+    f" AND n.kind IN ({_CONTAINER_KINDS})"
     " UNION SELECT c.id FROM below b JOIN node c ON c.parent_id = b.id AND c.name_space IN ({spaces})"
     " AND c.kind = :kind AND c.deleted = 0) SELECT id FROM below LIMIT :limit"
 )
@@ -121,7 +125,7 @@ def candidates_read(ids: Collection[int]) -> Load[list[SearchCandidate]]:
 
 
 def containers_below_read(ids: Collection[int], *, limit: int) -> Load[frozenset[int]]:
-    """Read the ids of some objects and of the namespaces below them, at most `limit`."""
+    """Read the ids of the containers among some objects, and of the namespaces below these, at most `limit`."""
     if not ids:
         return frozenset()
     spaces = dumps([name_space_of(Kind.NAMESPACE), SHARED_SPACE])

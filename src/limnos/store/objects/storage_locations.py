@@ -153,7 +153,7 @@ DOCUMENTS_WITH = Sql(
 
 
 class RegisteredLocation(NamedTuple):
-    """A row of the register."""
+    """A location in the register of locations: its owner and use (`claim`), and the time of its registration."""
 
     location: str
     claim: LocationClaim
@@ -312,7 +312,7 @@ class LocationWrites(Writes):
         self.tx.count(CLEAR_ROOTS, {"id": catalog_id})
 
     def clear_metalake(self, metalake_id: int) -> None:
-        """Delete the own locations of the catalogs of a metalake, not those of their objects."""
+        """Delete the locations that the catalogs of a metalake own themselves, not those of their objects."""
         self.tx.count(CLEAR_METALAKE, {"id": metalake_id})
 
     def mark(self, place: RegisteredLocation, *, conflicting: bool) -> None:
@@ -364,9 +364,9 @@ class LocationWrites(Writes):
     def conflicts(
         self, *, after: tuple[int, str] = (0, ""), limit: int, only_live: bool = False
     ) -> Sequence[RegisteredLocation]:
-        """Read marked locations after (owner, location), in that order.
+        """Read the locations that `mark` marked as conflicting, after (owner, location), in that order.
 
-        With `only_live`, not those of dropped objects.
+        With `only_live`, locations of dropped objects are omitted.
         """
         params: dict[str, Value] = {"id": after[0], "location": after[1], "limit": limit}
         return [registered_location_of(row) for row in self.tx.rows(LIVE_CONFLICTS if only_live else CONFLICTS, params)]

@@ -2,7 +2,7 @@
 
 May import `model` and the room's `sql`. Must not know files. A row guarantees that the object can be restored. Only the
 transaction that deletes the row, to restore the object or to forget it, may change the rest of the object. Grants on it
-refer to its id, and are deleted after the row is gone.
+refer to its id, and are deleted after the row.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Create the table, and drop the other. The previous release uses neither."""
+    """Create the table `webhook`, and drop `event_outbox`. The previous release uses neither."""
     bind = op.get_bind()
     create_tables("webhook")
     if sa.inspect(bind).has_table("event_outbox"):

@@ -1,4 +1,4 @@
-"""Renaming of namespaces so that they may nest, and the separator for which stored names were checked.
+"""Tables of name migrations, which rename namespaces so that they may nest, and the column of the checked separator.
 
 Revision ID: 0022
 """

@@ -1,4 +1,4 @@
-"""What an operation on a table rewrites, and when an executor began with it, for budgets and fair shares.
+"""Columns for budgets and fair shares: the bytes that an operation on a table rewrites, and the time of its lease.
 
 Revision ID: 0048
 """
@@ -27,7 +27,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Drop the columns."""
     op.drop_index(_INDEX, _TABLE)
     for name in _COLUMNS:
         op.drop_column(_TABLE, name)

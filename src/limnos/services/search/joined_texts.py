@@ -1,0 +1,33 @@
+"""Joined texts: the indexed words of many objects as one text, which is scanned for a word.
+
+May import the standard library only. Pure. For a thousand objects one scan takes some microseconds, a comparison with
+each object a hundred times as long.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+
+class JoinedTexts:
+    """Texts in the form that `words_of` returns, joined: a space before each word, a line feed after each text."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        lines = [f" {text}\n" for text in texts]
+        self._joined = "".join(lines)
+        self._ends = list(accumulate(map(len, lines)))
+
+    def having(self, word: str) -> list[int]:
+        """Return the places of the texts that have a word which begins with `word`, ascending."""
+        places: list[int] = []
+        begin, at = f" {word}", 0
+        while (at := self._joined.find(begin, at)) >= 0:
+            places.append(bisect_right(self._ends, at))
+            at = self._ends[places[-1]]
+        return places
+
+    def words(self) -> set[str]:
+        """Return the words of all texts."""
+        return set(self._joined.split())

@@ -1,0 +1,66 @@
+"""Matches of a query's words with objects: the same as with the words that the index stores."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace as with_fields
+
+from limnos.model.entities import Node
+from limnos.model.kinds import Kind
+from limnos.model.records import TableRecord
+from limnos.services.request.table_formats import ICEBERG
+from limnos.services.search.joined_texts import JoinedTexts
+from limnos.services.search.object_words import match_words, object_words
+from limnos.services.search.words import is_met, question_words, words_of
+
+LETTERS = "aAbB1_-. Üüßée\u0301ΣςIıİ가\u1100\u1161中"
+TEXT = st.text(LETTERS, min_size=1, max_size=8)
+NODE = Node(7, 3, 2, Kind.TABLE, "", "t", ICEBERG, False, "ana", 1, None, None, 1, TableRecord(None, {}))
+
+
+def document(columns: list[tuple[str, str]], comment: str) -> bytes:
+    """Return metadata of a table with columns, given by name and documentation."""
+    fields = [{"id": at, "name": name, "doc": doc, "type": "string"} for at, (name, doc) in enumerate(columns)]
+    schema = {"schema-id": 0, "type": "struct", "fields": fields}
+    properties = {"comment": comment}
+    return json.dumps({"current-schema-id": 0, "schemas": [schema], "properties": properties}).encode()
+
+
+@given(TEXT, st.lists(TEXT, max_size=3), st.lists(st.tuples(TEXT, TEXT | st.just("")), max_size=3), TEXT, st.data())
+def test_an_object_has_the_words_that_are_indexed(
+    name: str, above: list[str], columns: list[tuple[str, str]], comment: str, data: st.DataObject
+) -> None:
+    """An object matches if each word is one of its indexed words, or is in a name above it, and one is its own."""
+    asked, length = data.draw(st.lists(TEXT)), data.draw(st.integers(1, 8))
+    node = with_fields(NODE, name=name, record=replace(NODE.record, comment=comment[:3]))
+    body = document(columns, comment)
+    own = object_words(node, body)
+    indexed = [word for text in own for word in text.split()]
+    words = question_words([*asked, *(word[:length] for word in indexed[::3])])
+    is_own = [any(is_met(word, text) for text in own) for word in words]
+    is_above = [any(is_met(word, words_of([each])) for each in above) for word in words]
+
+    matches = match_words(words, node, above=tuple(above), body=body)
+
+    assert (matches is not None) == (any(is_own) and all(map(max, is_own, is_above))), (words, own)
+    for word, match in zip(words, matches or (), strict=False):
+        in_name = is_met(word, own.name)
+        assert match.where in {"name", "above", "column", "comment"}
+        assert not in_name or match.where == "name"
+        assert match.where != "column" or is_met(word, own.columns)
+        assert match.where != "comment" or is_met(word, own.comment)
+
+
+@given(st.lists(st.lists(TEXT, max_size=3), max_size=6), TEXT)
+def test_joined_texts_have_the_words_of_each_text(texts: list[list[str]], asked: str) -> None:
+    """A scan of joined texts finds exactly the texts that have a word which begins so, each once and in order."""
+    each = [words_of(text) for text in texts]
+    joined = JoinedTexts(each)
+
+    for word in question_words([asked, *(part[:2] for text in each for part in text.split())]):
+        assert joined.having(word) == [place for place, text in enumerate(each) if is_met(word, text)]
+    assert joined.words() == {word for text in each for word in text.split()}

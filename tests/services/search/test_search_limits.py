@@ -1,0 +1,114 @@
+"""Limits of a search: fewer hits are the first ones of more hits, for whoever asks."""
+
+from __future__ import annotations
+
+import random
+from urllib.parse import quote
+
+import pytest
+
+from limnos.services.search.indexing import index_step
+from limnos.services.search.searches import AT_ONCE
+from tests.http.conftest import empty_database, fresh, node  # noqa: F401 - fixtures
+from tests.http.driver import OWN, DriverNode, grant
+from tests.http.iceberg.wire import commit, make_space, make_table, set_properties
+
+TABLES = 60
+SPACES = (("a",), ("b",), ("a", "deep"))
+
+
+def plant(node: DriverNode, dice: random.Random) -> list[tuple[str, ...]]:  # noqa: F811 - not the fixture
+    """Create tables whose names are equally long, on two levels; a third has the word in a column, one in a comment,
+    one in both.
+    """
+    tables = []
+    for levels in SPACES:
+        make_space(node, *levels)
+    for number in range(TABLES):
+        levels, (column, comment) = (
+            dice.choice(SPACES),
+            dice.choice((("gauge", ""), ("id", "gauge"), ("gauge_x", "gauge"))),
+        )
+        fields = [{"id": 1, "name": column, "required": False, "type": "long"}]
+        schema = {"type": "struct", "fields": fields}
+        make_table(node, *levels, f"flight_{number:02}", schema=schema, properties={"comment": comment})
+        tables.append((*levels, f"flight_{number:02}"))
+    return tables
+
+
+def index(node: DriverNode) -> None:  # noqa: F811 - not the fixture
+    """Index all committed changes."""
+    while node.runner.run(index_step(node.built.services)):
+        pass
+
+
+def search(node: DriverNode, question: str, user: str, limit: int) -> dict:  # noqa: F811 - not the fixture
+    """Search for some hits."""
+    return node.done("GET", f"{OWN}/metalakes/lake/search?limit={limit}&q={quote(question)}", user=user)
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_fewer_hits_are_the_first_of_more(node: DriverNode, is_indexed: bool) -> None:  # noqa: F811 - a fixture
+    """With each limit the hits are the first ones of all hits: shorter paths first, then the latest changes, in every
+    tier; and further hits are announced if there are some.
+    """
+    dice = random.Random(3)
+    index(node)
+    tables = plant(node, dice)
+    if is_indexed:
+        index(node)
+    for table in dice.sample(tables, 20):
+        commit(node, *table, updates=[set_properties(changed="yes")])
+    grant(node, "ana", "USE_CATALOG", kind="CATALOG", on="main")
+    for space in ("a", "b"):
+        grant(node, "ana", "USE_SCHEMA SELECT_TABLE", kind="SCHEMA", on=f"main.{space}")
+    for table in dice.sample([each for each in tables if len(each) == 2], 25):
+        grant(node, "ana", "SELECT_TABLE", kind="TABLE", on=".".join(("main", *table)), condition="deny")
+
+    for user, count in (("admin", TABLES), ("ana", TABLES - 25)):
+        for question in ("flight", "fli", "gauge", "gauge flight", "kind:table", "gauge kind:table owner:admin"):
+            whole = search(node, question, user, AT_ONCE)["hits"]
+            assert len(whole) == count, (question, user)
+            for limit in (1, 4, 11, count - 1, count):
+                answer = search(node, question, user, limit)
+                assert answer["hits"] == whole[:limit], (question, user, limit)
+                assert answer["more"] is (limit < count)
+
+
+def test_a_hidden_object_is_no_correction(node: DriverNode) -> None:  # noqa: F811 - a fixture
+    """A correction is suggested to a caller who may load an object with that word, however many hidden ones have it."""
+    make_space(node, "a")
+    make_space(node, "z")
+    for number in range(15):
+        make_table(node, "a", f"harbour_{number:02}")
+    make_table(node, "z", "harbour_of_lisbon")
+    index(node)
+    for user, space in (("ana", "z"), ("bob", "a")):
+        grant(node, user, "USE_CATALOG SELECT_TABLE", kind="CATALOG", on="main")
+        grant(node, user, "USE_SCHEMA", kind="SCHEMA", on=f"main.{space}")
+    for number in range(15):
+        grant(node, "bob", "SELECT_TABLE", kind="TABLE", on=f"main.a.harbour_{number:02}", condition="deny")
+
+    assert search(node, "harbuor", "admin", 5)["meant"] == ["harbour"]
+    assert search(node, "harbuor", "ana", 5)["meant"] == ["harbour"]
+    assert search(node, "harbuor", "bob", 5)["meant"] == []
+
+
+def test_a_warm_search_sends_few_statements(node: DriverNode) -> None:  # noqa: F811 - a fixture
+    """A search of cached objects reads candidates and words, and for each tier asks once what changed; corrections
+    share the changes that the index lacks, and the owner of a catalog is no caller of few rights.
+    """
+    make_space(node, "a")
+    for number in range(30):
+        make_table(node, "a", f"harbour_{number:02}")
+    index(node)
+    grant(node, "ana", "USE_CATALOG", kind="CATALOG", on="main")
+    grant(node, "ana", "USE_SCHEMA SELECT_TABLE", kind="SCHEMA", on="main.a")
+    store, most = node.built.services.store, {"admin": (11, 7, 9), "ana": (12, 7, 8)}
+
+    for user, limits in most.items():
+        for question, count in zip(("harbour_07", "nothing", "harbuor"), limits, strict=True):
+            search(node, question, user, 5)
+            before = store.statements
+            search(node, question, user, 5)
+            assert store.statements - before <= count, (user, question)
