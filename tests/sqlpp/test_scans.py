@@ -91,8 +91,23 @@ def test_a_limit_is_told_where_any_objects_will_do() -> None:
         "select p.id from people p, other o limit 2",
         "select count(*) from people p limit 1",
         "select p.id from people p union all select o.id from other o limit 2",
+        "select value total from people p let total = sum(p.id) over () limit 2",
     ):
         assert {one.limit for one in wanted(text)} == {None}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select value total from people p let total = count(*) over () where p.id = 1",
+        "select value p.id from people p where p.id = 1 and count(*) over () = 4",
+    ],
+)
+def test_a_window_before_where_needs_all_rows(text: str) -> None:
+    """The conditions of WHERE do not restrict a scan whose rows a window function of LET or WHERE counts."""
+    (only,) = wanted(text)
+
+    assert only.conditions == ()
 
 
 def test_a_condition_does_not_cross_an_outer_join() -> None:

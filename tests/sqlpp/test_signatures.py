@@ -33,6 +33,11 @@ def signature(text: str) -> dict[str, str] | None:
         ("select 1 a union all select 2 a", {"a": "int64"}),
         ("select 1 a union all select null a", {"a": "int64?"}),
         ("select row_number() over (order by x) r from [1] x", {"r": "int64"}),
+        ("select x, int8(x) a, string(x) b, date_from_unix_time_in_days(x) c, missing d from range(1, 2) x", {"x": "int64", "a": "int8", "b": "string", "c": "date", "d": "any"}),
+        ("select day_time_duration(duration_from_ms(x)) a, x + 1 b from range(1, 2) x", {"a": "day-time-duration", "b": "int64"}),
+        ("select x from [1] y left join range(1, 2) x on x = y", {"x": "any"}),
+        ("select x from range(1, 2.5) x", {"x": "any"}),
+        ("select d.DatasetName n, d.DatasetId i, d.`Hints` h, d.ExternalDetails e, d.ViewDetails v from Metadata.`Dataset` d", {"n": "string", "i": "int32", "h": "multiset", "e": "object?", "v": "any"}),
     ],
 )  # fmt: skip
 def test_fields_have_names_and_types(text: str, fields: dict[str, str]) -> None:

@@ -16,6 +16,9 @@ from limnos.sqlpp.binder import BoundDataset, BoundQuery, BoundSynonym, BoundVie
 from limnos.sqlpp.binder.similarity import SIMILAR, Similarity
 from limnos.sqlpp.definitions import arity_of, statements_of
 from limnos.sqlpp.errors import BudgetSpent, TextPosition
+from limnos.sqlpp.field_types import Types, with_field_types
+from limnos.sqlpp.metadata import METADATA
+from limnos.sqlpp.metadata_types import METADATA_TYPES
 from limnos.sqlpp.parser import StatementSpan, parse
 from limnos.sqlpp.printer import render
 from limnos.sqlpp.sql_compat import as_sql
@@ -24,6 +27,7 @@ from limnos.sqlpp.values.tagged import Json, from_tagged_json, to_tagged_json
 
 T = TypeVar("T")
 Levels = tuple[str, ...]
+_TYPES_OF_METADATA: Types = {(METADATA, name): type_ for name, type_ in METADATA_TYPES.items()}
 
 
 class UnparsedQuery(tree.Expression, frozen=True):
@@ -113,10 +117,13 @@ class QueryBinding(NamedTuple):
         """Bind the query. Raises SqlppError, and BudgetSpent if it is longer than `nodes_max` or not parsed."""
         if nodes_max is not None and isinstance(self.body, UnparsedQuery):
             raise BudgetSpent
-        return bind(
+        bound = bind(
             as_sql(self.body) if self.sql_compat else self.body, known, dataverse=self.dataverse, parameters=self.parameters, moment=self.moment,
             declared=self.declared, variables=self.variables, similarity=self.similarity, nodes_max=nodes_max,
         )  # fmt: skip
+        if not any(dataverse == METADATA for dataverse, _ in bound.reads):
+            return bound
+        return bound._replace(expression=with_field_types(bound.expression, _TYPES_OF_METADATA))
 
 
 def parsed_facts(facts: Mapping[NameQuestion, object]) -> dict[NameQuestion, object]:

@@ -82,7 +82,9 @@ class BudgetSpent(Exception):
 
 
 class DuplicateKey(SqlppError):
-    """An INSERT or LOAD of a key that exists. Its code has the prefix `HYR`, of AsterixDB's storage layer."""
+    """Raised if an INSERT or LOAD writes a key that exists. Its code has the prefix `HYR`, of AsterixDB's storage
+    layer.
+    """
 
     def __init__(self, key: str, *, is_load: bool = False) -> None:
         number, verb = (32, "Loading") if is_load else (33, "Inserting")

@@ -30,13 +30,10 @@ def with_field_types(expression: plan.Expression, types: Types) -> plan.Expressi
         types: The types of the datasets that it reads.
     """
     nodes = walk(expression)
-    if not any(_is_call(node) for node in nodes):
+    # Each plan over the metadata comes here and few have such a call: the search calls nothing per node.
+    if not [node for node in nodes if isinstance(node, plan.FunctionCall) and node.function.name == FUNCTION]:
         return expression
     return cast("plan.Expression", _TypeAnnotation(nodes, types).rewrite(expression))
-
-
-def _is_call(node: object) -> bool:
-    return isinstance(node, plan.FunctionCall) and node.function.name == FUNCTION
 
 
 class _TypeAnnotation:
@@ -55,7 +52,7 @@ class _TypeAnnotation:
         if not isinstance(part, plan.PlanNode):
             return part
         names = part.__struct_fields__[1:]
-        if isinstance(part, plan.FunctionCall) and _is_call(part):
+        if isinstance(part, plan.FunctionCall) and part.function.name == FUNCTION:
             text = msgspec.json.encode(_description(self._type_of(part.arguments[0]))).decode()
             argument = self.rewrite(part.arguments[0])
             return msgspec.structs.replace(part, arguments=(argument, plan.Constant(part.at, text)))

@@ -21,6 +21,7 @@ from limnos.names.dataverse import METADATA_NAME
 from limnos.names.display import render as display_name
 from limnos.sqlpp import tree
 from limnos.sqlpp.definitions import arity_of, index_name, statements_of, view_definition
+from limnos.sqlpp.metadata_types import FIELDS
 from limnos.sqlpp.printer import render
 from limnos.sqlpp.stored import BUILT_IN
 from limnos.sqlpp.values.model import Bag, Value
@@ -52,27 +53,6 @@ _KEYS: Final = {
     "FullTextFilter": ("DataverseName", "FullTextFilterName"),
 }
 """The metadata datasets, with their keys."""
-_FIELDS: Final = {
-    "Dataverse": "DataverseName, DataFormat, Timestamp, PendingOp int32",
-    "Dataset": "DataverseName, DatasetName, DatatypeDataverseName, DatatypeName, DatasetType, GroupName, CompactionPolicy, "
-    "CompactionPolicyProperties array, Hints multiset, Timestamp, DatasetId int32, PendingOp int32",
-    "Datatype": "DataverseName, DatatypeName, Timestamp",
-    "Index": "DataverseName, DatasetName, IndexName, IndexStructure, SearchKey array, IsPrimary boolean, Timestamp, PendingOp int32",
-    "Function": "DataverseName, Name, Arity, Params array, ReturnType, Definition, Language, Kind, Dependencies array",
-    "Synonym": "DataverseName, SynonymName, ObjectDataverseName, ObjectName",
-    "Library": "DataverseName, Name, Timestamp",
-    "Node": "NodeName, NumberOfCores int64, WorkingMemorySize int64",
-    "Nodegroup": "GroupName, NodeNames multiset, Timestamp",
-    "DatasourceAdapter": "DataverseName, Name, Classname, Type, Timestamp",
-    "CompactionPolicy": "DataverseName, CompactionPolicy, Classname",
-    "ExternalFile": "DataverseName, DatasetName, FileNumber int32, FileName, FileSize int64, FileModDate datetime, PendingOp int32",
-    "Feed": "DataverseName, FeedName, AdapterConfiguration multiset, Timestamp",
-    "FeedConnection": "DataverseName, FeedName, DatasetName, ReturnType, AppliedFunctions multiset, PolicyName",
-    "FeedPolicy": "DataverseName, PolicyName, Description, Properties multiset, Timestamp",
-    "FullTextConfig": "DataverseName, FullTextConfigName, Tokenizer, FullTextFilterPipeline array, Timestamp",
-    "FullTextFilter": "DataverseName, FullTextFilterName, FullTextFilterType, Timestamp",
-}
-"""The fields that each record of a dataset of the metadata has, with their types; without one it is a string."""
 METADATA_DATASETS: Final = tuple(_KEYS)
 Fields = dict[str, "Value"]
 _WIDTHS: Final = {"tinyint": "int8", "smallint": "int16", "integer": "int32", "bigint": "int64"}
@@ -134,7 +114,7 @@ def _own_types() -> Iterator[Fields]:
     """Yield the records of built-in types, and of the types of the metadata's own datasets."""
     for name in sorted({"AnyObject", *BUILT_IN_NAMES.values()}):
         yield {"DataverseName": "Metadata", "DatatypeName": name, "Timestamp": ""}
-    for name, fields in _FIELDS.items():
+    for name, fields in FIELDS.items():
         declared = [each.partition(" ") for each in fields.split(", ")]
         record: Fields = {
             "IsOpen": True,

@@ -235,7 +235,7 @@ def _limits(expression: plan.Expression) -> dict[int, int]:
         return {}
     if block.where is not None or block.group is not None or block.having is not None:
         return {}
-    if block.windows or block.select.distinct or block.sources[0].kind != "scan":
+    if block.windows or _has_windows(block.lets) or block.select.distinct or block.sources[0].kind != "scan":
         return {}
     limit, offset = constant_value(query.limit), 0 if query.offset is None else constant_value(query.offset)
     if not _is_count(limit) or not _is_count(offset):
@@ -243,15 +243,23 @@ def _limits(expression: plan.Expression) -> dict[int, int]:
     return {block.sources[0].slot: limit + offset}  # type: ignore[operator, dict-item]
 
 
+def _has_windows(steps: tuple[plan.Let | plan.WindowCall, ...]) -> bool:
+    return any(isinstance(step, plan.WindowCall) for step in steps)
+
+
 def _is_count(value: Value) -> bool:
     return type(value) is int and 0 <= value < 1 << 31
 
 
 def _conditions(source: plan.ForEach, block: plan.Block) -> Iterator[Condition]:
-    """Necessary conditions on a source's objects, from WHERE and the condition of an inner join."""
+    """Necessary conditions on a source's objects, from WHERE and the condition of an inner join.
+
+    A window function before WHERE needs the rows that WHERE removes.
+    """
     kinds = {other.kind for other in block.sources}
     if "right" in kinds or source.kind not in ("scan", "inner", "cross"):
         return
-    for condition in (block.where, source.condition if source.kind == "inner" else None):
+    where = None if _has_windows(block.lets) else block.where
+    for condition in (where, source.condition if source.kind == "inner" else None):
         if condition is not None:
             yield from necessary_conditions(condition, source.slot)

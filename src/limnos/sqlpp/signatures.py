@@ -1,7 +1,8 @@
 """The flat signature of a query: the names and the types of its results' fields, as AsterixDB's JDBC driver reads them.
 
-May import plans and functions. Must not know names of datasets nor their types: a field of a dataset is `any`, and the
-driver then takes the type of each value. A query whose results are not objects with known names has no signature.
+May import plans and functions. Must not know names of datasets nor their types, except those of the metadata: a field
+of another dataset is `any`, and the driver then takes the type of each value. A query whose results are not objects
+with known names has no signature.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from limnos.sqlpp import plan
+from limnos.sqlpp import plan, tree
+from limnos.sqlpp.metadata import METADATA
+from limnos.sqlpp.metadata_types import METADATA_TYPES
+from limnos.sqlpp.stored import BUILT_IN
 from limnos.sqlpp.values.model import type_name
 
 ANY: Final = "any"
@@ -67,7 +71,30 @@ _RESULTS: Final[Mapping[str, str]] = {
     "array_range": "array",
 }  # fmt: skip
 """The result types of functions that have one whatever their arguments."""
+_WHOLE: Final = frozenset({"int8", "int16", "int32", "int64"})
+_NUMBERS: Final = _WHOLE | {"float", "double"}
+_KNOWN_FOR: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(
+        ("tinyint", "smallint", "integer", "bigint", "float", "double", "string", "to_string", "boolean"), _NUMBERS | {"boolean"}
+    ),
+    **dict.fromkeys(
+        (
+            "date_from_unix_time_in_days", "datetime_from_unix_time_in_ms", "datetime_from_unix_time_in_secs",
+            "duration_from_months", "duration_from_ms", "time_from_unix_time_in_ms",
+        ),
+        _WHOLE,
+    ),
+    "year_month_duration": frozenset({"duration"}),
+    "day_time_duration": frozenset({"duration"}),
+}  # fmt: skip
+"""Functions whose result is not declared nullable if their argument has one of these types, as in AsterixDB. A number
+beyond the range of a temporal type is NULL all the same.
+"""
 _NEVER_UNKNOWN: Final = frozenset({"count", "array_count", "rank", "dense_rank", "row_number"})
+
+
+_KnownTypes = dict[int | tuple[int, str], str]
+"""The types of variables by slot, and those of a variable's fields by slot and name."""
 
 
 class FlatSignature(NamedTuple):
@@ -80,10 +107,12 @@ class FlatSignature(NamedTuple):
 def flat_signature(expression: plan.Expression) -> FlatSignature | None:
     """Return the signature of a bound query; None for results that are not objects with known names."""
     fields = _fields(expression.query if isinstance(expression, plan.Subquery) else expression, {})
-    return None if not fields else FlatSignature(tuple(fields), tuple(fields.values()))
+    if not fields:
+        return None
+    return FlatSignature(tuple(fields), tuple(ANY if type_ == "missing" else type_ for type_ in fields.values()))
 
 
-def _fields(node: plan.PlanNode, known: dict[int, str]) -> dict[str, str] | None:
+def _fields(node: plan.PlanNode, known: _KnownTypes) -> dict[str, str] | None:
     """Return the types of a query's or an object's fields by name; None if the names are not known."""
     if isinstance(node, plan.Query):
         _learn(node.lets, known)
@@ -92,6 +121,7 @@ def _fields(node: plan.PlanNode, known: dict[int, str]) -> dict[str, str] | None
             return None
         return {name: _common(arm[name] for arm in arms if arm is not None) for name in arms[0] or ()}
     if isinstance(node, plan.Block):
+        _learn_items(node.sources, known)
         _learn(node.lets, known)
         if node.group is not None:
             known |= {slot: _type(value, known) for slot, value in node.group.keys}
@@ -106,7 +136,7 @@ def _fields(node: plan.PlanNode, known: dict[int, str]) -> dict[str, str] | None
     return None
 
 
-def _selected(select: plan.Select, known: dict[int, str]) -> dict[str, str] | None:
+def _selected(select: plan.Select, known: _KnownTypes) -> dict[str, str] | None:
     if select.value is not None:
         return _fields(select.value, known)
     if select.exclude or any(each.name is None for each in select.projections):
@@ -114,8 +144,36 @@ def _selected(select: plan.Select, known: dict[int, str]) -> dict[str, str] | No
     return {str(each.name): _type(each.value, known) for each in select.projections}
 
 
-def _learn(lets: Iterable[plan.Let | plan.WindowCall], known: dict[int, str]) -> None:
-    """Add the types of variables."""
+def _learn_items(sources: Iterable[plan.ForEach], known: _KnownTypes) -> None:
+    """Add the types of variables of FROM: numbers of `range()`, and the declared fields of metadata datasets."""
+    for each in sources:
+        if each.kind not in ("scan", "inner", "cross", "unnest"):
+            continue
+        match each.source:
+            case plan.FunctionCall(function=function, arguments=arguments) if function.name == "range":
+                if {_type(argument, known) for argument in arguments} <= _WHOLE:
+                    known[each.slot] = "int64"
+            case plan.Scan(dataverse=dataverse, name=name) if dataverse == METADATA:
+                record = METADATA_TYPES[name]
+                known |= {(each.slot, field.name): _declared_type(field) for field in record.fields}
+
+
+def _declared_type(field: tree.FieldType) -> str:
+    """Return the type of a declared field of the metadata."""
+    match field.type:
+        case tree.NamedType(name=name):
+            type_ = _TYPES.get(BUILT_IN.get(name.last, name.last), ANY)
+        case tree.ArrayType():
+            type_ = "array"
+        case tree.BagType():
+            type_ = "multiset"
+        case _:
+            type_ = "object"
+    return f"{type_}?" if field.optional else type_
+
+
+def _learn(lets: Iterable[plan.Let | plan.WindowCall], known: _KnownTypes) -> None:
+    """Add the types of the variables of LET and of window functions to `known`, by slot."""
     for each in lets:
         if isinstance(each, plan.Let):
             known[each.slot] = _type(each.value, known)
@@ -144,13 +202,18 @@ def _result_type(function: str) -> str:
     return name if function in _NEVER_UNKNOWN else f"{name}?"
 
 
-def _type(node: plan.Expression, known: Mapping[int, str]) -> str:
+def _type(node: plan.Expression, known: _KnownTypes) -> str:
     """Return the static type of an expression; `any` if the type depends on values."""
     match node:
         case plan.Constant(value=value):
             return _TYPES.get(type_name(value), ANY)
         case plan.Local(slot=slot):
             return known.get(slot, ANY)
+        case plan.FieldOf(base=plan.Local(slot=slot), name=name):
+            return known.get((slot, name), ANY)
+        case plan.FunctionCall(function=function, arguments=arguments) if function.name in _KNOWN_FOR:
+            is_known = {_type(each, known) for each in arguments} <= _KNOWN_FOR[function.name]
+            return _result_type(function.name).removesuffix("?" if is_known else "")
         case plan.FunctionCall(function=function) | plan.Aggregate(function=function):
             return _result_type(function.name)
         case plan.Operate(operators=operators, operands=operands):

@@ -2,7 +2,7 @@
 
 May import the tree and the parser. Must not know names of objects. As in AsterixDB, a subquery in the place of a value
 is its one value, one after IN is a list of values, `SELECT *` gives the fields of its one variable, UNION ALL matches
-fields by position, and rows without a partner in an outer join are NULL.
+fields by position, and an outer join gives NULL where a row has no match.
 """
 
 from __future__ import annotations

@@ -233,6 +233,18 @@ def test_documents_of_views_are_read_where_they_are_shown(node: DriverNode, monk
     assert len(read) == 1
 
 
+def test_fields_of_the_metadata_are_declared(shared: DriverNode) -> None:
+    """`get_object_fields` lists the declared fields of a metadata dataset, also one that no record has."""
+    names = rows(
+        shared,
+        "from Metadata.`Dataset` d, get_object_fields(d) f where f.`is-open` = false and d.DatasetName = 'Dataset' "
+        "select value f.`field-name`",
+    )
+
+    assert {"DatasetName", "InternalDetails", "ExternalDetails"} <= set(names)
+    assert "ViewDetails" not in names
+
+
 PLANNED = (
     "select value d.DatasetName from Metadata.`Dataset` d",
     "select value d from Metadata.`Dataverse` d where d.DataverseName = 'a'",

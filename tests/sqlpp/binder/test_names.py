@@ -154,10 +154,10 @@ def test_meaning(text: str, expected: list[Value]) -> None:
         ),
         ("rank()", 1079, (1, 1), "Function rank needs OVER"),
         (
-            "SELECT VALUE x FROM [1] AS x WHERE rank() OVER () = 1",
+            "SELECT VALUE x FROM [1] AS x GROUP BY x HAVING rank() OVER () = 1",
             1079,
-            (1, 36),
-            "is only allowed in SELECT, LET and ORDER BY",
+            (1, 48),
+            "is only allowed in SELECT, LET, WHERE and ORDER BY",
         ),
         ("SELECT x.a, x.a FROM [1] AS x", 13, (1, 1), "Duplicate field name 'a'"),
         ("SELECT VALUE x FROM [1] x, [2] x", 1079, (1, 28), "Duplicate alias definitions: x"),

@@ -50,6 +50,11 @@ WORLD = NameWorld(
         ("SELECT t.*, 2 AS b FROM [{'a': 1}] AS t", [{"a": 1, "b": 2}]),
         ("SELECT * FROM [1] AS a, [2] AS b", [{"a": 1, "b": 2}]),
         ("SELECT t.* EXCLUDE b, c.d FROM [{'a': 1, 'b': 2, 'c': {'d': 3, 'e': 4}}] AS t", [{"a": 1, "c": {"e": 4}}]),
+        (
+            "SELECT * EXCLUDE b, t.c.d FROM [{'a': 1, 'b': 2, 'c': {'d': 3, 'e': 4}}] AS t",
+            [{"t": {"a": 1, "c": {"e": 4}}}],
+        ),
+        ("SELECT * EXCLUDE b, t.a FROM [{'a': 1, 'b': 2}] AS t, [{'b': 3}] AS u", [{"t": {"b": 2}, "u": {"b": 3}}]),
         ("SELECT VALUE [x, p] FROM ['a', 'b'] AS x AT p", [("a", 1), ("b", 2)]),
         ("SELECT VALUE l FROM emp e, e.langs l WHERE e.id = 1", ["en", "de"]),
         (
@@ -212,6 +217,13 @@ def test_windows(text: str, expected: list[Value]) -> None:
     query = text.replace("x)", "r.x)").replace("x,", "r.x,").replace("BY x", "BY r.x").replace("BY k", "BY r.k")
 
     assert ask(f"SELECT VALUE {query} FROM {rows} ORDER BY r.x", WORLD) == pytest.approx(expected)
+
+
+def test_windows_in_where_see_the_rows_that_it_removes() -> None:
+    """A window function in WHERE is computed over all rows of FROM, as AsterixDB's `window/misc_01` expects."""
+    text = "FROM range(1, 10) x WHERE x > 1 AND SUM(x) OVER () = 55 AND x < 4 SELECT VALUE [x, COUNT(x) OVER ()] ORDER BY x"
+
+    assert ask(text) == [(2, 2), (3, 2)]
 
 
 def test_windows_after_groups() -> None:
@@ -433,6 +445,8 @@ def test_values_without_names_are_numbered_through_the_statement() -> None:
     "text, expected",
     [
         ("FROM [1, 2, 3] x SELECT VALUE array_sum((FROM w SELECT VALUE w.x)) OVER w AS (ORDER BY x)", [1, 3, 6]),
+        ("FROM [1, 2, 3] x SELECT VALUE SUM(x) OVER w AS (ORDER BY x)", [1, 3, 6]),
+        ("FROM [1, 2] x SELECT VALUE first_value(x) OVER w AS (ORDER BY x DESC) ORDER BY x", [2, 2]),
         ("FROM [1, 2] x LET y = -x SELECT VALUE array_max((FROM w SELECT VALUE w.b)) OVER w(y AS b) AS ()", [-1, -1]),
         (
             "FROM [1, 1, 2] x GROUP BY x AS k LET n = array_sum((FROM w SELECT VALUE w.k)) OVER w AS () SELECT VALUE n",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import MISSING, Value
 from tests.sqlpp.evaluation import value
 
 
@@ -33,6 +33,8 @@ from tests.sqlpp.evaluation import value
         ("sub_binary(parse_binary('AABB', 'hex'), 0, 'x')", None),
         ("binary_concat([parse_binary('AA', 'hex'), parse_binary('BB', 'hex')])", b"\xaa\xbb"),
         ("binary_concat([parse_binary('AA', 'hex'), 'x'])", None),
+        ("binary_concat([parse_binary('AA', 'hex'), null])", None),
+        ("binary_concat([null, parse_binary('AA', 'hex'), missing])", MISSING),
         ("binary_concat('x')", None),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""SQL++: `statements` parses a request's text and carries out one statement after the other; the packages do the work.
+"""SQL++: `statements` parses a request's text and executes one statement after the other; the packages do the work.
 
 May import `transactions` and the packages that it may import. Of its own packages each imports only the ones before it:
 `requests`, `locks`, `definitions`, `execution`.

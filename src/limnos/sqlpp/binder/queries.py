@@ -5,7 +5,7 @@ May import the tree, plans, scopes and the binder of expressions. Must not know 
 After GROUP BY, or if an aggregate makes one group of all rows, only the keys, the variable of GROUP AS and outer
 variables are visible. An expression that equals a key stands for it, in nested queries too. An aggregate's argument
 uses the scope before the grouping. ORDER BY may use aliases of SELECT, unless a variable has that name; HAVING may not.
-Window functions are evaluated before the LET, SELECT or ORDER BY that uses them.
+Window functions are evaluated before the LET, WHERE, SELECT or ORDER BY that uses them.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ class QueryBinder(WindowBinder):
         sources = tuple(source for term in node.terms for source in self.term(term, rows))
         self.rows = rows.everything
         lets = self.block_lets(node.lets, rows)
+        self.windows = []
         where = self.maybe(node.where, rows.scope)
+        lets, self.windows = (*lets, *self.windows), None
         group, group_lets, seen = self.grouping(node, rows, outer=scope, order=order)
         shared: list[plan.Let] = []
         named = VariableScope(seen, fields_of=seen.fields_of, aliases=self.aliases(node.select, seen, shared=shared))
@@ -315,7 +317,8 @@ class QueryBinder(WindowBinder):
         double = next((name for at, name in enumerate(called) if name in called[:at]), None)
         if double is not None:
             raise SqlppError(DUPLICATE_FIELD, f"Duplicate field name '{double}'", node.at)
-        return plan.Select(node.at, node.distinct, None, tuple(projections), node.exclude)
+        exclude = _anchored_exclude(node, called)
+        return plan.Select(node.at, node.distinct, None, tuple(projections), exclude)
 
     def projected(
         self,
@@ -368,6 +371,14 @@ class QueryBinder(WindowBinder):
             return bind
 
         return {name: binder(name, value) for name, value in _named_values(node) if scope.find(name) is None}
+
+
+def _anchored_exclude(node: tree.Select, names: list[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the paths of EXCLUDE. After `SELECT *` of a single variable, a path may leave that variable out."""
+    is_star = len(node.projections) == 1 and node.projections[0].value is None
+    if not is_star or len(names) != 1:
+        return node.exclude
+    return tuple(path if path[0] == names[0] else (names[0], *path) for path in node.exclude)
 
 
 def _named_values(node: tree.Select) -> Iterator[tuple[str, tree.Expression]]:

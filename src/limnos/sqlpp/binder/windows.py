@@ -42,7 +42,8 @@ class WindowBinder(ExpressionBinder):
         window = node.window
         count = 1 if node.star else len(node.arguments)
         entry = self.built_in(node.function)
-        if entry is not None and window is not None and window.variable is not None and entry.takes(count):
+        is_of_arrays = entry is not None and entry.kind == "scalar" and entry.takes(count)
+        if is_of_arrays and window is not None and window.variable is not None:
             return self.over_variable(node, window, variable=window.variable, scope=scope)
         if entry is not None and entry.kind == "scalar" and entry.takes(count):
             words = f"Expected window or aggregate function, got: {node.function.last}"
@@ -54,7 +55,7 @@ class WindowBinder(ExpressionBinder):
         _check_modifiers(entry.name, window)
         if self.windows is None:
             raise compilation(
-                f"Function {node.function.last} with OVER is only allowed in SELECT, LET and ORDER BY", node.at
+                f"Function {node.function.last} with OVER is only allowed in SELECT, LET, WHERE and ORDER BY", node.at
             )
         collected, self.windows = self.windows, None
         try:
@@ -83,7 +84,7 @@ class WindowBinder(ExpressionBinder):
         GROUP AS.
         """
         if self.rows is None or self.windows is None:
-            raise compilation("A variable of a window is only allowed in SELECT, LET and ORDER BY", window.at)
+            raise compilation("A variable of a window is only allowed in SELECT, LET, WHERE and ORDER BY", window.at)
         names = None if variable.fields is None else {field.variable: field.name for field in variable.fields}
         bound = [(name, slot) for name, slot in self.rows if names is None or name in names]
         pairs = tuple(

@@ -1,9 +1,9 @@
-"""Equality joins by index: finds the possible partners of a row by keys instead of testing each pair.
+"""Equality joins by index: finds the rows that may match a row by keys instead of testing each pair.
 
 May import plans, `values` and the functions of expressions. Must not know how rows go through a block. The result
-contains all *possible* partners: the condition is still evaluated, so NULL, MISSING and deep equality keep their
-meaning. The order is that of nested loops. An item or row whose key cannot be computed is a possible partner of every
-other: evaluating the condition then raises the error.
+contains all rows that *may* match: the condition is still evaluated, so NULL, MISSING and deep equality keep their
+meaning. The order is that of nested loops. An item or row whose key cannot be computed may match every other:
+evaluating the condition then raises the error.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class JoinPartners:
         self._unsure: list[tuple[int, Value]] = []
 
     def of(self, row: Row) -> Iterable[tuple[int, Value]]:
-        """Return the possible partners of a row, in order; all items if there are no keys. The index is built at the
+        """Return the items that may match a row, in order; all items if there are no keys. The index is built at the
         second row.
         """
         keys = self._keys

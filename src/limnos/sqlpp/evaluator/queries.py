@@ -296,7 +296,7 @@ def _source_of(
 
     Args:
         node: The source.
-        where: The WHERE condition, whose equalities help to find partners.
+        where: The WHERE condition, whose equalities help to find matching items.
         around: The slots of earlier and later sources; None for the first source.
         working: The context.
     """
@@ -349,7 +349,7 @@ def _right(
     keys: JoinKeys | None,
     working: EvaluationContext,
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """Yield a right join. Items without a partner come last, with MISSING on the left side."""
+    """Yield a right join. Items without a matching row come last, with MISSING on the left side."""
 
     def run(rows: Iterator[Row]) -> Iterator[Row]:
         left = list(rows)

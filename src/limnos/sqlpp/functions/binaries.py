@@ -14,7 +14,7 @@ from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import character_cost, product_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import scalar
-from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import MISSING, Value
 
 
 @scalar("parse_binary", least=2, cost=character_cost)
@@ -61,10 +61,15 @@ def sub_binary(value: Value, first: Value, *length: Value) -> Value:
 
 @scalar("binary_concat", least=1, cost=character_cost)
 def binary_concat(values: Value) -> Value:
-    """Return the concatenation of an array of binaries; NULL if an item is no binary."""
+    """Return the concatenation of an array of binaries.
+
+    It is MISSING if an item is MISSING, else NULL if one is no binary.
+    """
     result = items(values)
     if result is None:
         return None
+    if any(value is MISSING for value in result):
+        return MISSING
     parts = [each for each in result if isinstance(each, bytes)]
     return b"".join(parts) if len(parts) == len(result) else None
 

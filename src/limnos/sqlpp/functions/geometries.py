@@ -203,7 +203,7 @@ def _rings(shape: BaseGeometry) -> list[BaseGeometry]:
 
 
 def _point_count(shape: BaseGeometry) -> int:
-    """Return the number of points; that which closes a polygon's ring is not counted again."""
+    """Return the number of points; the point that closes a polygon's ring counts once."""
     import shapely  # noqa: PLC0415
 
     return int(shapely.get_num_coordinates(shape)) - len(_rings(shape))

@@ -1,4 +1,4 @@
-"""Whether two shapes have a point in common.
+"""The test whether two shapes of the plane intersect.
 
 May import the table and `values`. Must not know plans. GEOS computes with points, lines and polygons; a circle is
 handled exactly, by its centre and radius. Shapes that touch intersect, with two exceptions as in AsterixDB: a point on

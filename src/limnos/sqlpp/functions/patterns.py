@@ -1,8 +1,8 @@
 """Functions with regular expressions, matched by RE2 in time linear in the text, regardless of the pattern.
 
-May import the table and `values`. Must not know plans. The library is loaded with the first pattern. Patterns have
-RE2's syntax, which is Java's without backreferences and lookaround. Flags are letters of `ims`; positions count code
-points.
+May import the table, classes of characters and `values`. Must not know plans. The library is loaded with the first
+pattern. Patterns have RE2's syntax, which is Java's without backreferences and lookaround; character classes may have
+Java's intersections. Flags are letters of `ims`; positions count code points.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from typing import Final, Protocol, cast
 
 from limnos.sqlpp.errors import SqlppError, compilation, shorten, visible
+from limnos.sqlpp.functions.character_classes import UnreadableClass, intersected_class, plain_until
 from limnos.sqlpp.functions.costs import unbounded_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.strings import require_length
@@ -57,7 +58,11 @@ def compile_pattern(pattern: str, flags: str) -> _Pattern:
 
     if not set(flags) <= FLAGS:
         raise compilation(f"Invalid flags '{visible(shorten(flags))}': they must be letters of imsx")
-    text = translated_pattern(pattern, has_comments="x" in flags)
+    try:
+        text = translated_pattern(pattern, has_comments="x" in flags)
+    except UnreadableClass as error:
+        text = f"Invalid pattern {visible(shorten(pattern))}: {visible(shorten(str(error)))}"
+        raise SqlppError(INVALID_PATTERN, text) from None
     flags = flags.replace("x", "")
     options = re2.Options()
     options.log_errors = False
@@ -76,12 +81,15 @@ INVALID_PATTERN: Final = 1113
 
 
 def translated_pattern(pattern: str, *, has_comments: bool) -> str:
-    r"""Return a pattern with Java's character classes (`\p{XDigit}`) in RE2's notation.
+    r"""Return a pattern with Java's character classes (`\p{XDigit}`, `[a-z&&[^bc]]`) in RE2's notation.
 
     With `has_comments` spaces and comments from `#` to the line's end are removed, except within brackets.
+
+    Raises:
+        UnreadableClass: A class with an intersection has a part whose code points are not known.
     """
     parts: list[str] = []
-    at, inside = 0, False
+    at, inside, plain = 0, False, 0
     while at < len(pattern):
         named = _NAMED_CLASS.match(pattern, at)
         if named is not None and named[2] in _POSIX:
@@ -94,10 +102,18 @@ def translated_pattern(pattern: str, *, has_comments: bool) -> str:
             parts.append(pattern[at : at + 2])
             at += 2
             continue
+        if char == "[" and not inside and at >= plain:
+            end = plain_until(pattern, at)
+            if end is None:
+                computed = intersected_class(pattern, at)
+                parts.append(computed.text)
+                at = computed.end
+                continue
+            plain = end
         at += 1
         if has_comments and not inside and char == "#":
-            end = pattern.find("\n", at)
-            at = len(pattern) if end < 0 else end
+            line = pattern.find("\n", at)
+            at = len(pattern) if line < 0 else line
         elif not has_comments or inside or not char.isspace():
             parts.append(char)
         inside = char == "[" or (inside and char != "]")

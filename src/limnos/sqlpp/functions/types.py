@@ -309,10 +309,16 @@ def to_object(value: Value) -> Value:
     return value if isinstance(value, dict) else {}
 
 
-def _from_text(name: str, read: Callable[[str], Value], *, kind: TypeName) -> None:
+def _from_text(
+    name: str, read: Callable[[str], Value], *, kind: TypeName, part: Callable[[Duration], Value] | None = None
+) -> None:
+    """Register a constructor of a type from text. `part` returns the type's part of a duration."""
+
     def run(value: Value) -> Value:
         if isinstance(value, str):
             return read(value.strip())
+        if part is not None and isinstance(value, Duration):
+            return part(value)
         return value if type_name(value) == kind else None
 
     scalar(name, least=1, cost=character_cost)(run)
@@ -353,8 +359,10 @@ def duration(value: Value) -> Value:
     return value if isinstance(value, Duration) else None
 
 
-_from_text("year_month_duration", _year_month, kind="year-month-duration")
-_from_text("day_time_duration", _day_time, kind="day-time-duration")
+_from_text(
+    "year_month_duration", _year_month, kind="year-month-duration", part=lambda value: YearMonthDuration(value.months)
+)
+_from_text("day_time_duration", _day_time, kind="day-time-duration", part=lambda value: DayTimeDuration(value.ms))
 
 
 @scalar("date", least=1, most=2, cost=character_cost)

@@ -24,8 +24,8 @@ class ForEach(PlanNode, frozen=True):
     """One source of rows.
 
     `scan` is a further term of FROM, which may depend on earlier terms, like `unnest`. A join's source may not depend
-    on them; its `condition` may. `left` and `right` keep rows without a partner, with MISSING on the other side.
-    `others` are the slots of the left side. `first` is the position of the first item.
+    on them; its `condition` may. `left` and `right` keep rows without a match, with MISSING on the other side. `others`
+    are the slots of the left side. `first` is the position of the first item.
     """
 
     kind: SourceKind

@@ -123,7 +123,7 @@ def _walk(node: object) -> Iterator[plan.PlanNode]:
 
 
 def _parts(item: object) -> Iterator[object]:
-    """Yield the parts of a plan node; a constant has none."""
+    """Yield the children of a plan node or of a tuple; a constant has none."""
     if type(item) is tuple:
         yield from item
     elif isinstance(item, plan.PlanNode) and not isinstance(item, plan.Constant):

@@ -64,7 +64,7 @@ def translates_function(*names: str) -> Callable[[ShapeMaker], ShapeMaker]:
 
 
 def _strict(term: Term, type_: ScalarName, *operands: CellShape) -> CellShape:
-    """Return a cell that is MISSING if an operand is, and NULL if one is."""
+    """Return a cell that is MISSING if an operand is MISSING, else NULL if an operand is NULL."""
     return CellShape(term, type_, any_of(*map(missing_of, operands)), all(one.known for one in operands))
 
 
@@ -225,7 +225,7 @@ _first("if_missing_or_null", unknown_of)
 
 @translates_function("nvl")
 def nvl(value: Shape, other: Shape) -> Shape:
-    """Return the second value if the first is NULL or MISSING."""
+    """Return the second value if the first is NULL or MISSING, else the first."""
     return chosen(unknown_of(value), then=cell(other), otherwise=cell(value))
 
 

@@ -39,7 +39,7 @@ class Extension(Struct, frozen=True):
 
 
 class Join(Struct, frozen=True):
-    """Pairs of rows. `semi` and `anti` return rows of the left side only, with or without a partner."""
+    """A join. `semi` returns the rows of the left side that have a match, `anti` those that have none."""
 
     kind: JoinKind
     left: Relation
@@ -108,7 +108,7 @@ class Window(Struct, frozen=True):
 
 
 class Sort(Struct, frozen=True):
-    """The rows in an order."""
+    """The rows of a relation, sorted."""
 
     source: Relation
     places: tuple[OrderTerm, ...]

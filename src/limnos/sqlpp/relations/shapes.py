@@ -114,7 +114,9 @@ def null_of(shape: Shape) -> TruthTerm:
 
 
 def absent_where(shape: Shape, absent: TruthTerm) -> Shape:
-    """Return a shape that is also MISSING if `absent` is true: in rows without a partner, whose terms are NULL."""
+    """Return a shape that is also MISSING if `absent` is true: in rows of an outer join without a match, whose terms
+    are NULL.
+    """
     if isinstance(shape, FixedShape):
         raise UntranslatableExpression("an array of the optional side of a join")
     missing = any_of(absent, shape.missing)

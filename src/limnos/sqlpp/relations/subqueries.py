@@ -134,7 +134,7 @@ def _take_quantifier(node: plan.Quantified, carrier: BlockTranslator, *, negated
 def _join_partners(
     query: plan.Query, carrier: BlockTranslator, *, negated: bool, met: Callable[[Shape, BlockTranslator], Term]
 ) -> None:
-    """Keep the rows with a partner among the results of a query; with `negated`, those without."""
+    """Keep the rows that match a result of a query (a semi-join); with `negated`, the others (an anti-join)."""
     inner = carrier.inner()
     item = _results(query, inner)
     term = met(item, inner)

@@ -84,7 +84,7 @@ FIELD_NOT_FOUND, COMPOSITE_GENERATED, GENERATED_TYPE, KEY_OPTIONAL, KEY_TYPE = 1
 
 
 class Scalar(Struct, frozen=True, tag_field="kind", tag="scalar"):
-    """A type without parts."""
+    """A scalar type, such as `bigint`, by its name."""
 
     name: ScalarName
 

@@ -1,4 +1,4 @@
-r"""String operators, `||` and LIKE, and the text of numbers.
+r"""The string operators `||` and LIKE, and the conversion of floating-point numbers to text.
 
 May import `model` and `errors`. Must not use regular expressions for users' patterns: matching takes time proportional
 to the lengths of text and pattern, regardless of the pattern.
@@ -20,7 +20,7 @@ _ANY, _ONE = object(), object()
 
 
 def concatenate(left: Value, right: Value) -> Value:
-    """Return `left || right`; NULL if one is no string."""
+    """Return `left || right`; MISSING if one is MISSING, else NULL if one is no string."""
     if is_unknown(left) or is_unknown(right):
         return MISSING if left is MISSING or right is MISSING else None
     return left + right if isinstance(left, str) and isinstance(right, str) else None

@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from limnos.sqlpp import SqlppError, tree
+from limnos.sqlpp.errors import shorten, visible
 
-UNKNOWN_FIELD, WRONG_TYPE, NEEDED, UNKNOWN_SUBFIELD = 1059, 1060, 1061, 1097
+UNKNOWN_FIELD, WRONG_TYPE, NEEDED, UNKNOWN_SCHEME, UNKNOWN_SUBFIELD = 1059, 1060, 1061, 1096, 1097
+SCHEMES: Final = ("snappy", "none")
+"""AsterixDB's schemes of compression. None has an effect: the engine compresses the files of all datasets."""
 Fields = dict[str, "str | Fields"]
 _WHOLE: Final = "bigint"
 KNOWN: Final[Fields] = {
@@ -51,6 +54,17 @@ def check_settings(settings: tree.Object | None) -> None:
         if needed is not None and isinstance(value, tree.Object) and needed not in _pairs(value):
             text = f"Field '{name}.{needed}' in the with clause cannot be null or missing"
             raise SqlppError(NEEDED, text, value.at)
+    _check_scheme(pairs.get("storage-block-compression"))
+
+
+def _check_scheme(value: tree.Expression | None) -> None:
+    """Check that the scheme of compression exists. Raises SqlppError."""
+    scheme = _pairs(value).get("scheme") if isinstance(value, tree.Object) else None
+    if isinstance(scheme, tree.String) and scheme.value.lower() not in SCHEMES:
+        text = (
+            f"Unknown compression scheme {visible(shorten(scheme.value))}. Supported schemes are [{','.join(SCHEMES)}]"
+        )
+        raise SqlppError(UNKNOWN_SCHEME, text, scheme.at)
 
 
 def _check(value: tree.Expression, known: str | Fields, *, path: str) -> None:

@@ -106,7 +106,7 @@ async def dataset_make(
     resolve: Callable[[RequestView], TypedDataset],
     unfinished: Levels | None,
 ) -> None:
-    """Create the table of a dataset, which has the path `unfinished` at first if there is one.
+    """Create the table of a dataset. With `unfinished`, the table has that path until `dataset_rename`.
 
     `resolve` returns the dataset's type. Raises SqlppError, NotFound, AlreadyExists, PermissionDenied.
     """
@@ -187,13 +187,13 @@ def dataset_insert(tx: Tx, permit: Permit[DatasetCreate]) -> None:
 
 
 def unfinished_path(path: Levels) -> Levels:
-    """Return the path of a dataset until it is finished."""
+    """Return the temporary path of a dataset's table until the dataset is filled."""
     start = path[-1].encode()[:_NAME_BYTES_MAX].decode(errors="ignore")
     return (*path[:-1], f"{start}_unfinished_{uuid4().hex}")
 
 
 def unfinished_drop_later(tx: Tx, dataset: UnfinishedDataset, *, delay_ms: int) -> None:
-    """Create the task, in the transaction that creates the dataset."""
+    """Create the task that drops an unfinished dataset, in the transaction that creates the dataset."""
     tx.tasks.create(DROP_UNFINISHED, msgspec.json.encode(dataset).decode(), delay_ms=delay_ms)
 
 
@@ -213,7 +213,8 @@ def dataset_rename(tx: Tx, permit: Permit[TableMove]) -> None:
 
 
 async def unfinished_drop_run(work: TaskContext, payload: UnfinishedDataset) -> str | None:
-    """Drop a dataset that did not get its own name; the trash has it for a while. Returns what was dropped.
+    """Drop a dataset that did not get its own name; the trash has it for a while. Returns the name of the dropped
+    dataset, for the task's result.
 
     Raises ServiceUnavailable.
     """

@@ -56,18 +56,20 @@ class DatasetCounts(NamedTuple):
 
 
 async def dataset_analyze(session: StatementSession, statement: tree.Analyze) -> None:
-    """Store the counts of a dataset, or forget them. Raises SqlppError, PermissionDenied."""
+    """Store the counts of a dataset, or forget them. No objects are a warning. Raises SqlppError, PermissionDenied."""
     path = session.whole(statement.dataset)
     target = _sample_size(statement)
+    warnings: list[SqlppError] = []
 
     def decide(request_view: RequestView) -> Permit[DatasetAlter]:
         node, record, permit = alter_decide(request_view, path, at=statement.dataset.at)
         earlier = declarations_of(node, tree.Analyze)
         texts = [render(each) for each in (*declarations_of(node, tree.CreateDataset), *indexes_of(node))]
+        warnings.clear()
         if not statement.drops:
             counts = counts_of(request_view.document(node.id).body)
             if counts.objects == 0:
-                raise SqlppError(NO_ROWS, "Sample has zero rows", statement.at)
+                warnings.append(SqlppError(NO_ROWS, "Sample has zero rows", statement.at))
             number = 2 if not earlier or _option(earlier[0], "number") == "1" else 1
             known = {
                 "cardinality": counts.objects,
@@ -80,6 +82,7 @@ async def dataset_analyze(session: StatementSession, statement: tree.Analyze) ->
         return permit.about(DatasetAlter(node, record_with(record, tuple(texts))))
 
     await session.ctx.write(scope_of(session.ctx), decide, dataset_alter)
+    session.warnings += warnings
 
 
 def counts_of(metadata: bytes) -> DatasetCounts:

@@ -88,7 +88,7 @@ def files_of(body: bytes) -> int:
 async def compaction_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
     """Create a task if a dataset has many small files.
 
-    Errors are only logged, since the statement has been carried out.
+    Errors are only logged, because the statement has already been executed.
     """
     try:
         await _ask(ctx, table_id, path=path)

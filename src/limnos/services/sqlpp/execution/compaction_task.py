@@ -77,7 +77,7 @@ async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
 
 
 def _begin(tx: Tx, payload: CompactPayload) -> int | None:
-    """Record the compaction among the operations on tables. Returns its id; None if the dataset is gone."""
+    """Record the compaction among the operations on tables. Returns its id; None if the dataset no longer exists."""
     node = tx.nodes.live(payload.table_id)
     if node is None:
         return None

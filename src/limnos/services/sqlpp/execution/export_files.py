@@ -39,7 +39,7 @@ class ExportTarget(NamedTuple):
 
 
 class ExportFiles(Protocol):
-    """The files of one export."""
+    """Writes the files of one export, one after the other. The export is complete after `publish`."""
 
     async def begin(self) -> None:
         """Check that the directory is empty, and prepare it."""
@@ -61,7 +61,7 @@ class ExportFiles(Protocol):
 
 
 def export_files_of(files: FileOperations, target: ExportTarget) -> ExportFiles:
-    """Return the files of an export to a target."""
+    """Return the writer of an export's files: for a local directory, or for an object store."""
     return _LocalFiles(files, target.location) if is_local(target.location) else _StoreFiles(files, target)
 
 

@@ -410,7 +410,7 @@ _NOTHING: Final = _ListingPage([], None)
 def _page(
     request_view: RequestView, listing: _NamespaceListing, *, decide: Callable[[Action, SecurableChain], Decision]
 ) -> tuple[Levels, _ListingPage]:
-    """Return a namespace's path and a page of its visible children; None if it is gone or may not be listed."""
+    """Return a namespace's path and a page of visible children; None if it no longer exists or may not be listed."""
     kind = listing.kind
     chain = request_view.settled.outer if listing.namespace_id is None else chain_of(request_view, listing.namespace_id)
     if chain is None:

@@ -1,4 +1,4 @@
-"""Statement outcomes: determines from the dataset's history whether a statement was carried out, if its engine did not
+"""Statement outcomes: determines from the dataset's history whether a statement was executed, if its engine did not
 report it.
 
 May import the rooms below. Must not know wire formats or engines. Every commit of a statement needs its lock. So after
@@ -22,7 +22,7 @@ STATEMENT: Final = "sqlpp.statement"
 
 
 async def is_carried_out(ctx: Context, locks: HeldLocks, *, table_id: int, statement: str) -> bool | None:
-    """Release the statement's locks, then return whether it was carried out; None if that cannot be determined now."""
+    """Release the statement's locks, then return whether it was executed; None if that cannot be determined now."""
     await locks.release()
     try:
         if await ctx.find(lock_exists_query(locks.token)):

@@ -105,7 +105,7 @@ async def result_find(ctx: Context, handle: str, *, asker: Requester) -> Stateme
 
 
 def is_lost(ctx: Context, row: StatementRequest) -> bool:
-    """Return whether the node that ran the request is gone."""
+    """Return whether the node that ran the request has stopped renewing its lease."""
     return row.is_lost(ctx.services.store.time.now_ms())
 
 

@@ -22,7 +22,7 @@ DAY_MS = 86_400_000
 
 @dataclass(slots=True)
 class StatementDescription:
-    """What a client that reads results as a table must know of a statement."""
+    """The description of a statement for clients that read results as a table."""
 
     category: Literal["query", "update", "ddl"] = "query"
     explains: bool = False

@@ -1,0 +1,182 @@
+r"""Java's character classes with intersections, such as `[a-z&&[^bc]]`, in RE2's notation.
+
+May import the standard library. Must not know patterns outside of classes. RE2 has no intersections: a class that has
+one is computed as ranges of code points. A class without `&&` is RE2's own syntax and is not read here.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+Ranges = tuple[tuple[int, int], ...]
+"""Ranges of code points, with both ends, in ascending order and apart from each other."""
+LAST: Final = 0x10FFFF
+CLASS_MAX: Final = 2_000
+"""The maximum number of characters of a class that has an intersection."""
+NESTED_MAX: Final = 50
+"""The maximum depth of classes within classes."""
+_INTERSECTION: Final = "&&"
+_ESCAPE: Final = re.compile(
+    r"\\(?:x\{(?P<long>[0-9A-Fa-f]{1,6})\}|x(?P<hex>[0-9A-Fa-f]{2})|u(?P<unit>[0-9A-Fa-f]{4})"
+    r"|(?P<sign>[pP])\{(?P<name>\w+)\}|(?P<char>[^puxPUX]))",
+    re.DOTALL,
+)
+_CONTROLS: Final = {"t": 9, "n": 10, "f": 12, "r": 13, "a": 7, "e": 27}
+
+
+class UnreadableClass(ValueError):
+    """A class that is malformed, or that has a part whose code points are not known here."""
+
+
+class ClassText(NamedTuple):
+    """A class in RE2's notation, and the position behind it in the pattern."""
+
+    text: str
+    end: int
+
+
+def plain_until(pattern: str, at: int) -> int | None:
+    """Return the position behind a class that begins at a position and has no `&&`; None if it has one.
+
+    No class within a class without `&&` has one either, so that a caller reads each character once.
+    """
+    depth = 0
+    while at < len(pattern):
+        if pattern[at] == "\\":
+            at += 2
+            continue
+        if depth and pattern.startswith(_INTERSECTION, at):
+            return None
+        depth += (pattern[at] == "[") - (pattern[at] == "]")
+        at += 1
+        if depth == 0:
+            return at
+    return len(pattern)
+
+
+def intersected_class(pattern: str, at: int) -> ClassText:
+    """Return the class that begins at a position with its intersections computed.
+
+    Raises UnreadableClass, also for a class of more than `CLASS_MAX` characters: each intersection reads all ranges.
+    """
+    ranges, size = _class(pattern[at : at + CLASS_MAX], 0, depth=0)
+    if not ranges:
+        return ClassText(f"[^{_range_text(0, LAST)}]", at + size)
+    return ClassText(f"[{''.join(_range_text(first, last) for first, last in ranges)}]", at + size)
+
+
+def _range_text(first: int, last: int) -> str:
+    return rf"\x{{{first:x}}}-\x{{{last:x}}}"
+
+
+def _class(pattern: str, at: int, *, depth: int) -> tuple[Ranges, int]:
+    """Read a class from its bracket on. Returns its code points and the position behind it."""
+    if depth > NESTED_MAX:
+        raise UnreadableClass("classes are nested too deeply")
+    at += 1
+    is_negated = pattern.startswith("^", at)
+    at += is_negated
+    result: Ranges | None = None
+    parts: list[tuple[int, int]] = []
+    began = at
+    while True:
+        if at >= len(pattern):
+            raise UnreadableClass(f"missing ] within {CLASS_MAX} characters of a class with &&")
+        if pattern[at] == "]" and at > began:
+            break
+        if pattern.startswith(_INTERSECTION, at):
+            result, parts = _both(result, _sorted(parts)), []
+            at += len(_INTERSECTION)
+        elif pattern[at] == "[":
+            nested, at = _class(pattern, at, depth=depth + 1)
+            parts += nested
+        else:
+            item, at = _range(pattern, at)
+            parts += item
+    result = _both(result, _sorted(parts)) if parts or result is None else result
+    return (_complement(result) if is_negated else result), at + 1
+
+
+def _range(pattern: str, at: int) -> tuple[Ranges, int]:
+    """Read a character, a range of characters, or a named class."""
+    first, at = _item(pattern, at)
+    is_range = pattern.startswith("-", at) and at + 1 < len(pattern) and pattern[at + 1] not in "]["
+    if not is_range or len(first) != 1 or first[0][0] != first[0][1]:
+        return first, at
+    last, at = _item(pattern, at + 1)
+    if len(last) != 1 or last[0][0] != last[0][1] or last[0][0] < first[0][0]:
+        raise UnreadableClass("illegal range")
+    return ((first[0][0], last[0][0]),), at
+
+
+def _item(pattern: str, at: int) -> tuple[Ranges, int]:
+    if pattern[at] != "\\":
+        return ((ord(pattern[at]), ord(pattern[at])),), at + 1
+    escape = _ESCAPE.match(pattern, at)
+    if escape is None:
+        raise UnreadableClass("illegal escape")
+    digits = escape["long"] or escape["hex"] or escape["unit"]
+    if digits is not None:
+        number = int(digits, 16)
+        if number > LAST:
+            raise UnreadableClass("illegal code point")
+        return ((number, number),), escape.end()
+    if escape["name"] is not None:
+        return _signed(_NAMED.get(escape["name"]), negated=escape["sign"] == "P"), escape.end()
+    char = escape["char"]
+    if char.lower() in _SHORT:
+        return _signed(_SHORT[char.lower()], negated=char.isupper()), escape.end()
+    if char.isascii() and char.isalnum() and char not in _CONTROLS:
+        raise UnreadableClass(f"\\{char} in a class with &&")
+    number = _CONTROLS.get(char, ord(char))
+    return ((number, number),), escape.end()
+
+
+def _signed(ranges: Ranges | None, *, negated: bool) -> Ranges:
+    if ranges is None:
+        raise UnreadableClass(r"this \p{…} in a class with &&")
+    return _complement(ranges) if negated else ranges
+
+
+def _sorted(parts: Iterable[tuple[int, int]]) -> Ranges:
+    """Return ranges in order, with those that touch joined."""
+    result: list[tuple[int, int]] = []
+    for first, last in sorted(parts):
+        if result and first <= result[-1][1] + 1:
+            result[-1] = (result[-1][0], max(result[-1][1], last))
+        else:
+            result.append((first, last))
+    return tuple(result)
+
+
+def _complement(ranges: Ranges) -> Ranges:
+    result, next_ = [], 0
+    for first, last in ranges:
+        if first > next_:
+            result.append((next_, first - 1))
+        next_ = last + 1
+    return (*result, (next_, LAST)) if next_ <= LAST else tuple(result)
+
+
+def _both(one: Ranges | None, other: Ranges) -> Ranges:
+    """Return the code points that are in both; `one` is None for all."""
+    if one is None:
+        return other
+    return _complement(_sorted((*_complement(one), *_complement(other))))
+
+
+def _of(characters: str) -> Ranges:
+    return _sorted((ord(each), ord(each)) for each in characters)
+
+
+_LETTERS, _DIGITS, _MARKS = string.ascii_letters, string.digits, string.punctuation
+_SHORT: Final = {"d": _of(_DIGITS), "w": _of(f"{_LETTERS}{_DIGITS}_"), "s": _of(" \t\n\x0b\f\r")}
+_NAMED: Final = {
+    "Lower": _of(string.ascii_lowercase), "Upper": _of(string.ascii_uppercase), "Alpha": _of(_LETTERS),
+    "Digit": _of(_DIGITS), "Alnum": _of(_LETTERS + _DIGITS), "Punct": _of(_MARKS), "Blank": _of(" \t"),
+    "Graph": _of(_LETTERS + _DIGITS + _MARKS), "Print": _of(_LETTERS + _DIGITS + _MARKS + " "),
+    "Cntrl": ((0, 31), (127, 127)), "XDigit": _of(string.hexdigits), "Space": _of(" \t\n\x0b\f\r"), "ASCII": ((0, 127),),
+}  # fmt: skip

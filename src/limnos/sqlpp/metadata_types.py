@@ -1,0 +1,63 @@
+"""The declared types of the records of the metadata's datasets.
+
+May import the tree. Must not know records. A record may have further fields, which no type declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from limnos.sqlpp import tree
+from limnos.sqlpp.errors import TextPosition
+
+FIELDS: Final = {
+    "Dataverse": "DataverseName, DataFormat, Timestamp, PendingOp int32",
+    "Dataset": "DataverseName, DatasetName, DatatypeDataverseName, DatatypeName, DatasetType, GroupName, CompactionPolicy, "
+    "CompactionPolicyProperties array, Hints multiset, Timestamp, DatasetId int32, PendingOp int32",
+    "Datatype": "DataverseName, DatatypeName, Timestamp",
+    "Index": "DataverseName, DatasetName, IndexName, IndexStructure, SearchKey array, IsPrimary boolean, Timestamp, PendingOp int32",
+    "Function": "DataverseName, Name, Arity, Params array, ReturnType, Definition, Language, Kind, Dependencies array",
+    "Synonym": "DataverseName, SynonymName, ObjectDataverseName, ObjectName",
+    "Library": "DataverseName, Name, Timestamp",
+    "Node": "NodeName, NumberOfCores int64, WorkingMemorySize int64",
+    "Nodegroup": "GroupName, NodeNames multiset, Timestamp",
+    "DatasourceAdapter": "DataverseName, Name, Classname, Type, Timestamp",
+    "CompactionPolicy": "DataverseName, CompactionPolicy, Classname",
+    "ExternalFile": "DataverseName, DatasetName, FileNumber int32, FileName, FileSize int64, FileModDate datetime, PendingOp int32",
+    "Feed": "DataverseName, FeedName, AdapterConfiguration multiset, Timestamp",
+    "FeedConnection": "DataverseName, FeedName, DatasetName, ReturnType, AppliedFunctions multiset, PolicyName",
+    "FeedPolicy": "DataverseName, PolicyName, Description, Properties multiset, Timestamp",
+    "FullTextConfig": "DataverseName, FullTextConfigName, Tokenizer, FullTextFilterPipeline array, Timestamp",
+    "FullTextFilter": "DataverseName, FullTextFilterName, FullTextFilterType, Timestamp",
+}
+"""The fields that each record of a dataset of the metadata has, with their types; without one it is a string."""
+_OPTIONAL: Final = {"Dataset": ("InternalDetails", "ExternalDetails")}
+"""Declared objects that a record may lack."""
+
+
+def _metadata_types() -> Iterator[tuple[str, tree.RecordType]]:
+    """Yield the declared type of the records of each dataset of the metadata."""
+    for dataset, text in FIELDS.items():
+        fields = [
+            tree.FieldType(_NOWHERE, name, _metadata_type(type_ or "string"), optional=False)
+            for name, _, type_ in (each.partition(" ") for each in text.split(", "))
+        ]
+        fields += (
+            tree.FieldType(_NOWHERE, name, _metadata_type("object"), optional=True)
+            for name in _OPTIONAL.get(dataset, ())
+        )
+        yield dataset, tree.RecordType(_NOWHERE, open=True, fields=tuple(fields))
+
+
+def _metadata_type(name: str) -> tree.TypeExpression:
+    if name == "array":
+        return tree.ArrayType(_NOWHERE, _metadata_type("any"))
+    if name == "multiset":
+        return tree.BagType(_NOWHERE, _metadata_type("any"))
+    return tree.NamedType(_NOWHERE, tree.DottedName(_NOWHERE, (name,)))
+
+
+_NOWHERE: Final = TextPosition(0, 0)
+METADATA_TYPES: Final = dict(_metadata_types())
+"""The declared types of the records of the metadata datasets."""
