@@ -56,9 +56,9 @@ class TimeSource(Protocol):
 
 
 class Credential(NamedTuple):
-    """The content of a header: a user to believe, or a token to check.
+    """The content of an Authorization header: a user name that is accepted without proof, or a token to verify.
 
-    With `expires_ms` (milliseconds since 1970) the user comes from an outside issuer's token that was checked.
+    With `expires_ms` (milliseconds since 1970) the user comes from a verified token of an external issuer.
     """
 
     user: str | None

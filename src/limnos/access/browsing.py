@@ -70,7 +70,7 @@ def browse_paths(view: StoreView, subject: Subject, *, outer: SecurableChain, na
     Args:
         view: Must be up to date in the zones of the catalog and its metalake.
         subject: The user who lists.
-        outer: The chain of the catalog: the catalog, then its metalake.
+        outer: The catalog, then its metalake.
         narrowed: Only some of the subject's roles are active in this request.
 
     Raises:
@@ -278,7 +278,7 @@ class _BrowsePathBuilder:
             raise CacheMiss({nodes_key(self.catalog_id, tuple(lacking)): self.catalog_id}, goes_on=goes_on)
 
     def _denied_at(self, view: StoreView, namespace_id: int) -> frozenset[Privilege] | None:
-        """Return the privileges denied on a namespace or above it, or None if the namespace does not exist."""
+        """Return the privileges denied on a namespace or its ancestors; None if the namespace does not exist."""
         steps: list[int] = []
         at = namespace_id
         while at not in self._denied:
@@ -303,7 +303,7 @@ class _BrowsePathBuilder:
         return denied.union(each for each in self._barring if not deny[each].isdisjoint(ids))
 
     def _closed(self) -> frozenset[int]:
-        """Return the entries and everything above them, up to the catalog."""
+        """Return the entries and their ancestors, up to the catalog."""
         results: set[int] = set()
         for entry in self._entries:
             at = entry

@@ -20,7 +20,7 @@ ZoneRevisions = tuple[tuple[int, int], ...]
 def decide(
     subject: Subject, action: Action, chain: SecurableChain, owner_of: OwnerOf, *, revision: ZoneRevisions = ()
 ) -> Decision:
-    """Decide whether the subject may take an action on the first object of the chain.
+    """Decide whether the subject may take an action on the first object of `chain`.
 
     Returns the decision with its reasons. Membership of the metalake is checked first, except for actions of the
     server.

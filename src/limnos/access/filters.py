@@ -67,8 +67,8 @@ NOTHING: Final = ListFilter(everything=False, nothing=True)
 def list_filter(
     subject: Subject, action: Action, chain_of_parent: SecurableChain, owner_of: rules.OwnerOf
 ) -> ListFilter:
-    """Return the filter for a list action (`TABLE_LIST`, `CATALOG_LIST`, …) on the children of the chain's first
-    object.
+    """Return the filter for a list action (`TABLE_LIST`, `CATALOG_LIST`, …) on the children of the first object of
+    `chain_of_parent`.
 
     It only filters; whether the subject may list at all is a separate decision on the same action. `owner_of` is called
     for the parent and its ancestors, never for items, and its errors pass through.

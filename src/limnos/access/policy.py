@@ -3,7 +3,7 @@
 May import `model` and the expressions of `access.rules`. Pure values; `access.decide` evaluates them. The rules are
 those of Gravitino's access control, extended to nested namespaces, so that it is familiar to its users:
 
-- A privilege counts if some level of the chain allows it and none denies it (`PrivilegeRule`).
+- A privilege counts if it is allowed on the target or an ancestor, and denied on none of them (`PrivilegeRule`).
 - Owners pass regardless of denials, except where the rule also requires USE_CATALOG or USE_SCHEMA.
 - The owner of a namespace owns everything in it, and passes wherever an object's owner would, given USE_CATALOG.
 
@@ -39,7 +39,7 @@ from limnos.model.privileges import Privilege
 
 
 def owns(*kinds: Kind) -> OwnerRule:
-    """Require that the caller owns an object of one of these kinds on the chain."""
+    """Require that the caller owns the target or an ancestor of it, of one of these kinds."""
     return OwnerRule(frozenset(kinds))
 
 

@@ -34,7 +34,9 @@ RESTRICTED_ACTIONS: Final = frozenset(
 
 
 class BindingRestriction(NamedTuple):
-    """A restriction that applies to the subject, and the position in the chain of the object it is set on."""
+    """A restriction that applies to the subject. `at` is the position of its object: 0 for the target, then its
+    ancestors.
+    """
 
     restriction: Restriction
     at: int
@@ -43,7 +45,7 @@ class BindingRestriction(NamedTuple):
 def binding_restrictions(
     subject: Subject, chain: SecurableChain, *, by_object: Mapping[int, tuple[Restriction, ...]], owner_of: OwnerOf, active: frozenset[str] | None
 ) -> tuple[BindingRestriction, ...]:  # fmt: skip
-    """Return the restrictions that apply to a subject on the first object of the chain, the nearest first.
+    """Return the restrictions that apply to a subject on the first object of `chain`, the nearest first.
 
     Args:
         subject: The user with groups and roles.

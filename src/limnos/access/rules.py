@@ -1,4 +1,4 @@
-"""The expressions that rules are composed of, and how they are evaluated over one chain.
+"""The expressions that rules are composed of, and how they are evaluated for one object and its ancestors.
 
 May import `model` only. Must not know actions or rules: `access.policy` composes them. Everything here is pure.
 `evaluate` returns the proof (the factors that make an expression true) or None; `wants` returns what is missing. The
@@ -28,7 +28,9 @@ Clauses = tuple[tuple[decisions.DecisionFactor, ...], ...]
 
 
 class DecisionCase:
-    """One question to decide: the subject, the chain, and a function that finds owners."""
+    """The input of one decision: the subject, the target with its ancestors (`chain`), and a function that finds
+    owners.
+    """
 
     __slots__ = ("allow_ids", "chain", "deny_ids", "names", "owner_of", "principal_ids", "subject")
 
@@ -54,7 +56,7 @@ class DecisionCase:
         held_role: HeldRole | None = None,
         group: str | None = None,
     ) -> decisions.DecisionFactor:
-        """Return a factor about the chain's object at position `at`, or about the server if the chain is empty."""
+        """Return a factor about the object at position `at` of `chain`, or about the server if `chain` is empty."""
         role = None
         if held_role is not None:
             role, group = held_role.rules.name, held_role.via
@@ -101,7 +103,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True, slots=True)
 class PrivilegeRule(Rule):
-    """The privilege is allowed at any level of the chain and denied at none."""
+    """The privilege is allowed on the target or an ancestor, and denied on none of them."""
 
     privilege: Privilege
     name: str = field(init=False, compare=False, repr=False)
@@ -132,7 +134,7 @@ class PrivilegeRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class NotDeniedRule(Rule):
-    """The privilege is denied at no level of the chain."""
+    """The privilege is denied neither on the target nor on an ancestor."""
 
     privilege: Privilege
 
@@ -151,9 +153,9 @@ class NotDeniedRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class OwnerRule(Rule):
-    """The caller, or one of the caller's groups, owns an object of the chain that is of one of the kinds.
+    """The caller, or one of the caller's groups, owns the target or an ancestor that is of one of the kinds.
 
-    For namespaces that means any namespace of the chain: the owner of a namespace owns its subtree.
+    For namespaces that means any namespace among them: the owner of a namespace owns its subtree.
     """
 
     kinds: frozenset[Kind]

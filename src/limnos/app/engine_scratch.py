@@ -21,7 +21,7 @@ WORK: Final = "work"
 
 
 class ScratchDirectory:
-    """The scratch directory of one engine. Raises OSError if it cannot be created, and leaves nothing then."""
+    """The scratch directory of one engine. Raises OSError if it cannot be created; then no directory is left behind."""
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix=PREFIX))

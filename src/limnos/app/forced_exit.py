@@ -1,7 +1,7 @@
 """Forced exit of a stopping process: when its time is over, it logs what is still running and exits.
 
-May import `telemetry`. Must not know the work of the process. A thread in a call that never returns (a dead mount, a
-silent database) would otherwise keep the process forever, because threads cannot be killed.
+May import `telemetry`. Must not know the work of the process. A thread in a call that never returns (a dead mount, an
+unresponsive database) would otherwise keep the process forever, because threads cannot be killed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Signs of life of this node: a row in the store at its start and every half minute, none after it stopped.
+"""Heartbeats of this node: it writes a row at its start and every half minute, and deletes the row when it stops.
 
 May import `services`, `store` and the rooms below. A node that cannot write tries again; it serves all the same.
 """
@@ -24,7 +24,7 @@ log = get_logger("limnos.nodes")
 
 
 class NodeBeats:
-    """Gives the signs of life of one node."""
+    """Writes the heartbeats of one node."""
 
     def __init__(self, services: NodeServices) -> None:
         self.services = services
@@ -44,7 +44,7 @@ class NodeBeats:
             await self._submit(lambda tx: tx.node_beats.leave(self.id))
 
     async def beat(self) -> None:
-        """Give one sign."""
+        """Write one heartbeat. A failed write is only logged, and the next heartbeat tries again."""
         clock = self.services.store.time
         seen = NodeSeen(self.id, self.name, __version__, self.started_at, 0, clock.offset_ms)
         await self._submit(partial(_beat, seen=seen))

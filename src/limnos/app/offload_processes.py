@@ -35,7 +35,7 @@ CLOSING = "The server is stopping, and nothing was changed: try again"
 
 
 class OffloadProcesses:
-    """A pool of worker processes for offloaded work. No named caller takes the last process.
+    """A pool of worker processes for offloaded work. A named caller may use all processes but one.
 
     Callers wait while all processes are busy, and are refused if too many wait.
     """

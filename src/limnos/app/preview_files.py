@@ -29,7 +29,7 @@ _DAMAGED: Final = (
 
 
 class PreviewRequest(msgspec.Struct, frozen=True):
-    """A request for the first rows of a file, with what its file store needs.
+    """A request for the first rows of a file, with the connection to its file store.
 
     `roots` are the locations below which the files lie; `read_bytes_max` is the most bytes to read.
     """
@@ -90,8 +90,8 @@ def _damage_explained(budget: ReadBudget, text: str) -> Iterator[None]:
 
 
 class FilesetFileRequest(msgspec.Struct, frozen=True):
-    """A request for the beginning of a fileset's file, with what its file store needs. `root` is the fileset's own
-    location, which symbolic links must not leave.
+    """A request for the beginning of a fileset's file, with the connection to its file store. `root` is the fileset's
+    own location, which symbolic links must not leave.
     """
 
     location: str

@@ -151,7 +151,7 @@ class IdleWorkers(list[WorkerProcess]):
         self._timer = loop.call_later(IDLE_S, self._dismiss) if self else None
 
     def end_all(self) -> None:
-        """End all of them."""
+        """Kill all processes of the list, and empty it."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -45,7 +45,7 @@ _PRINTED: Final[Mapping[object, Callable[[Value, Value], Value]]] = {
 
 
 class SkippedObject(Exception):
-    """An object that the format cannot have; the text says why."""
+    """Raised for an object that the format cannot represent; the text is the reason."""
 
 
 class _FileText(Protocol):
@@ -163,7 +163,7 @@ def _packer_of(form: ExportFormat) -> zlib._Compress | None:
 
 
 class _Lines:
-    """Objects as lines of JSON or ADM."""
+    """Encodes objects as lines of JSON or ADM."""
 
     size = 0
 
@@ -181,7 +181,7 @@ class _Lines:
 
 
 class _DelimitedLines:
-    """Objects as lines of delimited text, with the fields of a type and no others."""
+    """Encodes objects as lines of delimited text, with the fields of a type and no others."""
 
     size = 0
 
@@ -256,7 +256,7 @@ def _fits(value: Value, declared: str) -> bool:
 
 
 class _Parquet:
-    """Objects as one Parquet file, with the columns of a type, or those that the objects have."""
+    """Encodes objects as one Parquet file, with the columns of a type, or with those that the objects have."""
 
     def __init__(self, form: ExportFormat, columns: RecordType | None) -> None:
         self._form = form

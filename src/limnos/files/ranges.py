@@ -93,7 +93,7 @@ class RangeReader(io.RawIOBase):
 
 
 class RangeSource(Protocol):
-    """A file of one store, opened. `size` is its length in bytes."""
+    """An open file, of which any range can be read. `size` is its length in bytes."""
 
     size: int
 

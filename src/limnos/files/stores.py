@@ -44,7 +44,7 @@ class FileStore(Protocol):
         """Read a whole file. Raises MissingFile, and TooLarge if it is longer than `bytes_max`."""
 
     def exists(self, location: str) -> bool:
-        """Return whether a file is there. A directory does not count."""
+        """Return whether a file exists at a location. A directory does not count."""
 
     def size(self, location: str) -> int | None:
         """Return the length of a file in bytes; None if it is missing or a directory."""

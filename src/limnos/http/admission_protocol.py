@@ -38,7 +38,7 @@ log = get_logger("limnos.http")
 
 
 class GatheringTransport:
-    """A transport that writes once per turn of the event loop.
+    """A transport that writes once per iteration of the event loop.
 
     Everything else is delegated to the wrapped transport.
     """
@@ -53,7 +53,7 @@ class GatheringTransport:
         """The method of the transport, bound directly because it is called twice per request."""
 
     def write(self, data: bytes) -> None:
-        """Buffer the bytes until the end of the turn."""
+        """Buffer the bytes until the end of the event loop's iteration."""
         if not data:
             return
         if not self._held:

@@ -44,7 +44,7 @@ class TimedConnection(Protocol):
     """A connection whose progress `ClientTimeouts` monitors."""
 
     def step(self) -> ConnectionProgress:
-        """Return the connection's progress."""
+        """Return the connection's phase, and its numbers of steps and of unread bytes."""
 
     def overdue(self, phase: ConnectionPhase) -> None:
         """Close the connection, because the client exceeded the time limit of this phase."""

@@ -49,9 +49,8 @@ log = get_logger("limnos.http")
 class FreshnessCallback:
     """A cached response that waits for the freshness gate.
 
-    The gate calls it directly, without a task or a future.
-
-    It is a waiter of the gate, and is cancelled by the deadlines.
+    The freshness gate calls it directly, without a task or a future. It is a `GateWaiter`, and is cancelled by the
+    deadlines.
     """
 
     __slots__ = ("_done", "_exchange", "_kept", "_key", "_lane", "_started")
@@ -73,11 +72,11 @@ class FreshnessCallback:
         return self._done
 
     def set_result(self, _: object) -> None:
-        """Send the cached response if it is valid after the gate; else run the handler."""
+        """Send the cached response if the freshness gate confirms it; else run the handler."""
         self._end(holds=self._lane.application.response_cache.holds_after_gate(self._kept))
 
     def set_exception(self, _: Exception) -> None:
-        """Run the handler. It reads the gate again, and reports an error of that read."""
+        """Run the handler. It reads the freshness gate again, and reports an error of that read."""
         self._end(holds=False)
 
     def cancel(self) -> None:
@@ -300,7 +299,9 @@ class FastPathProtocol(AdmissionProtocol):
     def _answer_kept(
         self, exchange: FastPathExchange, response: CachedResponse, *, key: ResponseCacheKey, started: float
     ) -> None:
-        """Send the cached response if it is valid, now or after the gate; otherwise run the handler."""
+        """Send the cached response if it is valid, now or after a read of the freshness gate; otherwise run the
+        handler.
+        """
         answers = self.application.response_cache
         if answers.inline:
             if answers.holds_now(response):

@@ -51,7 +51,7 @@ class HeadAdmission:
         listens_on: The host of the listen address. Loopback names are always accepted, and so is a connection's own
             address.
         origins: Origins besides the server's own whose pages may send requests: `scheme://host[:port]`.
-        is_tls: The server itself speaks TLS, so its own origin begins with `https`.
+        is_tls: The server itself terminates TLS, so its own origin begins with `https`.
         own_origin: The origin of the server's public address, if it differs from the requests' Host because of a proxy.
     """
 

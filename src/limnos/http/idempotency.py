@@ -1,4 +1,4 @@
-"""Idempotency keys: a request with an `Idempotency-Key` is carried out once, and repetitions get the same answer.
+"""Idempotency keys: a request with an `Idempotency-Key` is executed once, and repetitions get the same response.
 
 May import `access`, `model`, `names`, `services`, `store`, `telemetry` and this package's shared modules. Knows no
 route: a protocol defines the routes that accept a key, and how to answer repetitions. It wraps a handler; a request
@@ -63,8 +63,7 @@ class IdempotentRoute(NamedTuple):
 
     - `replay` builds the answer from the current state. If it is None, the answer has the stored body, or none.
     - `has_files`: the client wrote files for the request and deletes them on a refusal. So a repetition of a request
-      that was
-    carried out is never refused.
+      that was executed is never refused.
     - `ends_rights`: the rights to the request may depend on what it deletes, so they are not checked for a repetition
       by the
     same caller.

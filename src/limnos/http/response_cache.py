@@ -140,7 +140,8 @@ class ResponseCache:
     def holds_now(self, answer: CachedResponse) -> bool:
         """Return whether a response is valid at this moment; only for an inline store.
 
-        Either nothing was committed since, or the gate is read and the facts that it depends on are unchanged.
+        Either nothing was committed since, or the freshness gate is read and the facts that it depends on are
+        unchanged.
         """
         moment, view = self._moment(), self._view
         if moment is not None and answer.moment == moment and answer.generation == view.generation:

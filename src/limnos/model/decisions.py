@@ -44,7 +44,7 @@ _HAS_MAX: Final = 4
 
 
 class ChainLink(msgspec.Struct, frozen=True, gc=False):
-    """One object of the chain from a target up to its metalake. `name` is the last part of its path."""
+    """A target, or one of its ancestors up to the metalake. `name` is the last part of its path."""
 
     id: int
     kind: Kind
@@ -153,7 +153,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def display_names(chain: SecurableChain) -> list[str]:
-    """Return a display name for every object of a chain: its path below the metalake, or the metalake's own name."""
+    """Return a display name for every object of `chain`: its path below the metalake, or the metalake's own name."""
     names: list[str] = []
     above = ""
     for link in reversed(chain):

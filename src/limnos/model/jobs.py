@@ -1,7 +1,7 @@
 """Jobs that the server itself runs from job templates, as frozen values, with Gravitino's words for their states.
 
 May import msgspec only. Must not know SQL or wire formats. Times are milliseconds since 1970, UTC. Runs of pipelines,
-which a runner outside the server carries out, are in `model.runs`.
+which a runner outside the server executes, are in `model.runs`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class ZoneKind(Enum):
 
 
 class KindGroup(Enum):
-    """How objects of a kind are named and owned.
+    """The group of a kind, which determines the names and the owners of its objects.
 
     A container holds nodes. A leaf lies in a namespace. A metalake object (`APART`) lies in the metalake beside the
     tree and has an owner. A part has no row of its own. Rights are given to principals. A credential proves who sends a

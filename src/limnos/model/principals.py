@@ -32,7 +32,7 @@ def is_name(name: str) -> bool:
 
 
 class TokenTrust(StrEnum):
-    """How the user who made a token was authenticated. The values are stored."""
+    """The authentication strength of the user who made a token. The values are stored."""
 
     OPEN = "open"
     """Access control was off: no right was required."""

@@ -59,7 +59,7 @@ class Privilege(IntEnum):
 
 
 class GrantCondition(Enum):
-    """Whether a role allows or denies a privilege; the value is the word in JSON."""
+    """The effect of a role's rule, allow or deny; the value is the word in JSON."""
 
     ALLOW = "allow"
     DENY = "deny"

@@ -1,4 +1,4 @@
-"""How SQL engines spell names: Spark and Flink `` `a`.`b`.c ``, Trino `"a.b.c"`.
+"""The spelling of names in SQL engines: Spark and Flink `` `a`.`b`.c ``, Trino `"a.b.c"`.
 
 May import `errors` and `parts`. Must not know any catalog. Each rendering is lossless. A name that the engine cannot
 spell is refused with InvalidName and the reason, so that it never refers to another object.

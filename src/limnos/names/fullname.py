@@ -38,9 +38,7 @@ class FullName:
 
     @property
     def parent(self) -> FullName | None:
-        """The object above: a column's object, an object's schema, a schema's parent, a catalog; None above a
-        catalog.
-        """
+        """The parent: a column's object, an object's schema, a schema's parent, a catalog; None above a catalog."""
         if self.column is not None:
             return FullName(self.catalog, self.levels, self.name)
         if self.name is not None:
@@ -49,7 +47,7 @@ class FullName:
 
     @property
     def parents(self) -> tuple[FullName, ...]:
-        """All objects above, innermost first, the catalog last."""
+        """All ancestors, the innermost first, the catalog last."""
         above: list[FullName] = []
         parent = self.parent
         while parent is not None:

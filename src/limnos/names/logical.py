@@ -136,7 +136,7 @@ class LogicalCodec:
         return check_some_levels(segments)
 
     def ancestors(self, text: str) -> tuple[str, ...]:
-        """Return the names above a logical name, outermost first: `A:B:C` gives `A`, `A:B`."""
+        """Return the names of a namespace's ancestors, the outermost first: `A:B:C` gives `A`, `A:B`."""
         return tuple(self._prefixes(self.split(text)))[:-1]
 
     def parent_scopes(self, text: str) -> tuple[str, ...]:

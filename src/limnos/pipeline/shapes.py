@@ -52,7 +52,7 @@ class ProblemNotes:
 
 @dataclass(frozen=True, slots=True)
 class NodeSite:
-    """The node from which a value is built, for problems with the value as a whole."""
+    """The position in the file of a value that is being built. `add` and `bad` record problems of the whole value."""
 
     node: YamlNode
     notes: ProblemNotes
@@ -239,7 +239,7 @@ class Choice(Shape):
 
 @dataclass(frozen=True, slots=True)
 class AnyScalar(Shape):
-    """Text, number, true or false, as text. For keys whose consumer takes text."""
+    """A scalar of any type (text, number, true or false), as text, for options whose reader accepts text only."""
 
     word: str = "text or a number"
     as_text: bool = True

@@ -1,4 +1,4 @@
-"""What the product does, one module per resource, independent of protocols.
+"""The product's operations, one module per resource, independent of protocols.
 
 May import every room below; never `http`. Readers are plain functions over a `RequestView`. A change is a decision that
 makes a `Permit`, and a mutation that takes it.

@@ -43,7 +43,7 @@ def pack(parts: list[bytes]) -> bytes:
 
 
 class Wire:
-    """The socket to the server."""
+    """Sends and receives length-prefixed messages over the socket to the server, which is standard input."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(fileno=0)

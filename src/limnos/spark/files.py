@@ -1,8 +1,8 @@
-"""Files that a Spark process needs before it starts: archives and a Java.
+"""Files that a Spark process needs before it starts: JAR archives and a Java runtime.
 
-Job: `prepare_files` fetches and creates missing files, and `SparkFiles` has their paths. So a process that may neither
-write files nor use the network can start Spark. May import the sibling modules and the standard library. It must not
-know of sessions or servers.
+Job: `prepare_files` fetches and creates missing files, and `SparkFiles` has their paths. With these files, a process
+that may neither write files nor use the network can start Spark. May import the sibling modules and the standard
+library. It must not know of sessions or servers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SparkFiles:
 def prepare_files(
     *, repository: str | None = None, cache: Path | None = None, progress: Progress | None = None
 ) -> SparkFiles:
-    """Find or fetch the archives for the installed PySpark, and a Java. Takes seconds to minutes.
+    """Find or fetch the JAR archives for the installed PySpark, and a Java runtime. Takes seconds to minutes.
 
     Raises:
         UnsupportedOperation: PySpark is not installed, or its version has no runtime.

@@ -1,4 +1,4 @@
-"""Selection of a Java for Spark, without changing the machine's configuration.
+"""Selection of a Java runtime for Spark, without changing the machine's configuration.
 
 Job: one `JavaHome` (a home directory and its origin) for the Spark process that this process starts. May import the
 standard library and `model`. It must not know of sessions or jars, and changes no environment variable.
@@ -40,7 +40,7 @@ _HOME_PROPERTY = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class JavaHome:
-    """A Java for Spark: `home` is the Spark process's JAVA_HOME, `origin` describes where it was found.
+    """A Java runtime for Spark: `home` is the Spark process's JAVA_HOME, `origin` describes where it was found.
 
     `runtime` is the directory of its files, which differs from a launcher's `home`.
     """

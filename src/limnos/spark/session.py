@@ -83,9 +83,9 @@ def session(
     adds and overrides Spark settings. If the process already runs Spark, a new session of it is returned, with its own
     catalogs and credential. With `lineage`, OpenLineage's listener reports each statement's sources and targets to the
     server, with the credential of the session that started Spark. With the extra `lance` installed the session has the
-    source `limnos.lance`, unless `lance` is False. `files` are existing archives and a Java; without them they are
-    found or fetched. With `s3` Spark reads tables on S3, by vended credentials or request signing. `ca_file` is a PEM
-    file of authorities that this process and Spark trust in addition to the machine's.
+    source `limnos.lance`, unless `lance` is False. `files` are existing JAR archives and a Java runtime; without them
+    both are found or fetched. With `s3` Spark reads tables on S3, by vended credentials or request signing. `ca_file`
+    is a PEM file of authorities that this process and Spark trust in addition to the machine's.
 
     Raises UnsupportedOperation (no PySpark, or no Iceberg runtime for it), ServiceUnavailable (no Java, or an archive
     cannot be fetched), BadRequest (contradictory arguments), and with `catalogs` None the client's errors.
@@ -353,8 +353,8 @@ def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSess
 
 
 def _launch_environment(master: str, files: SparkFiles | None = None) -> dict[str, str | None]:
-    """Return changes of the environment for the Spark process; None removes a variable. Without `files` a Java is
-    searched for.
+    """Return changes of the environment for the Spark process; None removes a variable. Without `files` the function
+    looks for a Java runtime.
 
     The wheel's Spark is used even if SPARK_HOME names another one, because the Iceberg runtime fits the wheel.
     """

@@ -103,7 +103,7 @@ def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -
 
 
 def _end_session(ended: Profile, *, timeout_s: float) -> None:
-    """Report the end of a session to its server or issuer."""
+    """Revoke a session's tokens at its server or issuer. Does nothing for a profile without a refresh token."""
     if ended.refresh_token is None:
         return
     if ended.outside is not None:

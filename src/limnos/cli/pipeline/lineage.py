@@ -52,7 +52,7 @@ def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: Commo
 
 
 def _find(path: str, column: str | None, *, ask: Callable[[tuple[str, ...], str | None], LineageGraph]) -> LineageGraph:
-    """Load the lineage graph of a table or view; if there is none, of a column of the object above it.
+    """Load the lineage graph of a table or view; if there is none, of a column of the path's parent.
 
     If that does not exist either, the error is about the typed path; otherwise about its column.
     """

@@ -99,7 +99,7 @@ def _tables(run: Run) -> list[str]:
 
 
 def _phases(seconds: Mapping[str, float]) -> str:
-    """Format the seconds by phase."""
+    """Format the seconds by phase: `read 1.20, write 3.45`."""
     return ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())
 
 

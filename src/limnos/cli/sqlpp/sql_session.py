@@ -49,7 +49,9 @@ class StatementFailure(NamedTuple):
 
 
 class SqlSession:
-    """Sends one user's statements to one server. `connect` makes a client, again after one was abandoned."""
+    """Sends one user's statements to one server. `connect` opens a client; the session calls it again after it has
+    abandoned a client.
+    """
 
     def __init__(
         self,

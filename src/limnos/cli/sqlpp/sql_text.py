@@ -1,4 +1,5 @@
-"""SQL++ texts for the shell: completeness, positions of errors, and the dataverse after a text.
+"""Analysis of SQL++ texts for the shell: whether a text is complete, where an error is, and the dataverse that USE
+selects.
 
 May import `sqlpp`, `names` and rich's widths. Does no input and no output.
 """

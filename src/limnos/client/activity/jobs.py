@@ -1,4 +1,4 @@
-"""Calls on job templates and their jobs (Gravitino REST; a job's output over the own API).
+"""Calls on job templates and their jobs (Gravitino REST; a job's output over the admin API).
 
 May import this room.
 """

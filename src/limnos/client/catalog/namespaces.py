@@ -1,4 +1,4 @@
-"""Calls on namespaces: Iceberg REST, Gravitino REST to create missing parents, the own API to move.
+"""Calls on namespaces: Iceberg REST, Gravitino REST to create missing parents, the admin API to move.
 
 May import `names` and this room. Paths start with the catalog.
 """

@@ -53,7 +53,7 @@ class NamespaceNames(Resource[S]):
 
     @verb
     def migrate(self, catalog: str) -> Flow[NameChanges]:
-        """Carry out the planned migration to its end. Continues an interrupted one."""
+        """Execute the planned migration to its end. Continues an interrupted one."""
         return (yield from self._until(catalog, "migrated"))
 
     @verb

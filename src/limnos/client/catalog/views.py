@@ -1,4 +1,4 @@
-"""Calls on Iceberg views: Iceberg REST, and the own API to move.
+"""Calls on Iceberg views: Iceberg REST, and the admin API to move.
 
 May import this room. Paths start with the catalog. Engines and Iceberg's own clients create and replace views;
 `Client.iceberg_properties` has their settings.

@@ -18,7 +18,7 @@ class Restrictions(Resource[S]):
 
     @verb
     def list(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[ReadRestriction, ...]]:
-        """List the restrictions of a `table` or `namespace`, including those of the namespaces above it."""
+        """List the restrictions of a `table` or `namespace`, including those of its parent namespaces."""
         url = yield from self._url(path, kind)
         return (yield from call("GET", url, answer=tuple[ReadRestriction, ...], field="restrictions"))
 

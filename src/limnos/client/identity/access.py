@@ -52,7 +52,7 @@ class HoldersPage(msgspec.Struct, frozen=True):
 
 
 class AccessOwner(msgspec.Struct, frozen=True):
-    """An owner of an object or of one above it."""
+    """An owner of an object or of one of its ancestors."""
 
     kind: str
     name: str
@@ -61,7 +61,9 @@ class AccessOwner(msgspec.Struct, frozen=True):
 
 
 class AccessRule(msgspec.Struct, frozen=True):
-    """A rule of a role on an object or above it, and how many users and groups hold the role directly."""
+    """A rule of a role on an object or one of its ancestors, and the numbers of users and groups that hold the role
+    directly.
+    """
 
     role: str
     privilege: str

@@ -1,4 +1,4 @@
-"""Calls on the groups of a metalake (Gravitino REST; members through the own API).
+"""Calls on the groups of a metalake (Gravitino REST; members through the admin API).
 
 May import this room.
 """

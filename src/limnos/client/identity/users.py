@@ -1,4 +1,4 @@
-"""Calls on the users of a metalake (Gravitino REST; disabling through the own API).
+"""Calls on the users of a metalake (Gravitino REST; disabling through the admin API).
 
 May import this room.
 """

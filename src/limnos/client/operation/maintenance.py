@@ -43,7 +43,7 @@ class Maintenance(Resource[S]):
 
     @verb
     def run(self, path: str | Sequence[str], *, operation: str = "expire") -> Flow[int]:
-        """Request an operation on a table, which the server carries out soon on your behalf. Returns its id."""
+        """Request an operation on a table, which the server executes soon on your behalf. Returns its id."""
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "maintenance", "operations")
         body = {"table": display.render(parts[1:]), "operation": operation}

@@ -118,7 +118,7 @@ class MaintenanceReport(msgspec.Struct, frozen=True):
 
 
 class LeasedOperation(msgspec.Struct, frozen=True):
-    """An operation that an executor may carry out now, with a token that is valid only for its table."""
+    """An operation that an executor may execute now, with a token that is valid only for its table."""
 
     operation: int
     kind: str

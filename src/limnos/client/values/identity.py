@@ -112,7 +112,7 @@ class IssuerClient(msgspec.Struct, frozen=True):
 
 
 class ServiceAccountInfo(msgspec.Struct, frozen=True):
-    """A service account: how many secrets are active, and when the last one ends; None if one never does."""
+    """A service account: the number of active secrets, and the expiry of the last one; None if one never expires."""
 
     user: str
     secrets: int

@@ -64,7 +64,9 @@ class TaskInfo(msgspec.Struct, frozen=True):
 
 
 class NodeInfo(msgspec.Struct, frozen=True):
-    """A server node. Times are as the server sends them; `clock_offset_ms` is by how much its clock is ahead."""
+    """A server node. Times are as the server sends them; `clock_offset_ms` is the number of milliseconds by which its
+    clock is ahead of the store's.
+    """
 
     id: str
     name: str
@@ -77,14 +79,14 @@ class NodeInfo(msgspec.Struct, frozen=True):
 
 
 class SearchBehindInfo(msgspec.Struct, frozen=True):
-    """How far the index of words is behind: zones that lack changes, and the changes that they lack."""
+    """The lag of the search index: the number of zones with unindexed changes, and of these changes."""
 
     zones: int = 0
     changes: int = 0
 
 
 class NodesInfo(msgspec.Struct, frozen=True):
-    """The nodes of the server, and its index of words."""
+    """The nodes of the server, and the lag of its search index."""
 
     nodes: tuple[NodeInfo, ...] = ()
     search: SearchBehindInfo = SearchBehindInfo()

@@ -45,7 +45,7 @@ _NUMBERS: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 class PlainType(NamedTuple):
-    """A type without parts: Iceberg's name, and Gravitino's name if that cannot be derived from it."""
+    """A primitive type: Iceberg's name, and Gravitino's name if that cannot be derived from it."""
 
     iceberg: str
     word: str | None = None
@@ -66,7 +66,7 @@ class FieldBuilder:
         self.original_types: dict[str, str] = {}
 
     def field(self, column: Json, *, depth: int = 0) -> Json:
-        """Build a field.
+        """Convert a column in Gravitino's JSON to an Iceberg field with the next field id.
 
         Raises BadRequest for a malformed column, UnsupportedOperation for a feature that Iceberg lacks.
         """
@@ -133,7 +133,7 @@ def table_schema_of(columns: list[Json]) -> AnnotatedSchema:
 
 
 def plain_of(text: str, name: str) -> PlainType:
-    """Return Iceberg's type for a type without parts. Raises BadRequest."""
+    """Return Iceberg's primitive type for a type in Gravitino's JSON. Raises BadRequest."""
     word = " ".join(text.lower().split())
     if word in _INTO:
         return PlainType(_INTO[word])
@@ -241,7 +241,7 @@ def _type_json(value: object, entries: Mapping[str, str], *, field_id: object) -
 
 
 def _plain_type_json(text: str, word: str | None) -> object:
-    """Return a type without parts; the original type if it still fits."""
+    """Return a primitive type as Gravitino's JSON: the original type, if it still fits."""
     if word is not None and stands_for(word, text):
         return word
     if text.startswith("decimal"):

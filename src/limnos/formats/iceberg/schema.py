@@ -372,7 +372,7 @@ class FreshIds:
 
 
 def with_fresh_ids(schema: Json) -> tuple[Json, FreshIds]:
-    """Return a checked schema with field ids assigned anew from 1: all fields of a struct before the fields within
+    """Return a checked schema with new field ids, which begin at 1: all fields of a struct before the fields within
     them.
 
     The reference implementation uses this order, and its compatibility kit compares ids. Identifier fields follow their

@@ -99,7 +99,7 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
 
 
 def expiry_updates(plan: ExpiryPlan) -> list[dict[str, object]]:
-    """Return the updates of the commit that carries out a plan."""
+    """Return the updates of the commit that executes a plan."""
     refs: list[dict[str, object]] = [{"action": "remove-snapshot-ref", "ref-name": name} for name in plan.refs]
     ids = list(plan.removed)
     return [*refs, {"action": "remove-snapshots", "snapshot-ids": ids}] if ids else refs

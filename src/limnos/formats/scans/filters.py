@@ -240,7 +240,9 @@ def _value(value: object) -> object:
 
 
 def expression_of(request: ScanFilter) -> BooleanExpression:
-    """Return a filter as a pyiceberg expression that is equivalent or less strict. Chains become balanced trees."""
+    """Return a filter as a pyiceberg expression that is equivalent or less strict. Long sequences of AND or OR become
+    balanced trees.
+    """
     if isinstance(request, bool):
         return AlwaysTrue() if request else AlwaysFalse()
     if isinstance(request, FilterLeaf):
@@ -267,7 +269,7 @@ def residual_of(request: ScanFilter, decide: Callable[[BooleanExpression], bool 
 
 
 def filter_json(request: ScanFilter) -> object:
-    """Return a filter as JSON. Chains become balanced trees."""
+    """Return a filter as JSON. Long sequences of AND or OR become balanced trees."""
     if isinstance(request, bool):
         return request
     if isinstance(request, FilterLeaf):

@@ -14,7 +14,7 @@ from limnos.names.errors import InvalidName
 
 
 def error_response(failure: LimnosError | InvalidName, *, request_id: str) -> Response:
-    """Build the own API's JSON body and status for an error."""
+    """Build the admin API's JSON body and status for an error."""
     error = hidden_metalake(failure)
     status = status_of(error)
     body: dict[str, object] = {

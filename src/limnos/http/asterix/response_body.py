@@ -27,7 +27,7 @@ _TYPES: Final = {
 
 
 class QueryResponseBody:
-    """Builds the body while the request runs."""
+    """Encodes the JSON body of a query's response in pieces: a head, the results as they arrive, and the outcome."""
 
     def __init__(
         self, *, request_id: str, client_context_id: str | None, pretty: bool, gives: bool, format_: ResultFormat = "json",

@@ -76,7 +76,7 @@ def audit(item: Node | Principal | RoleEntity | ModelVersion | Statistic) -> Jso
 
 
 def metalake(node: Node) -> Json:
-    """Encode a metalake."""
+    """Encode a metalake; the property `in-use` states whether it is enabled."""
     record = cast("MetalakeRecord", node.record)
     properties = {**record.properties, "in-use": _word(flag=record.in_use)}
     return compact(name=node.name, comment=record.comment, properties=properties, audit=audit(node))
@@ -106,7 +106,7 @@ def schema(node: Node, name: str) -> Json:
 
 
 def tag(node: Node) -> Json:
-    """Encode a tag."""
+    """Encode a tag as a TagDTO, with the values that it allows."""
     record = cast("TagRecord", node.record)
     return compact(
         name=node.name,
@@ -118,7 +118,7 @@ def tag(node: Node) -> Json:
 
 
 def policy(node: Node) -> Json:
-    """Encode a policy."""
+    """Encode a policy as a PolicyDTO; the content stays the JSON that was stored."""
     record = cast("PolicyRecord", node.record)
     return compact(
         name=node.name, comment=record.comment, policyType=record.policy_type, enabled=record.enabled,

@@ -48,7 +48,7 @@ class PolicyUpdates(GravitinoRequestBody, frozen=True):
 
 
 class PolicySet(GravitinoRequestBody, frozen=True):
-    """Whether a policy is enabled."""
+    """The body of a request to enable or disable a policy."""
 
     enable: bool
 

@@ -89,7 +89,7 @@ class ViewUpdates(GravitinoRequestBody, frozen=True):
 
 
 class _ViewSchemaPath(NamedTuple):
-    """The schema of a path, the codec of its catalog, and whether the catalog shows another Iceberg catalog."""
+    """The schema of a path, the codec of its catalog, and whether the catalog is federated."""
 
     scope: RequestScope
     namespace: Levels

@@ -74,8 +74,8 @@ def lifetime_text(seconds: int) -> str:
 
 
 async def _federated_config(ctx: Context, scope: RequestScope, *, served: tuple[str, ...]) -> Response:
-    """Return the configuration of a catalog that shows another Iceberg catalog: only the endpoints that both this
-    server and the source serve.
+    """Return the configuration of a federated Iceberg catalog: only the endpoints that both this server and the source
+    serve.
     """
     offered = await source_endpoints(ctx, scope)
     texts = [each for each in served if _is_offered(each.replace("/v1/{prefix}", "", 1), offered)]

@@ -1,4 +1,5 @@
-"""Routing for catalogs that show another Iceberg REST catalog: selects the handler of a route for them.
+"""Routing for federated catalogs, whose source is another Iceberg REST catalog: selects the handler of a route for
+them.
 
 May import this package, `model` and `services`. Must not know bodies. Such a handler runs after the handler of the
 tree, which has read the body, decided, and found that the object belongs to the source.
@@ -52,7 +53,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 
 
 def serve_federated(route: Route[Handler]) -> Route[Handler]:
-    """Return the route with a fallback for catalogs that show another one."""
+    """Return the route with a fallback for federated catalogs."""
     handler, existing = route.handler, HANDLERS.get(route.operation)
     if existing is None:
         return route

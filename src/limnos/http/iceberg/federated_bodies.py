@@ -1,5 +1,5 @@
-"""Bodies that are forwarded between a client and another Iceberg REST catalog: the parts of requests and responses that
-pass.
+"""Bodies that are forwarded between a client and another Iceberg REST catalog: selects the parts to forward of requests
+and responses.
 
 May import `formats`, `model`, `names`, `services`, `sources` for the shape of a request, and the shared modules of
 `limnos.http`. Has no business rules. Names in a caller's request are never forwarded byte by byte: text that two

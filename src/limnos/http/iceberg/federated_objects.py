@@ -1,4 +1,4 @@
-"""Shared handlers of tables and views in catalogs that show another Iceberg REST catalog.
+"""Shared handlers of tables and views in federated catalogs, whose source is another Iceberg REST catalog.
 
 May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Must not know
 rules.

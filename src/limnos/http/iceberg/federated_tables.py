@@ -1,4 +1,4 @@
-"""Tables of catalogs that show another Iceberg REST catalog.
+"""Tables of federated catalogs, whose source is another Iceberg REST catalog.
 
 May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Must not know
 rules.

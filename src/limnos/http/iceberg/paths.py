@@ -1,7 +1,7 @@
 """Decoding raw path segments into names: the prefix, namespaces, tables. Pure, so results are cached.
 
-May import `names`, `services.request.request_view` and the chain of views (`services.lookup.definer_rights`). Must not
-know rules.
+May import `names`, `services.request.request_view` and the type of nested views (`services.lookup.definer_rights`).
+Must not know rules.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from limnos.services.transactions.lance_batches import LanceBatchOperation, Lanc
 
 
 class CreateVersions(msgspec.Struct):
-    """The body of several versions."""
+    """The body of a request to commit several versions."""
 
     entries: list[CreateVersion]
 

@@ -32,7 +32,7 @@ _ENTERPRISE: Final = "only LanceDB Enterprise has deferred computed columns: giv
 
 
 class UpdateTable(IdentifiedBody, kw_only=True):
-    """The body of an update: columns with their new values as expressions."""
+    """The body of a request to update rows: columns, and expressions for their new values."""
 
     updates: list[tuple[str, str]]
     predicate: str | None = None
@@ -62,7 +62,7 @@ class FieldUpdate(msgspec.Struct):
 
 
 class UpdateFields(IdentifiedBody, kw_only=True):
-    """The body of a change of fields' metadata."""
+    """The body of a request to change the metadata of fields."""
 
     updates: list[FieldUpdate]
     branch: str | None = None
@@ -78,7 +78,7 @@ class NewColumn(msgspec.Struct):
 
 
 class AddColumns(IdentifiedBody, kw_only=True):
-    """The body of added columns."""
+    """The body of a request to add columns."""
 
     new_columns: list[NewColumn]
     branch: str | None = None
@@ -102,7 +102,7 @@ class AlterColumns(IdentifiedBody, kw_only=True):
 
 
 class DropColumns(IdentifiedBody, kw_only=True):
-    """The body of dropped columns."""
+    """The body of a request to drop columns."""
 
     columns: list[str]
     branch: str | None = None
@@ -195,7 +195,7 @@ async def columns_add(request: Request, where: Where) -> Response:
 
 
 async def columns_alter(request: Request, where: Where) -> Response:
-    """Rename columns, change their types, or whether they are nullable."""
+    """Rename columns, or change their types or nullability, as one new version of the table."""
     body = request.decode(await body_of(request), AlterColumns)
     rows = find_rows(request, where, body=body)
     if any(each.virtual_column is not None for each in body.alterations):
@@ -222,7 +222,7 @@ async def columns_drop(request: Request, where: Where) -> Response:
 
 
 async def table_stats(request: Request, where: Where) -> Response:
-    """Return the size of a table."""
+    """Return a table's size in bytes, and its numbers of rows, indices and fragments."""
     body = request.decode(await body_of(request), BranchBody)
     rows = find_rows(request, where, body=body)
     at, question = VersionReference(branch=body.branch), questions.Stats("", {})
@@ -244,7 +244,7 @@ async def transaction_describe(request: Request, where: Where) -> Response:
 
 
 class TransactionAction(msgspec.Struct):
-    """A change of a transaction."""
+    """One action of a request to change a transaction."""
 
     setStatusAction: dict[str, object] | None = None  # noqa: N815 - the protocol's word
     setPropertyAction: dict[str, object] | None = None  # noqa: N815 - the protocol's word
@@ -252,7 +252,7 @@ class TransactionAction(msgspec.Struct):
 
 
 class AlterTransaction(IdentifiedBody, kw_only=True):
-    """The body of a change of a transaction."""
+    """The body of a request to change a transaction."""
 
     actions: list[TransactionAction]
 

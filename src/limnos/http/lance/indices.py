@@ -32,7 +32,7 @@ _REMOTE: Final = {"Inverted": "FTS", "BTree": "BTREE", "Bitmap": "BITMAP", "Labe
 
 
 class CreateIndex(IdentifiedBody, kw_only=True):
-    """The body of a new index."""
+    """The body of a request to create an index."""
 
     column: str | list[str]
     index_type: str

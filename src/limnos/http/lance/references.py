@@ -27,7 +27,7 @@ class TagBody(IdentifiedBody, kw_only=True):
 
 
 class PutTag(IdentifiedBody, kw_only=True):
-    """The body of a new tag, or of a tag's new version."""
+    """The body of a request to create a tag, or to move it to another version."""
 
     tag: str
     version: int
@@ -35,7 +35,7 @@ class PutTag(IdentifiedBody, kw_only=True):
 
 
 class CreateBranch(IdentifiedBody, kw_only=True):
-    """The body of a new branch."""
+    """The body of a request to create a branch."""
 
     name: str
     from_branch: str | None = None

@@ -66,7 +66,7 @@ class DescribeTable(IdentifiedBody):
 
 
 class TableExistsRequest(IdentifiedBody):
-    """The body of a request whether a table exists."""
+    """The body of a request that checks whether a table exists."""
 
     version: int | None = None
 

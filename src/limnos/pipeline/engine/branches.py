@@ -81,7 +81,7 @@ def begin(
 
 
 def head(spark: SparkSession, branch: StepBranch) -> int | None:
-    """Return the branch's newest snapshot; None if the branch is gone."""
+    """Return the branch's newest snapshot; None if the branch no longer exists."""
     metadata = metadata_of(spark, branch.table)
     return None if metadata is None else metadata.head(branch.name)
 
@@ -203,7 +203,7 @@ def _analyse_statement(spark: SparkSession, statement: str) -> Java:
 
 
 def _target(plan: Java) -> _WriteTarget:
-    """Return the target of an analysed plan."""
+    """Return the table and branch that an analysed plan writes; only the node's name if the plan writes no table."""
     node: str = plan.getClass().getSimpleName()
     if node not in _NODES:
         return _WriteTarget(node)

@@ -1,4 +1,4 @@
-"""Retries while the server is away, for as long as a run's options allow.
+"""Retries while the server is unreachable, for as long as a run's options allow.
 
 Repeats idempotent calls. May import `client` and this package. Must not know the calls.
 """
@@ -34,8 +34,8 @@ class RetryPolicy:
         Raises:
             NoSpaceError: Immediately, because waiting frees no space.
             RunStopped: A stop of the run was requested while waiting.
-            UnavailableError: The server was away for too long. ServerError and StepAway are retried and raised in the
-                same way.
+            UnavailableError: The server was unreachable for too long. ServerError and StepAway are retried and raised
+                in the same way.
         """
         pause_s, until = PAUSE_FIRST_S, time.monotonic() + self.away_s
         while True:

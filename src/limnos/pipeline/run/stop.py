@@ -12,7 +12,7 @@ from limnos.pipeline.run.result import EndReason
 
 
 class RunStopped(Exception):
-    """Raised at a checkpoint of the work after the run was stopped."""
+    """Raised by `StopSignal.check` after a stop was requested. `why` and `message` are the first reason."""
 
     def __init__(self, why: EndReason, message: str) -> None:
         super().__init__(message)

@@ -18,7 +18,7 @@ NUMBER_MAX = 2**53
 
 
 class FeedPosition(msgspec.Struct, frozen=True, array_like=True):
-    """How far a reader has read: for each zone that it follows, the revision of the last delivered change.
+    """The position of a reader in the change feed: for each followed zone, the revision of the last delivered change.
 
     `home` is the metalake or catalog of the feed, `epoch` the store's epoch.
     """

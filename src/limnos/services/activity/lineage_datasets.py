@@ -69,8 +69,8 @@ class ResolvedDataset(NamedTuple):
 
 
 class _DatasetCandidate(NamedTuple):
-    """How a dataset may be found: possible paths, and the object at its location with its catalog's id (0 if
-    dropped).
+    """The candidates for a dataset's object: possible paths, and the object at the dataset's location with its
+    catalog's id (0 if dropped).
     """
 
     dataset: EventDataset

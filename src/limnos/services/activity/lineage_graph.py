@@ -169,7 +169,7 @@ class _GraphWalk:
     async def run(self, root: GraphPlace) -> LineageGraphPart:
         """Walk to the requested depth, then return what is visible at one moment.
 
-        Raises NotFound if the root is gone.
+        Raises NotFound if the root no longer exists.
         """
         at = {root}
         visible_objects = await self._look({root[0]})
@@ -284,7 +284,7 @@ def _queried_place(
 
 
 class _GraphPicture:
-    """The graph for the response: vertices in the order in which they are reached."""
+    """Builds the graph of the response, with vertices in the order in which the walk reaches them."""
 
     def __init__(self, walk: _GraphWalk, visible_objects: visibility.VisibleObjects) -> None:
         self.walk = walk

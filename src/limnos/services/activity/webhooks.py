@@ -65,7 +65,7 @@ class WebhookChange(msgspec.Struct, frozen=True):
 
 
 class WebhookStatus(NamedTuple):
-    """A webhook, and how many revisions of its zones it has not received yet."""
+    """A webhook, and the number of revisions of its zones that it has not received yet."""
 
     webhook: Webhook
     behind: int
@@ -168,7 +168,9 @@ def webhook_insert(tx: Tx, permit: Permit[WebhookCreate]) -> Webhook:
 
 
 async def webhooks_list(ctx: Context, metalake: str) -> list[WebhookStatus]:
-    """Return a metalake's webhooks by id, and how far behind each is. Raises NotFound, PermissionDenied."""
+    """Return a metalake's webhooks by id, each with the number of revisions that it has not received yet. Raises
+    NotFound, PermissionDenied.
+    """
 
     def read(request_view: RequestView) -> int:
         request_view.require(Action.WEBHOOK_MANAGE, request_view.settled.outer)

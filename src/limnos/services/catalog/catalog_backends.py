@@ -1,7 +1,7 @@
 """Catalog backends: which values of Gravitino's property `catalog-backend` an Iceberg catalog of this server may have.
 
 May import `model`. Pure. In Gravitino the property names the service that stores the tables. Here the server stores
-them, and catalogs that show another system have providers of their own.
+them, and connector catalogs have providers of their own.
 """
 
 from __future__ import annotations

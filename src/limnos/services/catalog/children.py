@@ -158,7 +158,7 @@ def _order(kind: Kind) -> int:
 def _listable(
     request_view: RequestView, parent: Levels, *, only_kind: Kind | None
 ) -> tuple[list[Kind], SecurableChain]:
-    """Return the kinds whose lists the caller may read there, and the chain from the parent up.
+    """Return the kinds whose lists the caller may read there, and the parent with its ancestors.
 
     Raises NotFound, PermissionDenied, UnsupportedOperation.
     """

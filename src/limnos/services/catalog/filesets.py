@@ -124,7 +124,7 @@ def fileset_delete(tx: Tx, permit: Permit[namespace_objects.NamespaceObjectDrop]
 def fileset_bury(tx: Tx, node: Node, *, keep_ms: int) -> None:
     """Drop a confirmed fileset within a transaction.
 
-    `keep_ms` is how long it can be restored; 0 deletes it for good.
+    `keep_ms` is the time for which it can be restored, in milliseconds; 0 deletes it for good.
     """
     managed = not cast("FilesetRecord", node.record).external
     if not keep_ms:

@@ -74,7 +74,7 @@ class NamespaceDrop(msgspec.Struct, frozen=True):
 class NamespaceMove(msgspec.Struct, frozen=True):
     """Rename a namespace, move it to another parent, or both, with its subtree.
 
-    `room` is how many levels may lie below it at the target; None if it does not move deeper.
+    `room` is the maximum number of levels below it at the target; None if it does not move deeper.
     """
 
     namespace: Node
@@ -156,7 +156,7 @@ async def namespace_create(
         OutsideRoots: The catalog does not cover its location.
         AlreadyExists: The name is taken.
         NotFound: A parent is missing and `parents` is false.
-        PermissionDenied: The caller lacks CREATE_SCHEMA on the nearest existing parent or above it.
+        PermissionDenied: The caller lacks CREATE_SCHEMA on the nearest existing parent or one of its ancestors.
     """
     above = ""
 

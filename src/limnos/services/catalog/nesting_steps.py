@@ -37,7 +37,7 @@ _RESTS: Final = ("planned", "migrated")
 
 class NestingGoal(NamedTuple):
     """A goal of a migration: its final state `end`, its first state `entry`, the states from which it can begin, and
-    those on its way.
+    its intermediate states.
     """
 
     end: str
@@ -166,7 +166,7 @@ def nesting_switch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
 
 
 def _enter_goal(tx: Tx, node: Node, *, command: NestingStep) -> NameMigration:
-    """Return the migration, moved to the first state of its way to the goal.
+    """Return the migration, moved to the first of its states towards the goal.
 
     Raises NotFound, BadRequest if there is no way.
     """

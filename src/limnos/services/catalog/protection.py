@@ -1,4 +1,4 @@
-"""Protection: a protected object cannot be dropped over any protocol until the owner of an object above it ends the
+"""Protection: a protected object cannot be dropped over any protocol until the owner of one of its ancestors ends the
 protection.
 
 May import the rooms below. Must not know any wire format. `store.protection` checks each drop of a node; this module
@@ -45,7 +45,7 @@ class ProtectionRemove(msgspec.Struct, frozen=True):
 class ProtectionView(NamedTuple):
     """The protection of an object.
 
-    `by` is the kind and path of the protected object, itself or one above it; None if unprotected.
+    `by` is the kind and path of the protected object, the object itself or an ancestor; None if it is not protected.
     """
 
     by: tuple[Kind, str] | None
@@ -101,7 +101,7 @@ async def protection_set(ctx: Context, *, metalake: str, kind: Kind, full_name: 
 
 
 async def protection_remove(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> bool:
-    """End an object's own protection; the caller must own an object above it. Returns whether it was protected."""
+    """End an object's own protection; the caller must own an ancestor of it. Returns whether it was protected."""
 
     def decide(request_view: RequestView) -> Permit[ProtectionRemove]:
         node, permit = _decide_protection(request_view, kind, full_name, Action.UNPROTECT)

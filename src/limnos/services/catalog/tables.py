@@ -127,7 +127,8 @@ def table_load(request_view: RequestView, namespace: Levels, name: str, through:
 def table_find_through_views(request_view: RequestView, path: Levels, *, action: Action, through: ViewChain) -> Node:
     """Find an Iceberg table for a caller who may do the action on it, if need be by the definer's rights of views.
 
-    `through` is the chain of views, empty for none. Raises NotFound, PermissionDenied.
+    `through` are the views through which the table is read, the outermost first; empty for none. Raises NotFound,
+    PermissionDenied.
     """
     if not through:
         return table_find(request_view, path[:-1], path[-1], action).entity
@@ -165,7 +166,7 @@ def require_free(request_view: RequestView, parent_id: int, path: Levels, *, kin
 
 
 class NewTable(NamedTuple):
-    """The decision on a new table: the permit, and where its files go."""
+    """The decision on a new table: the permit, and the storage for its files."""
 
     permit: Permit[None]
     namespace: Node

@@ -59,7 +59,7 @@ class ImportBegin(msgspec.Struct, frozen=True):
 
 
 class ImportFeed(msgspec.Struct, frozen=True):
-    """Take some records, which must follow those taken before."""
+    """Import the next records of the file, which follow record number `after`."""
 
     import_id: int
     after: int
@@ -149,7 +149,7 @@ def no_import(import_id: int | str) -> NotFound:
 async def import_feed(
     ctx: Context, import_id: int, *, after: int | None, body: Callable[[], Awaitable[bytes]]
 ) -> MetalakeImport:
-    """Take the next records of an import, all or none.
+    """Import the next records of the file, all or none.
 
     Args:
         ctx: The request.

@@ -1,4 +1,5 @@
-"""Federation: catalogs that show other systems, with connectors, their objects, and placeholder nodes for these.
+"""Federation: connector catalogs, whose sources are other systems, with connectors, their objects, and placeholder
+nodes for these.
 
 May import `request` and `storage`.
 """

@@ -55,7 +55,7 @@ class SourceObjectRequest(NamedTuple):
 
 
 class VendingDecision(NamedTuple):
-    """Whether a caller gets a table's credentials from the source."""
+    """The decision on vending: the source of a table, and whether the caller receives its credentials."""
 
     origin: CatalogSource
     vends: bool
@@ -63,7 +63,7 @@ class VendingDecision(NamedTuple):
 
 
 class SourceTableCommit(NamedTuple):
-    """A commit to one table among several; `makes` if it creates the table."""
+    """A commit to one table among several. `makes` is true if it creates the table."""
 
     path: Levels
     makes: bool

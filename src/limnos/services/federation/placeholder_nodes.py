@@ -131,7 +131,7 @@ def find_source_object(
 
 
 def placeholder_find(request_view: RequestView, kind: Kind, *, path: Levels) -> tuple[Node | None, SecurableChain]:
-    """Return the placeholder node of an object, if there is one of its kind, and the object's chain."""
+    """Return the placeholder node of an object, if there is one of its kind, and the object with its ancestors."""
     node, chain = request_view.find(path, kind)
     if node is not None and node.kind is not kind:  # a view that has become a table, or the reverse
         node, chain = None, chain[1:]
@@ -199,7 +199,7 @@ async def read_attached(
         ctx: The request.
         scope: The object's scope.
         reader: Reads the attachments. It raises MissingPlaceholder for an external object without placeholder node.
-        otherwise: Returns the attachments of such an object from its chain, after the source has confirmed that it
+        otherwise: Returns the attachments of such an object from its ancestors, after the source has confirmed that it
             exists.
 
     Raises:
@@ -264,7 +264,7 @@ async def placeholder_make(
         scope: The catalog.
         kind: The kind of the object.
         path: The path of the object.
-        allowed: Decides on the object by its chain, or raises a refusal.
+        allowed: Decides on the object with its ancestors, or raises a refusal.
         record: The record of a new node; an existing placeholder node keeps its own.
 
     Raises:
@@ -308,8 +308,8 @@ async def placeholder_submit(ctx: Context, permit: Permit[PlaceholderCreate]) ->
 
 
 async def submit_source_change(ctx: Context, permit: Permit[C], *, mutation: Callable[[Tx, Permit[C]], T]) -> T | None:
-    """Record a change that a source has made, under the decision taken before: the change is done, even if the right is
-    gone by now.
+    """Record a change that a source has already made. The decision taken before it still counts, even if the right was
+    revoked since.
 
     `mutation` must work on any state that it finds. Returns None, and logs it, if other requests keep changing the same
     names.
@@ -344,7 +344,7 @@ def path_steps(request_view: RequestView, kind: Kind, *, path: Levels) -> tuple[
 def placeholder_insert(tx: Tx, permit: Permit[PlaceholderCreate]) -> Node:
     """Create the missing placeholder nodes of a path.
 
-    The mutation holds the catalog's lock, so no name is taken between the look at it and its creation.
+    The mutation holds the catalog's lock, so no other request takes a name between the check and the creation.
     """
     command = permit.command
     at = tx.nodes.confirm(command.parent)

@@ -71,7 +71,7 @@ def namespace_objects_visible(
 
 
 def parent_chain(request_view: RequestView, path: Levels) -> SecurableChain:
-    """Return the chain of an object's parent, with absent links for missing placeholder nodes."""
+    """Return an object's parent with its ancestors, and with absent links for missing placeholder nodes."""
     return (
         placeholder_nodes.placeholder_find(request_view, Kind.NAMESPACE, path=path[:-1])[1]
         if path[:-1]

@@ -41,8 +41,8 @@ NAMES_MAX: Final = 1_000
 
 
 class AttachmentPoint(NamedTuple):
-    """A found target: its node, the chain from the object or column up, and the column's field id (`OWN` for the object
-    itself).
+    """An existing target: its node, the object or column with its ancestors, and the column's field id (`OWN` for the
+    object itself).
     """
 
     node: Node
@@ -121,8 +121,8 @@ async def attachment_load(ctx: Context, on: AttachmentTarget, *, kind: Kind, nam
 def attachments_of(
     request_view: RequestView, chain: SecurableChain, *, kind: Kind, field_id: int = OWN
 ) -> list[ObjectAttachment]:
-    """Return the attachments along a chain up to the catalog that the caller may load, each once, at the link nearest
-    to the object.
+    """Return the attachments of an object and its ancestors up to the catalog that the caller may load. Each is
+    returned once, for the nearest object that has it.
     """
     holders = [link for link in chain if link.kind not in (Kind.METALAKE, Kind.COLUMN)]
     zone = request_view.metalake.id

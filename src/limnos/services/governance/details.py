@@ -70,7 +70,7 @@ def details_load(request_view: RequestView, kind: Kind, *, levels: Levels) -> Ob
 
 
 def rights_of(request_view: RequestView, kind: Kind, *, chain: SecurableChain) -> frozenset[str]:
-    """Return the caller's rights on the first object of a chain, as words. No decision is recorded for the audit."""
+    """Return the caller's rights on the first object of `chain`, as words. No decision is recorded for the audit."""
     actions = {word: action for word, action in RIGHTS.items() if kind in action.kinds}
     actions |= {verb: Action(word) for verb in _BY_VERB if (word := f"{kind.word}_{verb}") in _ACTION_WORDS}
     return frozenset(word for word, action in actions.items() if request_view.decide(action, chain).allowed)

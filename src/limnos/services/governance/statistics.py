@@ -58,7 +58,7 @@ class StatisticsDrop(msgspec.Struct, frozen=True):
 
 
 class _StatisticsTarget(NamedTuple):
-    """The target of statistics: a table, its chain, and a column's field id (`OWN` for the table)."""
+    """The target of statistics: a table, its ancestors, and a column's field id (`OWN` for the table)."""
 
     table: Node
     chain: SecurableChain

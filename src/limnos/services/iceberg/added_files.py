@@ -1,4 +1,4 @@
-"""Added files: before a commit, checks that the files which it adds exist, if `iceberg.check_added_files` asks for it.
+"""Added files: before a commit, checks that the added files exist, if `iceberg.check_added_files` enables it.
 
 May import the rooms below and `formats.iceberg`. Must not know any wire format. Only files of new manifests are
 checked, up to a number and for a time. Beyond these limits files are not checked, and the commit continues. Decision
@@ -62,7 +62,7 @@ def files_of(ctx: Context, document: MetadataDocument, *, place: CatalogStorage,
 
 
 async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> None:
-    """Check that the files which commits add exist, if the setting asks for it.
+    """Check that the files which commits add exist, if `iceberg.check_added_files` enables it.
 
     Raises BadRequest for a file that is missing or lies outside the table's locations.
     """

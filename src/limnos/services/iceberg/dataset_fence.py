@@ -31,7 +31,9 @@ from limnos.store.tx import Tx
 
 
 class DatasetGuard(NamedTuple):
-    """A table behind the fence: its path, its catalog, its storage form, and whether the caller owns it."""
+    """A dataset whose commits the server checks: its path, its catalog, its storage form, and whether the caller owns
+    it.
+    """
 
     path: Levels
     catalog_id: int
@@ -73,7 +75,7 @@ def dataset_guard_of(
     Args:
         request_view: The request view of the catalog.
         node: The table.
-        chain: The chain of links from the table up to the metalake.
+        chain: The table with its ancestors up to the metalake.
         path: The path of the table.
         proof: The lock that the commit presents.
 

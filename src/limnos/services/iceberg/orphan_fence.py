@@ -1,9 +1,9 @@
 """Orphan fence: refuses commits that name files which the server deletes, or has deleted, as orphans.
 
 May import the rooms below and `formats.iceberg`. Must not know when files are deleted. A writer may be slower than the
-age of orphan files, and its commit would then leave a table that nobody can read. A node knows the tables with such
-files for `KNOWLEDGE_S`, so that a commit to any other table costs no statement. A commit is refused if it ends later
-than `KNOWLEDGE_MAX_S` after its node last read that list. The removal waits longer than that between mark and deletion.
+age of orphan files, and its commit would then leave an unreadable table. A node knows the tables with such files for
+`KNOWLEDGE_S`, so that a commit to any other table costs no statement. A commit is refused if it ends later than
+`KNOWLEDGE_MAX_S` after its node last read that list. The removal waits longer than that between mark and deletion.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ seconds_since_boot = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME",
 
 
 class FenceKnowledge(NamedTuple):
-    """The tables with files that are being deleted, or were, and when this node last read them from the store, in
-    seconds since boot.
+    """The tables with deleted orphan files, or with files that are being deleted. `asked_at` is the time at which this
+    node last read them from the store, in seconds since boot.
     """
 
     tables: frozenset[int] = frozenset()
@@ -46,7 +46,7 @@ class FenceKnowledge(NamedTuple):
 
 
 class OrphanFence:
-    """One node's knowledge of the tables whose files are being deleted as orphans."""
+    """One node's list of the tables whose orphan files are deleted."""
 
     def __init__(self) -> None:
         self.knowledge = FenceKnowledge()
@@ -119,7 +119,7 @@ def _may_add(change: AnyChange) -> bool:
 
 
 class _FencedTable:
-    """A table with files that are being deleted, or were."""
+    """A table with deleted orphan files, or with files that are being deleted."""
 
     def __init__(self, ctx: Context, document: MetadataDocument, *, place: CatalogStorage) -> None:
         self.ctx = ctx

@@ -161,7 +161,7 @@ def _names_hidden(scanned: ScanTarget) -> Iterator[None]:
 
 
 class _PreviewReading:
-    """The rows of a preview while its files are read one by one."""
+    """Collects the rows of a preview, file by file, within limits on files, rows and bytes."""
 
     def __init__(
         self, ctx: Context, scanned: ScanTarget, *, shape: Json, columns: list[int], rows_max: int

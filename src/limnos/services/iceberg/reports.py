@@ -82,8 +82,8 @@ class ReportQueue:
 async def report_take(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, kind: str, snapshot_id: int | None, body: bytes
 ) -> None:
-    """Take a report on a table from a caller who may know the table; it is stored only if the caller may load the
-    table.
+    """Accept a client's metrics report on a table that the caller may know. The report is stored only if the caller may
+    load the table.
 
     Raises NotFound, PermissionDenied.
     """

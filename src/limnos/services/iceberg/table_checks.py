@@ -102,7 +102,7 @@ async def table_check(
     Raises:
         NotFound: The table is missing.
         PermissionDenied: The caller may not check it.
-        UnsupportedOperation: The catalog shows another catalog.
+        UnsupportedOperation: The catalog is federated.
         BadRequest: The table has another format, or a snapshot was removed meanwhile.
         ServiceUnavailable: The storage does not answer.
     """
@@ -155,7 +155,7 @@ def _remaining_snapshots(
 
 
 class _SliceCheck:
-    """One slice of a table check while it runs."""
+    """Checks the files of one slice of a table check. A slice ends after `files_max` files or `SLICE_S` seconds."""
 
     def __init__(self, files: TableFiles, *, files_max: int, every: bool) -> None:
         self.files = files

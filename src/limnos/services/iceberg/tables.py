@@ -66,7 +66,7 @@ def new_metadata_of(parts: list[bytes]) -> NewMetadata:
 
 
 def file_to_verify(ctx: Context, document: MetadataDocument) -> str | None:
-    """Return the metadata file whose existence is checked before the response is sent; None if the setting asks for no
+    """Return the metadata file whose existence is checked before the response is sent; None if the setting disables the
     check.
     """
     mode, location = ctx.services.defaults.verify_metadata_file, document.metadata_location
@@ -74,7 +74,7 @@ def file_to_verify(ctx: Context, document: MetadataDocument) -> str | None:
 
 
 async def table_verify(ctx: Context, document: MetadataDocument, catalog: CatalogRecord) -> None:
-    """Check that a table's metadata file still exists, if the setting asks for it. Raises MissingFile."""
+    """Check that a table's metadata file still exists, if the setting enables the check. Raises MissingFile."""
     location = file_to_verify(ctx, document)
     if location is None:
         return

@@ -29,7 +29,7 @@ class ObjectClass(NamedTuple):
 
 
 class UserClass(NamedTuple):
-    """Users who are decided alike: one of them, their number, and their roles before and after the change."""
+    """Users with the same decisions: one of them, their number, and their roles before and after the change."""
 
     user: UserRow
     size: int
@@ -37,7 +37,7 @@ class UserClass(NamedTuple):
     after: frozenset[int]
 
     def subject(self, rules: Mapping[int, list[RuleRow]], chain: SecurableChain, *, is_after: bool) -> Subject:
-        """Return a subject with the roles before or after the change, and their rules on one chain."""
+        """Return a subject with the roles before or after the change, and their rules on the objects of `chain`."""
         roles = self.after if is_after else self.before
         rows = [row for link in chain for row in rules.get(link.id, ()) if row.role_id in roles]
         by_id = roles_of(rows)
@@ -93,7 +93,8 @@ class AffectedUsers:
 async def classes_of(
     facts: SubtreeFacts, after_rules: Mapping[int, list[RuleRow]], *, users: AffectedUsers
 ) -> list[ObjectClass]:
-    """Return the objects in classes: of the same kind, with the same rules, owner and restrictions up the chain.
+    """Return the objects in classes: of the same kind, with the same rules, owners and restrictions on them and their
+    ancestors.
 
     Only roles and owners that an affected user has are compared.
     """

@@ -177,7 +177,7 @@ async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequenc
 
 
 async def _roots(ctx: Context, roles: tuple[RoleEntity, ...], *, outer: SecurableChain) -> list[SecurableChain]:
-    """Return the chains of the objects on which roles have rules, without those below another of them."""
+    """Return the objects on which roles have rules, each with its ancestors, except objects below another of them."""
     chains: dict[int, SecurableChain] = {}
     for role in roles:
         after, goes_on = 0, True
@@ -194,7 +194,7 @@ async def _roots(ctx: Context, roles: tuple[RoleEntity, ...], *, outer: Securabl
 
 
 def _chain_in(nodes: Ancestry, object_id: int, *, outer: SecurableChain) -> SecurableChain | None:
-    """Return the chain of an object from its ancestors; None for a dropped object."""
+    """Return an object followed by its ancestors; None for a dropped object."""
     if object_id == outer[-1].id:
         return outer[-1:]
     links: list[ChainLink] = []

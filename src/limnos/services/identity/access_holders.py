@@ -76,7 +76,9 @@ class HoldersRequest(NamedTuple):
 
 
 class AccessRule(NamedTuple):
-    """A rule on an object or above it: the role, and how many users and groups hold the role directly."""
+    """A rule on an object or one of its ancestors: the role, and the numbers of users and groups that hold the role
+    directly.
+    """
 
     role: str
     privilege: int
@@ -89,7 +91,7 @@ class AccessRule(NamedTuple):
 
 
 class AccessOwner(NamedTuple):
-    """An owner of an object or of one above it."""
+    """An owner of an object or of one of its ancestors. `object_kind` and `object_name` are the owned object."""
 
     kind: Kind
     name: str
@@ -128,7 +130,7 @@ async def access_holders(ctx: Context, question: AccessQuestion, *, request: Hol
 
     Raises:
         PermissionDenied: The caller neither manages grants there nor may grant on the object.
-        BadRequest: The action does not apply to the kind, or nobody has access to that kind of object.
+        BadRequest: The action does not apply to the kind, or no user has access to that kind of object.
         ServiceUnavailable: The object was moved during each attempt.
     """
     for _ in range(ATTEMPTS_MAX):
@@ -241,7 +243,7 @@ def _without_roles(holder: AccessHolder, visible: frozenset[str]) -> AccessHolde
 
 
 async def access_rules(ctx: Context, question: AccessQuestion, *, after: int = 0, limit: int = 100) -> AccessRules:
-    """Return the owners and rules that decide on an object, the object's own first, then those above it.
+    """Return the owners and rules that decide on an object, the object's own first, then those of its ancestors.
 
     Rules come in pages: `after` is the number of rules before the page. Raises as `access_holders`.
     """

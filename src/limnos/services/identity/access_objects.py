@@ -50,7 +50,7 @@ class AccessTarget(NamedTuple):
 
     @property
     def ids(self) -> frozenset[int]:
-        """The ids of the existing objects of the chain."""
+        """The ids of the target and its ancestors, as far as they exist."""
         return frozenset(link.id for link in self.chain if link.id > 0)
 
 
@@ -131,7 +131,7 @@ class ObjectAccess:
         self._made: dict[object, tuple[DecisionFactor, ...] | None] = {}
 
     def owner_of(self, link: ChainLink) -> int | None:
-        """Return the owner of a link's object."""
+        """Return the principal id of an object's owner; None if the object has no owner."""
         row = self.owners.get(link.id)
         return None if row is None else row.principal_id
 
@@ -174,7 +174,7 @@ class ObjectAccess:
 
 
 def principals_named(chain: SecurableChain, restrictions: Mapping[int, tuple[Restriction, ...]]) -> set[int]:
-    """Return the ids of users, groups and roles that the restrictions on a chain name."""
+    """Return the ids of users, groups and roles that the restrictions on the objects of `chain` name."""
     return {
         each
         for link in chain

@@ -47,7 +47,7 @@ class ReachRequest(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """What a user may do below an object.
+    """The access of a user to the objects below an object.
 
     `counts` are the numbers of objects by level and kind. `hidden` objects are counted, but the caller may not load
     them. `looked` is the number of examined objects if the caller manages grants there, else only of those that the

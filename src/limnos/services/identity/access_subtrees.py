@@ -25,7 +25,7 @@ STATEMENTS_MAX: Final = 50
 
 
 class SubtreeObject(NamedTuple):
-    """An object of a subtree: its chain up to the metalake, and its own owner."""
+    """An object of a subtree: its ancestors up to the metalake, itself first, and its own owner."""
 
     chain: SecurableChain
     owner_id: int | None
@@ -39,7 +39,7 @@ class _Open(NamedTuple):
 
 
 class SubtreeFacts:
-    """Objects of one or more subtrees, with all facts of these objects and of the objects above them.
+    """Objects of one or more subtrees, with all facts of these objects and of their ancestors.
 
     `rules` are read only if requested. `is_bounded` is true if the walk ended at `OBJECTS_MAX`.
     """
@@ -53,7 +53,7 @@ class SubtreeFacts:
         self.is_bounded = False
 
     def owner_of(self, link: ChainLink) -> int | None:
-        """Return the owner of a link's object."""
+        """Return the principal id of an object's owner; None if the object has no owner."""
         return self.owners.get(link.id)
 
     async def walk(self, ctx: Context, roots: Iterable[SecurableChain], *, objects_max: int = OBJECTS_MAX) -> None:

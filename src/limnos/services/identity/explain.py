@@ -1,7 +1,7 @@
 """Access explanations: the decision that a request would get, its reasons, and what would change it.
 
 May import the rooms below. Everyone may explain their own access. Explaining others' access needs MANAGE_GRANTS on the
-object or above it.
+object or one of its ancestors.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ def require_path(kind: Kind, path: tuple[str, ...], *, metalake: str) -> None:
 
 
 def chain_to(request_view: RequestView, kind: Kind, *, path: tuple[str, ...]) -> SecurableChain:
-    """Return the chain of a path that begins with the catalog's name; missing objects are absent links."""
+    """Return the object at a path that begins with the catalog's name, with its ancestors. Missing objects are absent
+    links.
+    """
     if kind is Kind.METALAKE:
         return request_view.settled.outer[-1:]
     if not _is_in_tree(kind):
@@ -137,7 +139,7 @@ def chain_to(request_view: RequestView, kind: Kind, *, path: tuple[str, ...]) ->
 
 
 def _chain_beside(request_view: RequestView, kind: Kind, name: str) -> SecurableChain:
-    """Return the chain of an object in the metalake itself: a role, a user, a group, a tag."""
+    """Return an object in the metalake itself with its ancestors: a role, a user, a group, a tag."""
     outer = request_view.settled.outer[-1:]
     if kind.is_node:
         node, chain = request_view.find_outside(kind, (name,))
@@ -153,7 +155,7 @@ def _chain_beside(request_view: RequestView, kind: Kind, name: str) -> Securable
 
 
 def _missing(request_view: RequestView, action: Action, chain: SecurableChain) -> list[str]:
-    """Name the outermost missing object of the chain, to a caller who may know that it is missing."""
+    """Name the outermost missing object of `chain`, to a caller who may know that it is missing."""
     if is_sourced(request_view):
         return []  # this server does not know the objects of another system
     absent = [position for position, link in enumerate(chain) if link.id == ABSENT_ID]

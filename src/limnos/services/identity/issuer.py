@@ -21,10 +21,10 @@ class PublicClient(NamedTuple):
 
 
 class AuthorizationRequest(NamedTuple):
-    """A browser's way to the issuer and back: where it returns to, and the secrets that bind the answer to it.
+    """An OpenID Connect authorization request: its redirect URI, and the secrets that bind the response to the browser.
 
-    `state` returns with the browser, `nonce` in the ID token, and `verifier` proves who began (RFC 7636). `peer` is the
-    browser's address.
+    The issuer returns `state` in the redirect and `nonce` in the ID token. `verifier` is the PKCE code verifier (RFC
+    7636). `peer` is the browser's network address.
     """
 
     redirect_uri: str

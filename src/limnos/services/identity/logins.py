@@ -233,7 +233,7 @@ async def _open(ctx: Context, known: Password, *, lives_s: tuple[int, ...], refr
 
 
 def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[int]:
-    """Insert a session's tokens, unless its user was disabled, or its password or refresh token is gone.
+    """Insert a session's tokens, unless its user was disabled, or its password or refresh token no longer exists.
 
     Returns their ids.
     """

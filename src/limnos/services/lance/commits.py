@@ -51,7 +51,7 @@ class VersionCreate(msgspec.Struct, frozen=True):
 
     Manifests of versions up to `settled` have their final names.
 
-    `anew`: the branch's files were deleted, so its older rows are deleted too.
+    `anew`: the branch's files were deleted, so the command also deletes its older rows.
     """
 
     table: Node
@@ -115,7 +115,8 @@ async def version_draft_of(ctx: Context, table: LanceTable, *, new_version: NewV
 async def _settle_pending(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests
 ) -> tuple[tuple[LanceVersion, ...], bool]:
-    """Put the manifests of unfinished versions in place. Returns their rows, and whether the branch's files are gone.
+    """Put the manifests of unfinished versions in place. Returns their rows, and whether the branch's files were
+    deleted.
 
     Raises InvalidTable if the newest manifest is lost.
     """

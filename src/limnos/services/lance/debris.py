@@ -61,7 +61,7 @@ def _page(after: str, tx: Tx) -> list[tuple[int, str, str]]:
 
 
 def _table(tx: Tx, *, node_id: int, location: str, work: TaskContext) -> DebrisTable | None:
-    """Return a table; None if it may not lie at its location, or is gone."""
+    """Return a table; None if it no longer exists, or may not lie at its location."""
     zone = catalog_of(tx, node_id, node_format=LANCE)
     record = None if zone is None else catalog_read(tx, zone)
     if zone is None or record is None:

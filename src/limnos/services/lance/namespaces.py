@@ -35,7 +35,7 @@ BELOW_MAX: Final = 10_000
 
 
 class NamespaceEmpty(msgspec.Struct, frozen=True):
-    """Drop a namespace; with `takes_all` also its content. With `again` create it anew."""
+    """Drop a namespace; with `takes_all` also its content. With `again` then create it again, empty."""
 
     namespace: Node
     keep_ms: int
@@ -52,7 +52,7 @@ def record_properties(record: CatalogRecord | NamespaceRecord) -> dict[str, str]
 def lance_namespace_properties(
     request_view: RequestView, levels: Levels, *, action: Action = Action.NAMESPACE_LOAD
 ) -> dict[str, str]:
-    """Return the properties of a namespace, or of the catalog without levels, as the caller may see them.
+    """Return the properties of a namespace, or of the catalog if `levels` is empty, as the caller may see them.
 
     Raises NotFound, NotInUse, PermissionDenied.
     """
@@ -64,7 +64,7 @@ def lance_namespace_properties(
 async def lance_namespace_create(
     ctx: Context, scope: RequestScope, *, levels: Levels, properties: Mapping[str, str], mode: str
 ) -> dict[str, str]:
-    """Create a namespace, or a catalog without levels. Returns its properties.
+    """Create a namespace, or a catalog if `levels` is empty. Returns its properties.
 
     `mode` is `create`, `existok` or `overwrite`. Raises NotFound for a missing parent, AlreadyExists, PermissionDenied,
     and UnsupportedOperation for overwriting a catalog.
@@ -156,7 +156,7 @@ async def lance_namespace_drop(ctx: Context, scope: RequestScope, *, levels: Lev
 def namespace_empty(tx: Tx, permit: Permit[NamespaceEmpty]) -> None:
     """Drop the objects in the namespace, the deepest first, then the namespace.
 
-    Create it again, empty, if the command asks for that.
+    Create it again, empty, if the command has `again`.
     """
     command = permit.command
     node = tx.nodes.confirm(command.namespace)

@@ -64,7 +64,7 @@ def publish_dropped_catalog_changes(
 ) -> list[PublishedChange]:
     """Return the changes of a dropped catalog, which only a caller who may alter the metalake sees.
 
-    The request view is the metalake's, since the catalog is gone. Raises CacheMiss.
+    The request view is the metalake's, because the catalog no longer exists. Raises CacheMiss.
     """
     if not request_view.decide(Action.METALAKE_ALTER, request_view.settled.outer).allowed:
         return []
@@ -94,7 +94,9 @@ def _published_change(
 
 
 class _ChangePublisher:
-    """Publishes the changes of one zone to one caller. Chains and decisions are computed once for each object."""
+    """Selects the changes of one zone that one caller may see. Finds the ancestors of each object once, and decides on
+    it once.
+    """
 
     def __init__(self, request_view: RequestView, node_positions: Mapping[int, NodePosition]) -> None:
         self.request_view = request_view
@@ -154,8 +156,8 @@ class _ChangePublisher:
         return () if pipeline is None else (ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name),)
 
     def chain(self, node_id: int) -> SecurableChain | None:
-        """Return the chain from a node up, in its present state or in that of its drop; None if it is no longer
-        known.
+        """Return a node and its ancestors, as they are now or were when the node was dropped; None if they are no
+        longer known.
         """
         if node_id in self.chains:
             return self.chains[node_id]
@@ -181,16 +183,16 @@ class _ChangePublisher:
         return chain
 
     def _end(self, change: ChangeRow, parent_id: int | None, name: str | None) -> SecurableChain | None:
-        """Return the chain from one end of a change up; None if the change has no such end."""
+        """Return the old or the new place of a changed object, with its ancestors; None if the change has no such
+        place.
+        """
         if parent_id is None or name is None:
             return None
         above = self.chain(parent_id)
         return None if above is None else (ChainLink(change.node_id, change.kind, name), *above)
 
     def _sees(self, chain: SecurableChain) -> bool:
-        """Return whether the caller may load the first object of the chain at its present path; cached for each
-        object.
-        """
+        """Return whether the caller may load the first object of `chain` at its present path; cached by object."""
         is_found = self.seen.get(chain[0].id)
         if is_found is None:
             is_found = self.seen[chain[0].id] = self.request_view.decide(Action.METADATA_LOAD, chain).allowed
@@ -204,6 +206,6 @@ class _ChangePublisher:
 
 
 def path_of(chain: SecurableChain) -> ChangePath:
-    """Return the names of a chain from the catalog down."""
+    """Return the names of an object and its ancestors, from the catalog down."""
     names = tuple([link.name for link in reversed(chain) if link.kind is not Kind.METALAKE])
     return names[-1:] if chain[0].kind.home is ZoneKind.METALAKE else names

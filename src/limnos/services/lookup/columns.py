@@ -24,7 +24,7 @@ from limnos.view.cache_miss import for_each
 
 
 class ColumnTarget(NamedTuple):
-    """An existing column: its table, the chain from the column up, and its id in the table's format."""
+    """An existing column: its table, the column with its ancestors, and its id in the table's format."""
 
     table: Node
     chain: SecurableChain
@@ -64,7 +64,7 @@ def column_require(request_view: RequestView, full_name: str, *, action: Action)
 
 
 def _action_chain(action: Action, chain: SecurableChain) -> SecurableChain:
-    """Return the chain of the action's object: the column, or its table."""
+    """Return the object of the action with its ancestors: the column, or its table."""
     return chain if Kind.COLUMN in action.kinds else chain[1:]
 
 
@@ -89,7 +89,9 @@ def _table(request_view: RequestView, reading: FullName) -> tuple[Node | None, S
 
 
 def _missing_chain(request_view: RequestView, readings: list[FullName]) -> SecurableChain:
-    """Return the chain of a missing column: below its table, if one of the name's readings finds an existing table."""
+    """Return a missing column with its ancestors: below its table, if one of the name's readings finds an existing
+    table.
+    """
     for reading in readings:
         table, chain = _table(request_view, reading)
         if table is not None and table.kind is Kind.TABLE:

@@ -2,8 +2,8 @@
 
 May import the rooms below and `formats.iceberg`. Must not know any wire format. Decision record 0034 defines the rule,
 link by link from the caller inwards. A view's readers may load the objects that its current text names and its writer
-may load, while the writer owns the view. Nothing is cached: each request walks the chain that it names, on one moment
-of the view.
+may load, while the writer owns the view. Nothing is cached: each request walks the views that it names, on one moment
+of the store's view.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Definer(NamedTuple):
 
 
 class _BrokenViewChain(Exception):
-    """Raised if a chain of views gives no right; the message names the link and the reason."""
+    """Raised if nested views give no right; the message names the view and the reason."""
 
 
 def check_view_chain(through: ViewChain) -> ViewChain:
@@ -138,7 +138,7 @@ def _step(
 ) -> SecurableChain:  # fmt: skip
     """Load a link by the definer's right; a missing link is decided as if it existed. Raises _BrokenViewChain.
 
-    `room` limits the total text of the chain's views.
+    `room` limits the total text of all views.
     """
     node, chain = request_view.find(path, kind)
     if node is None or node.kind is not kind:
@@ -156,7 +156,9 @@ def _step(
 
 
 def _definer_of(request_view: RequestView, view: Levels, chain: SecurableChain) -> _Definer:
-    """Return the writer of a view, who must be enabled and own it, alone or by a group. Raises _BrokenViewChain."""
+    """Return the definer of a view: its author, who must be enabled and own the view directly or through a group.
+    Raises _BrokenViewChain.
+    """
     if chain[0].id <= 0:
         raise _BrokenViewChain(f"view {render(view)} does not exist")
     node = request_view.node(chain[0].id)

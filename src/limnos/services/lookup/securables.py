@@ -141,7 +141,7 @@ def _require_any(request_view: RequestView, chain: SecurableChain, actions: tupl
 
 
 def _absent_chain(request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec) -> SecurableChain:
-    """Return the chain of a missing object, from the nearest existing container of its first reading."""
+    """Return a missing object with its ancestors, from the nearest existing container of its first reading."""
     if kind.form is KindGroup.APART:
         return (ChainLink.absent(kind, full_name), *request_view.settled.outer[-1:])
     if kind is Kind.CATALOG:

@@ -74,7 +74,7 @@ def require_nodes_cached(request_view: RequestView, ids: Iterable[int]) -> None:
 
 
 def chain_of(request_view: RequestView, node_id: int) -> SecurableChain | None:
-    """Return the chain from a node of the request's catalog up; None if it does not exist."""
+    """Return a node of the request's catalog with its ancestors; None if it does not exist."""
     links: list[ChainLink] = []
     at = node_id
     while at != request_view.catalog.id:

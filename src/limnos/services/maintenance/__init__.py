@@ -1,4 +1,4 @@
-"""Table maintenance: assessment of tables, and operations that the server carries out.
+"""Table maintenance: assessment of tables, and operations that the server executes.
 
 May import `exchange` and the packages that `exchange` may import.
 """

@@ -107,7 +107,7 @@ def operation_of(job_id: str) -> int | None:
 
 
 async def builtin_run(ctx: Context, metalake: str, *, name: str, conf: Mapping[str, str]) -> BuiltinJob:
-    """Ask for the operation of a built-in template on the table that `conf` names.
+    """Request the operation of a built-in template on the table that `conf` names.
 
     Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
     """
@@ -115,7 +115,7 @@ async def builtin_run(ctx: Context, metalake: str, *, name: str, conf: Mapping[s
 
 
 async def builtin_start(ctx: Context, metalake: str, *, name: str, conf: Mapping[str, str]) -> int:
-    """Ask for the operation of a built-in template. Returns its id. Raises as `builtin_run`."""
+    """Request the operation of a built-in template. Returns its id. Raises as `builtin_run`."""
     await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake)
     template = template_of(name)
     fields = {key: value for key, value in conf.items() if value and not _PASSED_OVER.fullmatch(key)}

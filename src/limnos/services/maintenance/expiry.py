@@ -65,13 +65,13 @@ class _ExpiryBase(NamedTuple):
 
 
 async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> ExpiryResult:
-    """Remove the unneeded snapshots and references of a table, in the caller's name.
+    """Remove the unneeded snapshots and references of a table, on behalf of the caller.
 
     Raises:
         NotFound: The table is missing.
         PermissionDenied: The caller may not maintain it, or not commit to it.
         CommitConflict: Other commits came first, `TRIES_MAX` times.
-        UnsupportedOperation: The catalog shows another catalog.
+        UnsupportedOperation: The catalog is federated.
         InvalidTable: The metadata cannot be read.
     """
 

@@ -1,4 +1,4 @@
-"""Operations on tables: requests for them, their rows, and the task that carries one out on behalf of its user.
+"""Operations on tables: requests for them, their rows, and the task that executes an operation on behalf of its user.
 
 May import the rooms below. Must not know any wire format. A request creates a row and a task in one transaction. The
 task acts with a token that never leaves this process, with the trust of the requester's credential.
@@ -37,7 +37,7 @@ EXPIRE_SNAPSHOTS: Final = "expire-snapshots"
 
 
 class OperationRequest(msgspec.Struct, frozen=True):
-    """Carry out an operation on a table, in the name of a user with the trust of the user's credential."""
+    """Execute an operation on a table on behalf of a user. `trust` is that of the user's credential."""
 
     table: Node
     user: str
@@ -48,7 +48,7 @@ class OperationRequest(msgspec.Struct, frozen=True):
 
 
 class OperationPayload(msgspec.Struct, frozen=True):
-    """The payload of the task: the operation's row, the table, and the user on whose behalf it is carried out."""
+    """The payload of the task: the operation's row, the table, and the user on whose behalf it is executed."""
 
     operation: int
     table_id: int
@@ -96,14 +96,14 @@ async def operation_request(
         scope: The catalog.
         path: The table's path below it.
         kind: The kind of the operation.
-        task: The kind of the task that carries it out; its payload is an `OperationPayload`.
+        task: The kind of the task that executes it; its payload is an `OperationPayload`.
         refusal: The reason why this server does not carry it out; None if it does.
         table_format: The format of the table.
 
     Raises:
         NotFound: The table is missing.
         PermissionDenied: The caller may not maintain it.
-        UnsupportedOperation: The server does not carry it out, or the catalog shows another catalog.
+        UnsupportedOperation: The server does not execute it, or the catalog is federated.
         BadRequest: The table has another format.
     """
 
@@ -138,7 +138,7 @@ def operation_ask(tx: Tx, permit: Permit[OperationRequest]) -> int:
 
 
 async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
-    """Carry out an operation and end its row. Raises ServiceUnavailable, StorageFailed, after which it is tried again.
+    """Execute an operation and end its row. Raises ServiceUnavailable, StorageFailed, after which it is tried again.
 
     A permanent error ends the operation as failed.
     """

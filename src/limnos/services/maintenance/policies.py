@@ -1,8 +1,9 @@
 """Maintenance policies: the policy of each type that applies to a table, and the resulting thresholds.
 
-May import the rooms below and `formats.gravitino`. Must not know any wire format. The nearest object of a table's chain
-that has a policy of a type decides: the table, its namespaces from the inside out, then the catalog. Of two policies of
-one type on the same object the one whose name sorts first applies. A disabled policy turns the type off there.
+May import the rooms below and `formats.gravitino`. Must not know any wire format. Of a table and its ancestors, the
+nearest object that has a policy of a type decides: the table, its namespaces from the inside out, then the catalog. Of
+two policies of one type on the same object the one whose name sorts first applies. A disabled policy turns the type off
+there.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ class PolicyIndex:
         return bool(self._by_object)
 
     def effective(self, chain: Sequence[int]) -> Mapping[str, EffectivePolicy]:
-        """Return the policy of each type that applies to the first object of a chain of ids, the nearest first."""
+        """Return the policy of each type that applies to the first object of `chain`: the ids of a table and its
+        ancestors, the nearest first.
+        """
         policies: dict[str, EffectivePolicy] = {}
         for distance, object_id in enumerate(chain):
             here: dict[str, list[Node]] = {}
@@ -99,12 +102,12 @@ def deciding_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> Effec
 
 
 def _is_decided(policy: EffectivePolicy, kind: str) -> bool:
-    """Return whether a policy says something about a kind of rewrite."""
+    """Return whether a policy enables or disables a kind of rewrite."""
     return policy.policy_type != TABLE_MAINTENANCE or kind_setting(policy, kind) is not None
 
 
 def kind_setting(policy: EffectivePolicy, kind: str) -> bool | None:
-    """Return whether a policy of table maintenance asks for a kind of rewrite; None if it does not decide that."""
+    """Return whether a policy of table maintenance enables a kind of rewrite; None if the policy leaves that open."""
     content = content_of(policy.content, TableMaintenanceContent)
     return {MANIFESTS: content.manifests, INDEXES: content.indexes}.get(kind, content.compact)
 

@@ -158,7 +158,7 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
     Raises:
         NotFound: The table is missing.
         PermissionDenied: The caller may not maintain it.
-        UnsupportedOperation: The catalog shows another catalog.
+        UnsupportedOperation: The catalog is federated.
         BadRequest: The table has another format.
     """
 

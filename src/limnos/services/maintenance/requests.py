@@ -1,4 +1,4 @@
-"""Requests for operations on tables: the format of the table decides who carries an operation out.
+"""Requests for operations on tables: the format of the table determines the executor of an operation.
 
 May import the rooms below. Must not know any wire format. The server itself maintains Lance tables, and expires
 snapshots of Iceberg tables. Executors rewrite files of Iceberg tables.
@@ -57,7 +57,7 @@ def table_target(request_view: RequestView, path: Levels) -> TableTarget:
 
 
 async def operation_start(ctx: Context, scope: RequestScope, *, path: Levels, kind: str) -> int:
-    """Request an operation on a table in the caller's name. Returns its id; that of the open operation if there is one.
+    """Request an operation on a table on behalf of the caller. Returns the id of the operation, new or already open.
 
     Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
     """

@@ -28,7 +28,7 @@ def maintained_table(
         NotFound: The table is missing, and the caller may know that.
         PermissionDenied: The caller may not maintain it.
         NotInUse: The catalog or metalake is disabled.
-        UnsupportedOperation: The catalog shows another catalog.
+        UnsupportedOperation: The catalog is federated.
         BadRequest: The table has another format.
     """
     if table_format != ICEBERG:

@@ -127,7 +127,7 @@ async def tables_require(ctx: Context, metalake: str, *, identifiers: Sequence[s
 async def strategy_jobs(
     ctx: Context, metalake: str, *, identifiers: Sequence[str], policy: str, limit: int | None, is_dry_run: bool
 ) -> tuple[Recommendation, ...]:
-    """Recommend the jobs that a policy asks for on those tables to which it applies, most useful first; or start them.
+    """Recommend the jobs of a policy on the tables to which it applies, most useful first; or start them.
 
     A table needs a job if the server has a finding about it. Raises as `tables_require`; NotFound also for the policy.
     """
@@ -160,7 +160,7 @@ def _policy_type(request_view: RequestView, name: str) -> str:
 
 
 async def _recommend(ctx: Context, table: NamedTable, *, policy: str, policy_type: str) -> list[Recommendation]:
-    """Return the jobs that a policy asks for on one table."""
+    """Return the jobs that a policy recommends for one table."""
     effective = await effective_policies(ctx.services, table.document.node_id)
     own = effective.get(policy_type)
     if own is None or own.name != policy or not own.is_enabled:

@@ -128,14 +128,14 @@ class MaintainedFiles:
 
 
 async def maintained_files(services: NodeServices, document: MetadataDocument) -> MaintainedFiles | None:
-    """Return a table's files; None if its catalog is gone, or its location conflicts with another object's."""
+    """Return a table's files; None if its catalog no longer exists, or its location conflicts with another object's."""
     place = await table_place(services, document)
     return None if place is None else MaintainedFiles(services, place, location=document.location)
 
 
 async def table_place(services: NodeServices, document: MetadataDocument) -> CatalogStorage | None:
-    """Return the storage of a table's catalog; None if that is gone, or the table's location conflicts with another
-    object's.
+    """Return the storage of a table's catalog; None if the catalog no longer exists, or the table's location conflicts
+    with another object's.
     """
     if document.node_id in services.defaults.location_conflicts.ids:
         return None

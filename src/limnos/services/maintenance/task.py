@@ -1,9 +1,9 @@
 """Maintenance task: maintains tables as policies and settings demand, on behalf of the responsible user.
 
-May import the rooms below. Must not know any wire format. A policy is carried out with the rights that its owner has at
-that time, a setting with those of the table's owner. So a policy whose owner lost the right does nothing, and the
-operation says so. The task may be killed at any point: each operation is one commit, or deletes files that no metadata
-names.
+May import the rooms below. Must not know any wire format. An operation of a policy has the rights that the policy's
+owner has at that time, one of a setting those of the table's owner. So a policy whose owner lost the right does
+nothing, and the operation says so. The task may be killed at any point: each operation is one commit, or deletes files
+that no metadata names.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class MaintenancePosition(msgspec.Struct):
 
 
 async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple[MaintenancePosition, str]:
-    """Carry out policies and settings. Returns the next position, and a summary."""
+    """Maintain tables by their policies and the settings. Returns the next position, and a summary."""
     services = work.services
     if services is None:
         return payload, "this node has no services"

@@ -14,9 +14,7 @@ E = TypeVar("E", Node, Principal, RoleEntity)
 
 
 class AuthorizedObject(NamedTuple, Generic[E]):
-    """An existing object, its chain of links up to the metalake, and the decision that allows the caller's action on
-    it.
-    """
+    """An existing object, its ancestors up to the metalake, and the decision that allows the caller's action on it."""
 
     entity: E
     chain: SecurableChain

@@ -58,8 +58,8 @@ class CacheDependencies(NamedTuple):
 
 
 class CacheValidity(NamedTuple):
-    """How long a response is valid if nothing is committed; with a `ground`, also when unrelated changes are
-    committed.
+    """The conditions under which a cached response is valid: nothing was committed since, or with a `ground` only
+    unrelated changes.
     """
 
     user: str

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class RepeatedRequest(Exception):
-    """Raised if an earlier request with the key was carried out or permanently refused; `outcome` is its result.
+    """Raised if an earlier request with the key was executed or permanently refused; `outcome` is its result.
 
     This request changed nothing.
     """
@@ -61,7 +61,7 @@ class IdempotentRequest:
         return result
 
     def refuse(self, tx: Tx, status: int, body: bytes) -> RequestOutcome | None:
-        """Store a refusal, so that no concurrent repetition is carried out.
+        """Store a refusal, so that no concurrent repetition is executed.
 
         Returns the outcome stored before, if any.
         """

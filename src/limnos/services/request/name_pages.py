@@ -131,7 +131,7 @@ def page_of(
         request_view: The request view.
         action: The list action that is decided on each child.
         kind: The kind of the children.
-        chain: The chain of links from the parent up to the metalake.
+        chain: The parent with its ancestors up to the metalake.
         page_request: The requested page.
     """
     listing = _VisibleListing(request_view, action, chain, space=(chain[0].id, request_view.space(kind), kind))

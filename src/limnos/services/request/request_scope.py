@@ -27,7 +27,7 @@ class RequestScope(NamedTuple):
 
 
 class ResolvedScope(NamedTuple):
-    """A resolved scope: its nodes, its zones in lock order, and the chain of links above its objects."""
+    """A resolved scope: its nodes, its zones in lock order, and the ancestors of its objects."""
 
     metalake: Node | None
     catalog: Node | None

@@ -162,8 +162,8 @@ class RequestView(CallerView):
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, SecurableChain]:
         """Resolve an object of the catalog.
 
-        Returns its node and the chain of links from it up to the metalake. If it does not exist, returns None and the
-        chain from its parent namespace; missing namespaces are absent links.
+        Returns its node and the object with its ancestors up to the metalake. If it does not exist, returns None and
+        the chain from its parent namespace; missing namespaces are absent links.
         """
         if self._missing is not None:
             return None, (
@@ -377,7 +377,7 @@ class RequestView(CallerView):
             raise
 
     def _want_owners(self, chain: SecurableChain) -> None:
-        """Raise one CacheMiss for all missing owners of a chain."""
+        """Raise one CacheMiss for all missing owners of the objects of `chain`."""
         requested = {
             owner_key(link.id): self.zone_of(link.kind)
             for link in chain

@@ -43,7 +43,7 @@ def format_of(request_view: RequestView) -> str:
 
 
 def is_sourced(request_view: RequestView) -> bool:
-    """Return whether the request's catalog shows an external system."""
+    """Return whether the source of the request's catalog is an external system."""
     traits = request_view.settled.traits
     return traits is not None and traits.is_sourced
 
@@ -69,7 +69,7 @@ def refuse_sourced(
         probe: An action whose right lets the caller learn from the source that the object is missing.
 
     Raises:
-        ExternalCatalogError: The catalog shows an external system, and the caller may do `action` or `probe`.
+        ExternalCatalogError: The catalog's source is an external system, and the caller may do `action` or `probe`.
         PermissionDenied: The caller may do neither.
     """
     traits = request_view.settled.traits
@@ -83,7 +83,7 @@ def refuse_sourced(
 
 
 def is_federated(request_view: RequestView) -> bool:
-    """Return whether the request's catalog shows another Iceberg catalog."""
+    """Return whether the source of the request's catalog is another Iceberg catalog."""
     traits = request_view.settled.traits
     return traits is not None and traits.is_federated
 

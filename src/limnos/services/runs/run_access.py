@@ -104,7 +104,7 @@ def pipeline_of(request_view: RequestView, run: RunOrJob) -> Node | None:
 
 
 def chain_of(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> SecurableChain:
-    """Return the chain of links from a run up to the metalake."""
+    """Return a run followed by its ancestors: its pipeline and the metalake."""
     link = ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name)
     return (ChainLink(run.id, Kind.JOB, run.uuid), link, *request_view.settled.outer[-1:])
 

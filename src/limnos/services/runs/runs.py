@@ -275,7 +275,7 @@ def run_end(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
 
 
 def _reread_run(tx: Tx, run_id: int, *, pipeline: Node) -> tuple[PipelineRun, Node]:
-    """Read the run and its pipeline again. Raises StalePermit if one of them is gone."""
+    """Read the run and its pipeline again. Raises StalePermit if one of them no longer exists."""
     run = tx.runs.by_id(run_id)
     if run is None:
         tx.stale()

@@ -24,8 +24,8 @@ LOCATION: Final = "location"
 
 
 def inherited_location(request_view: RequestView, chain: SecurableChain) -> str | None:
-    """Return the location of the nearest namespace of the chain that has a location, without a trailing slash; None if
-    no namespace has one.
+    """Return the location of the nearest namespace of `chain` that has a location, without a trailing slash; None if no
+    namespace has one.
     """
     for link in chain:
         if link.kind is not Kind.NAMESPACE:
@@ -46,8 +46,8 @@ def namespace_location(namespace: Node, above: str) -> str:
 
 
 def namespace_base_location(request_view: RequestView, chain: SecurableChain) -> str:
-    """Return the location that contains the default locations of namespaces below a chain: an inherited one, else the
-    warehouse.
+    """Return the location that contains the default locations of namespaces below the first object of `chain`: an
+    inherited one, else the warehouse.
     """
     location = inherited_location(request_view, chain)
     if location is not None:

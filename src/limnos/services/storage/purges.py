@@ -84,7 +84,7 @@ def purge_later(tx: Tx, *, catalog: int, metadata_location: str, location: str) 
 
 
 async def catalog_storage_find(work: TaskContext, catalog: int) -> CatalogStorage | None:
-    """Return a catalog's storage; None if the catalog's record is no longer known."""
+    """Return a catalog's storage; None if the catalog's record no longer exists."""
     record: CatalogRecord | None = await work.submit(lambda tx: catalog_read(tx, catalog))
     return None if record is None else work.place(record, catalog)
 

@@ -105,7 +105,7 @@ class LanceBatchStep(NamedTuple):
 async def tables_commit(
     ctx: Context, scope: RequestScope, *, operations: Sequence[LanceBatchOperation]
 ) -> list[LanceBatchResult]:
-    """Carry out all operations or none. Returns the results of single requests.
+    """Execute all operations or none. Returns the results of single requests.
 
     Raises their errors, with the table's name.
     """

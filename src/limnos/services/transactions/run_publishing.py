@@ -82,7 +82,7 @@ def run_publish(tx: Tx, permit: Permit[RunPublish]) -> None:
     it.
 
     Raises:
-        StalePermit: The run is gone.
+        StalePermit: The run no longer exists.
         AttemptSuperseded: Another attempt has taken over the run.
         PermissionDenied: The run is not held, and belongs to another user.
         RunConflict: The run is in another state.

@@ -56,7 +56,7 @@ async def transaction_execute(
     *,
     encode: AnswerBuilder | None = None,
 ) -> tuple[int, list[MetadataDocument | None]]:
-    """Carry out all operations or none.
+    """Execute all operations of a transaction, or none.
 
     Args:
         ctx: The request.
@@ -69,7 +69,8 @@ async def transaction_execute(
         The zone's revision after the transaction, and the resulting document of each operation.
 
     Raises:
-        CommitConflict: A requirement failed, or too many races were lost; the message names the table.
+        CommitConflict: A requirement failed, or other requests committed first in every attempt; the message names the
+            table.
         BadRequest: There are too many operations. Also raises the error of the first operation that a single request
             would refuse.
     """
@@ -97,7 +98,7 @@ async def transaction_execute(
 
 
 async def _check_files(ctx: Context, plan: TransactionPlan) -> None:
-    """Check the files that the transaction's commits add, if the setting asks for it.
+    """Check the files that the transaction's commits add, if `iceberg.check_added_files` enables it.
 
     Raises BadRequest with the table's name.
     """

@@ -53,7 +53,9 @@ _DIRECTORY = re.compile("([0-9a-f]{12})7[0-9a-f]{19}")
 
 
 class JanitorPayload(msgspec.Struct):
-    """The payload of the task: when this store's watch began, in which epoch of the store, and the store's mark."""
+    """The payload of the task: the start of the orphan window (milliseconds since 1970), the store's epoch at that
+    time, and the mark that the store writes into its warehouses.
+    """
 
     since_ms: int = 0
     epoch: int = 0

@@ -1,4 +1,4 @@
-"""State of the server for service admins: its nodes, and how far the index of words is behind.
+"""State of the server for service admins: its nodes, and the lag of the search index.
 
 May import the rooms below. Must not know any wire format. A node writes a heartbeat at intervals, with its release
 and its clock. Nothing is cached: each request reads the rows.
@@ -27,7 +27,7 @@ ZONES_MAX: Final = 10_000
 
 
 class NodeLine(NamedTuple):
-    """A node, whether it is the one that answers, and whether it is silent."""
+    """A node, whether it is the one that answers, and whether its last heartbeat is overdue."""
 
     node: NodeSeen
     is_own: bool
@@ -35,14 +35,14 @@ class NodeLine(NamedTuple):
 
 
 class SearchBehind(NamedTuple):
-    """How far the index of words is behind: zones that lack changes, and the changes that they lack."""
+    """The lag of the search index: the number of zones with unindexed changes, and of these changes."""
 
     zones: int
     changes: int
 
 
 class ServerState(NamedTuple):
-    """The nodes of a server, and its index of words."""
+    """The nodes of a server, and the lag of its search index."""
 
     nodes: tuple[NodeLine, ...]
     search: SearchBehind
@@ -53,7 +53,7 @@ OWN_NODE: ComponentKey[str] = ComponentKey("own_node", lambda _: "")
 
 
 async def server_state(ctx: Context) -> ServerState:
-    """Return the nodes that were seen within a day, and how far the index is behind. Raises PermissionDenied."""
+    """Return the nodes that were seen within a day, and the lag of the search index. Raises PermissionDenied."""
     await refuse_former(ctx)
     await ctx.read(RequestScope(), require_inspect)
     own, now_ms = OWN_NODE.of(ctx.services), ctx.services.store.time.now_ms()

@@ -35,7 +35,7 @@ SealCommand = TypeVar("SealCommand", bound="SecretsSeal | WebhookSeal")
 
 
 class KeyInventory(NamedTuple):
-    """A server's keys, oldest first, and how many catalogs and webhooks use each.
+    """A server's keys, oldest first, and the numbers of catalogs and webhooks that use each key.
 
     `lacking` are keys in use that the server does not have; `plain` is the number of objects with unsealed secrets.
     """

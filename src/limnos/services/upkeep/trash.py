@@ -1,8 +1,8 @@
 """Trash of a catalog: lists and restores dropped objects, and decides who may restore them.
 
 May import the rooms below. Must not know any wire format. The trash is read from the store at each request and not
-cached. Decisions use the view, along the chain that the restored object would have: its own id, owner and grants, below
-its former parent. An object that the caller may not restore counts as missing.
+cached. Decisions use the view, with the ancestors that the restored object would have: its own id, owner and grants,
+below its former parent. An object that the caller may not restore counts as missing.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _catalog_id(request_view: RequestView) -> int:
 
 
 def _chain(request_view: RequestView, row: TrashRow, above: Ancestors) -> SecurableChain:
-    """Return the chain from a dropped object up to the metalake, through its ancestors, dropped or not."""
+    """Return a dropped object with its ancestors up to the metalake, dropped or not."""
     links = [ChainLink(row.id, row.kind, row.name)]
     parent_id = row.parent_id
     while parent_id != request_view.catalog.id:

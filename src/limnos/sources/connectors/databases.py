@@ -65,7 +65,7 @@ class DatabaseSource(ABC):
 
     @abstractmethod
     def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
-        """Return a description of an existing schema."""
+        """Return the comment of an existing schema, if the database stores comments of schemas."""
 
     @abstractmethod
     def _schema_made(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:

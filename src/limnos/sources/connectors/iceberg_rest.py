@@ -261,7 +261,7 @@ class RestSource:
         )
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[tables.TableChange]) -> None:
-        """Apply changes as one commit, which is built anew if another commit came first."""
+        """Apply changes as one commit, which is built again if another commit came first."""
         for attempt in range(1, _TRIES_MAX + 1):
             stored = self._stored(schema, table)
             built = tables.commit_of(tables.iceberg_metadata_of(stored), changes)

@@ -292,7 +292,7 @@ class _KafkaCall(NamedTuple):
         self.answer(tasks[topic])
 
     def is_so(self, topic: str, *, sets: Mapping[str, str], removes: Sequence[str], partitions: int) -> bool:
-        """Return whether the brokers know of a change."""
+        """Return whether the brokers report a topic's settings and number of partitions as changed."""
         entries, own = self.settings(topic), ConfigSource.DYNAMIC_TOPIC_CONFIG
         changed = all(name == PARTITIONS or (name in entries and entries[name].value == sets[name]) for name in sets)
         is_deleted = all(
@@ -301,7 +301,7 @@ class _KafkaCall(NamedTuple):
         return changed and is_deleted and len(self.topic(topic).partitions) == partitions
 
     def settle(self, seen: Callable[[], bool]) -> None:
-        """Wait until the brokers know of a change, or until the deadline. Exceeding it is no error."""
+        """Wait until `seen` confirms that the brokers report a change. Returns without an error at the deadline."""
         for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
             time.sleep(pause_s)
             try:

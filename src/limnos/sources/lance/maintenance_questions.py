@@ -11,7 +11,7 @@ from limnos.sources.lance.questions import LanceQuestion
 
 
 class ReadState(LanceQuestion, frozen=True):
-    """Read what determines the table's maintenance; the result is a `LanceTableState`."""
+    """Read the state that determines the table's maintenance; the result is a `LanceTableState`."""
 
 
 class Compact(LanceQuestion, frozen=True):
@@ -19,7 +19,7 @@ class Compact(LanceQuestion, frozen=True):
 
 
 class RefreshIndexes(LanceQuestion, frozen=True):
-    """Add to each index the rows that it does not cover; train one again that the table has outgrown."""
+    """Add to each index the rows that it does not cover; retrain an index that the table has outgrown."""
 
 
 class CleanUp(LanceQuestion, frozen=True, kw_only=True):

@@ -361,7 +361,7 @@ class IndexCoverage(msgspec.Struct, frozen=True):
 
 
 class Stats(LanceQuestion, frozen=True):
-    """Return the size of the table."""
+    """Return the table's size in bytes, and its numbers of rows, indices and fragments."""
 
 
 class TableSize(msgspec.Struct, frozen=True):

@@ -54,7 +54,7 @@ class SparkRunner:
             config: More Spark settings; on a cluster `spark.cores.max` bounds what the application takes.
             ca_file: Certificate authorities to trust in addition to the system's.
             s3: Whether tables lie on S3.
-            files: Existing archives and a Java; without them they are found or fetched.
+            files: Existing JAR archives and a Java runtime; without them both are found or fetched.
             executor_wait_s: The timeout for the cluster's first executor.
         """
         self._uri, self._metalake, self._master = uri, metalake, master

@@ -35,7 +35,7 @@ _WAITS: Final = "limnos-waits-for-an-executor"
 
 
 class ConnectRunner:
-    """Carries operations out on a Spark Connect server."""
+    """Executes operations on a Spark Connect server."""
 
     def __init__(
         self, uri: str, *, metalake: str, address: str, config: Mapping[str, str] | None = None, s3: bool = False,
@@ -59,7 +59,7 @@ class ConnectRunner:
         self._sessions: dict[int, SparkSession] = {}
 
     def run(self, operation: LeasedOperation) -> OperationEnd:
-        """Carry an operation out. Returns how it ended; raises only what no operation can cause."""
+        """Execute an operation. Returns its outcome; raises only errors that are not the operation's."""
         try:
             spark = connect_session(
                 self._address, self._uri, metalake=self._metalake, catalogs=[CATALOG], token=operation.token,

@@ -29,7 +29,7 @@ def runner_for(
     s3: bool = False,
     executor_wait_s: float = EXECUTOR_WAIT_S,
 ) -> OperationRunner:
-    """Return what carries operations out: a Spark Connect server for `sc://`, else a Spark of its own.
+    """Return the runner of operations: a Spark Connect server for `sc://`, else a Spark of its own.
 
     Raises BadRequest: a Spark Connect server trusts authorities of its own.
     """

@@ -75,7 +75,7 @@ async def names_show(request: Request, ctx: Context) -> Response:
 
 
 async def names_go_on(request: Request, ctx: Context) -> Response:
-    """Carry out the next batch towards the target state, and return the progress. Repeat until it is `done`."""
+    """Execute the next batch towards the target state, and return the progress. Repeat until it is `done`."""
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body(), NestingAdvanceRequest)
     progress = await nesting.nesting_continue(ctx, RequestScope(metalake, catalog), to=body.to)

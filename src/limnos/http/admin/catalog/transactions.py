@@ -237,7 +237,7 @@ class TransactionRequest(AdminRequestBody, frozen=True):
 
 
 async def transaction_run(request: Request, ctx: Context) -> Response:
-    """Carry out all operations or none, and return the result of each."""
+    """Execute all operations or none, and return the result of each."""
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body(), TransactionRequest)
     if not body.operations:

@@ -104,7 +104,7 @@ async def holders(request: Request, ctx: Context) -> Response:
 
 
 async def rules(request: Request, ctx: Context) -> Response:
-    """Return the owners and rules that decide on an object, the object's own first, then those above it."""
+    """Return the owners and rules that decide on an object, the object's own first, then those of its ancestors."""
     text = request.query("after") or "0"
     after = number_of(text)
     if after is None:

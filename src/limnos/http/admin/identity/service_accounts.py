@@ -33,7 +33,9 @@ async def secrets_list(request: Request, ctx: Context) -> Response:
 
 
 async def accounts_list(_request: Request, ctx: Context) -> Response:
-    """Return the service accounts that have a valid secret, with how many there are and when the last one ends."""
+    """Return the service accounts that have a valid secret, with the number of these secrets and the expiry of the last
+    one.
+    """
     accounts = [
         {"user": each.user, "secrets": each.secrets, "newest_at": instant(each.newest_at), "ends_at": instant(each.ends_at)}
         for each in await service_accounts.accounts_list(ctx)

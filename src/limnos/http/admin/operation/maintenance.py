@@ -75,7 +75,7 @@ async def status_show(request: Request, ctx: Context) -> Response:
 
 
 async def operation_start(request: Request, ctx: Context) -> Response:
-    """Request an `operation` on a `table`, to be carried out soon on behalf of the caller. Returns its id.
+    """Request an `operation` on a `table`, to be executed soon on behalf of the caller. Returns its id.
 
     `expire` removes unneeded snapshots. `orphans` checks the table for orphan files and removes old ones. `compact`,
     `deletes`, `manifests`, `statistics` and `retention` wait for an executor. The server itself carries out `expire`,

@@ -18,7 +18,7 @@ from limnos.services.upkeep.nodes import NodeLine, server_state
 
 
 async def nodes_list(_request: Request, ctx: Context) -> Response:
-    """Return the server's nodes, and how far the index of words is behind."""
+    """Return the server's nodes, and the lag of the search index."""
     state = await server_state(ctx)
     return json_response({"nodes": [_encode(each) for each in state.nodes], "search": state.search._asdict()})
 

@@ -85,7 +85,7 @@ def _identifiers(request: Request) -> list[str]:
 
 
 async def strategy_jobs(request: Request, ctx: Context, *, body: StrategyJobs) -> Response:
-    """Start the jobs that a policy asks for on tables that need them, at most `limit`; `dryRun` only returns them."""
+    """Start the jobs of a policy on the tables that need them, at most `limit`; `dryRun` only returns them."""
     results = await operations.strategy_jobs(
         ctx, _metalake(request, ctx), identifiers=body.identifiers, policy=body.strategy_name, limit=body.limit,
         is_dry_run=body.dry_run,

@@ -1,6 +1,6 @@
-"""Operations on Lance tables: requests for them, and the task that carries one out in the name of its user.
+"""Operations on Lance tables: requests for them, and the task that executes an operation on behalf of its user.
 
-May import the rooms below. Must not know any wire format. The server carries them out itself.
+May import the rooms below. Must not know any wire format. The server's own worker processes execute them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def lance_request(ctx: Context, scope: RequestScope, *, path: Levels, kind
 
 
 async def lance_operation_run(work: TaskContext, payload: OperationPayload) -> None:
-    """Carry out an operation and end its row. Raises ServiceUnavailable, StorageFailed, after which it is tried again.
+    """Execute an operation and end its row. Raises ServiceUnavailable, StorageFailed, after which it is tried again.
 
     A permanent error ends the operation as failed.
     """

@@ -48,7 +48,9 @@ async def lance_explain(
 
 
 def lance_orphans(debris_ms: int) -> OrphanReport:
-    """Return what becomes of files that no version of a Lance table names."""
+    """Return the report on unreferenced files of a Lance table: the setting deletes them after some time, or keeps
+    them.
+    """
     removal = f"removed after {_age_text(debris_ms)}" if debris_ms else "not removed"
     return OrphanReport(f"{removal} (setting lance.debris_age_s)", None, None, (), ())
 

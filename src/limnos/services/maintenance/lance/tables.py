@@ -37,7 +37,7 @@ async def current_state(ctx: Context, scope: RequestScope, *, levels: Levels) ->
 
 
 async def stored_state(services: NodeServices, node_id: int) -> LanceTableState | None:
-    """Read the state of a table for the server itself; None for one that is gone or has no data."""
+    """Read the state of a table for the server itself; None for one that no longer exists or has no data."""
     look_up = services.gate.look_up
     document, node = await look_up(lambda: document_read(node_id)), await look_up(lambda: node_read(node_id))
     place = None if document is None else await table_place(services, document)
@@ -51,7 +51,7 @@ async def stored_state(services: NodeServices, node_id: int) -> LanceTableState 
 
 
 async def change_table(request: ActingRequest, *, kind: str, table_id: int) -> str:
-    """Carry out an operation of a kind on a table's files. Returns the result for people.
+    """Execute an operation of a kind on a table's files. Returns the result for people.
 
     Raises as `change_files`, and UnsupportedOperation.
     """

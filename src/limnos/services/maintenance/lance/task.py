@@ -1,4 +1,4 @@
-"""Task of Lance tables: assesses them, and carries out the policies about them with the rights of the policies' owners.
+"""Task of Lance tables: assesses them, and executes the policies about them with the rights of the policies' owners.
 
 May import the rooms below. Must not know any wire format. Lance tables without a policy are maintained on request
 alone: the settings that maintain tables without a policy are about Iceberg tables.
@@ -41,7 +41,7 @@ _PAGE: Final = 64
 
 
 async def lance_run(work: TaskContext, payload: LancePosition) -> tuple[LancePosition, str]:
-    """Assess tables, and carry out policies. Returns the next position, and a summary."""
+    """Assess tables, and execute policies. Returns the next position, and a summary."""
     services = work.services
     if services is None or not services.defaults.maintenance.assess:
         return payload, "off (setting maintenance.assess)"
@@ -53,7 +53,7 @@ async def lance_run(work: TaskContext, payload: LancePosition) -> tuple[LancePos
 
 
 class LanceRound:
-    """One round of operations that policies ask for."""
+    """One round of the operations that policies request."""
 
     def __init__(self, work: TaskContext, services: NodeServices) -> None:
         self.work = work
@@ -62,7 +62,7 @@ class LanceRound:
         self._chains = AssessmentRound(services, tables_max=0)
 
     async def run(self) -> None:
-        """Carry out the operations that are due, at most `OPERATIONS_PER_ROUND`."""
+        """Execute the operations that are due, at most `OPERATIONS_PER_ROUND`."""
         policies = await self.services.gate.look_up(policies_load)
         for kind in LANCE_KINDS if policies else ():
             after = 0

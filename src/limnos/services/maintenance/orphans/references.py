@@ -128,7 +128,7 @@ class ForeignReferences:
         return named
 
     async def _of_table(self, services: NodeServices, node_id: int, *, prefixes: Mapping[int, str]) -> set[int]:
-        """Return the other tables below whose locations a table's metadata names files."""
+        """Return the other tables whose locations contain files that a table's metadata names."""
         document = await services.gate.look_up(lambda: document_read(node_id))
         files = None if document is None else await maintained_files(services, document)
         if document is None or files is None:
@@ -183,9 +183,9 @@ class _TableScan:
         return names
 
     def _all_own(self, locations: Sequence[str]) -> bool:
-        """Record the tables below whose locations some files lie.
+        """Record the other tables whose locations contain some of the files.
 
-        Returns whether all files lie below the own location.
+        Returns whether all files lie below this table's own location.
         """
         is_own = True
         for location in locations:

@@ -71,7 +71,7 @@ class RemovalResult(NamedTuple):
 
 
 async def orphans_mark(request: ActingRequest, names: Sequence[str], *, reason: str) -> RemovalAccount:
-    """Mark files of a table for deletion, in the name of a user who may maintain it.
+    """Mark files of a table for deletion, on behalf of a user who may maintain it.
 
     Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest, ServiceUnavailable.
     """

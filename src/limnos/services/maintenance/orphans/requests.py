@@ -1,4 +1,4 @@
-"""Requests for a check of one table for orphan files: in the caller's name, as an operation and a task.
+"""Requests for a check of one table for orphan files: on behalf of the caller, as an operation and a task.
 
 May import the rooms below. Must not know any wire format.
 """
@@ -19,7 +19,7 @@ async def orphans_request(ctx: Context, scope: RequestScope, *, path: Levels) ->
     Raises:
         NotFound: The table is missing.
         PermissionDenied: The caller may not maintain it.
-        UnsupportedOperation: The setting turns the removal off, or the catalog shows another catalog.
+        UnsupportedOperation: The setting turns the removal off, or the catalog is federated.
         BadRequest: The table has another format.
     """
     is_off = ctx.services.defaults.maintenance.orphans == OFF

@@ -1,4 +1,4 @@
-"""Tasks about orphan files: the recurring round over all tables, and the check of one table that a user asked for.
+"""Tasks about orphan files: the recurring round over all tables, and the check of one table that a user requested.
 
 May import the rooms below. Must not know any wire format. A request never shortens the time for which a file must have
 been an orphan.
@@ -45,7 +45,7 @@ async def remove_run(work: TaskContext, payload: OrphanPosition) -> tuple[Orphan
 
 
 async def orphans_run(work: TaskContext, payload: OperationPayload) -> None:
-    """Carry out a request and end its row.
+    """Execute a request and end its row.
 
     Raises ServiceUnavailable, StorageFailed, after which the task is retried.
     """

@@ -67,7 +67,9 @@ _PERMIT: Final = upkeep_permit("limnos")
 
 
 class LeasedOperation(msgspec.Struct, frozen=True):
-    """An operation that an executor may carry out now."""
+    """An operation that an executor has leased. `token` is valid only for its table; `options` are those of Iceberg's
+    action.
+    """
 
     operation: int
     kind: str
@@ -207,7 +209,7 @@ async def token_revoke(services: NodeServices, lease: LeaseRow) -> None:
 async def _lease_one(
     services: NodeServices, scope: RequestScope, *, row: WaitingRewrite, holder: str
 ) -> LeasedOperation | None:
-    """Lease one operation. Returns None if the table is leased, or if the operation cannot be carried out now."""
+    """Lease one operation. Returns None if the table is leased, or if the operation cannot be executed now."""
     stored = msgspec.json.decode(row.options, type=RewriteOptions)
     secret = new_secret()
 
@@ -294,7 +296,7 @@ async def _pause(
 ) -> OperationPause | None:
     """Return how long an operation waits for pipeline runs, quiet hours, budgets and writers; None if it need not.
 
-    Raises UnsupportedOperation: the policy or the setting does not ask for the operation any more.
+    Raises UnsupportedOperation: the policy or the setting no longer enables the operation.
     """
     now_ms = services.store.time.now_ms()
     holders = await services.gate.look_up(lambda: holders_read(document.node_id, now_ms=now_ms))
@@ -314,7 +316,7 @@ async def _pause(
 async def _limits(services: NodeServices, row: WaitingRewrite) -> ScheduleLimits:
     """Return the hours and budgets that apply to a policy's operation, by the policy's present content.
 
-    Raises UnsupportedOperation: the policy or the setting does not ask for the operation any more.
+    Raises UnsupportedOperation: the policy or the setting no longer enables the operation.
     """
     settings = services.defaults.maintenance
     policies = await effective_policies(services, row.node_id)

@@ -1,7 +1,7 @@
 """Planning of rewrites: turns findings into operations that wait for an executor, if a policy or a setting enables it.
 
-May import the rooms below. Must not know any wire format. A policy is carried out with the rights of its owner, a
-setting with those of the table's owner; whether they have these rights is decided when an executor leases the
+May import the rooms below. Must not know any wire format. An operation of a policy has the rights of the policy's
+owner, one of a setting those of the table's owner. The server checks these rights when an executor leases the
 operation. An operation that failed is tried again after a pause that doubles.
 """
 
@@ -117,7 +117,7 @@ class RewritePlanning:
         return after
 
     async def _plan_one(self, row: FindingRow) -> bool:
-        """Plan an operation if something asks for it. Returns whether it is planned."""
+        """Plan an operation if a policy or a setting enables it. Returns whether it is planned."""
         chain = await self._chains.chain_of(row.node_id)
         effective = self._policies.effective(chain)
         policy = asking_policy(effective, row.kind)
@@ -161,7 +161,7 @@ def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> Effecti
 
 
 def is_set(settings: MaintenanceDefaults, kind: str) -> bool:
-    """Return whether the settings ask for a kind of operation on tables without a policy; rows need a policy."""
+    """Return whether the settings enable a kind of operation on tables without a policy; row retention needs one."""
     return settings.rewrite and kind != RETENTION
 
 
@@ -174,7 +174,7 @@ def is_off(policies: Mapping[str, EffectivePolicy], kind: str) -> bool:
 
 
 def limits_of(settings: MaintenanceDefaults, policy: EffectivePolicy | None, *, metalake_id: int) -> ScheduleLimits:
-    """Return the hours and budgets of the settings, and of the policy that asks for an operation."""
+    """Return the hours and budgets of the settings, and of the policy of an operation."""
     name = None if policy is None else policy.name
     limits = ScheduleLimits(settings.quiet_hours, settings.bytes_per_day, name, metalake_id=metalake_id)
     if policy is not None and policy.policy_type == ROW_RETENTION:
@@ -230,7 +230,7 @@ def rests_until(ended: Sequence[EndedOperation], node_id: int, *, kind: str) -> 
 
 
 def metalake_of(ancestors: Ancestry, node_id: int) -> int | None:
-    """Return the metalake of a node whose ancestors are known; None if one is gone."""
+    """Return the metalake of a node whose ancestors are known; None if one of them no longer exists."""
     at = node_id
     while at in ancestors:
         if ancestors[at][1] is Kind.METALAKE:
@@ -255,12 +255,12 @@ class RewriteRequest(msgspec.Struct, frozen=True):
 async def rewrite_request(
     ctx: Context, scope: RequestScope, *, path: Levels, kind: str, options: Mapping[str, str] = MappingProxyType({})
 ) -> int:
-    """Request a rewrite of a table, with options of Iceberg's action.
+    """Request a rewrite of a table. `options` are those of Iceberg's Spark action.
 
-    An open operation of the kind that waits for a policy becomes the caller's, and waits no longer for the policy.
+    If a policy has already queued an operation of this kind, it becomes the caller's and is due at once.
 
-    Returns the operation's id; that of the open operation if there is one. Raises NotFound, PermissionDenied,
-    UnsupportedOperation, BadRequest.
+    Returns the id of the operation, new or already queued. Raises NotFound, PermissionDenied, UnsupportedOperation,
+    BadRequest.
     """
 
     def decide(request_view: RequestView) -> Permit[RewriteRequest]:

@@ -54,7 +54,9 @@ async def terms_of(services: NodeServices, document: MetadataDocument) -> Retent
 def retention_refusals(
     document: MetadataDocument, policies: Mapping[str, EffectivePolicy], *, now_ms: int
 ) -> tuple[str, ...]:
-    """Return why the policy of row retention cannot be carried out on a table; nothing if it can, or without one."""
+    """Return the reasons why a table's policy of row retention cannot be executed; empty if it can, or if there is no
+    policy.
+    """
     rule = retention_rule(policies)
     try:
         if rule is not None:
@@ -75,10 +77,10 @@ async def without_retained(ctx: Context, rows: Sequence[FindingRow]) -> list[Fin
 
 
 async def retention_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:
-    """Request that the rows that the table's policy no longer keeps are deleted now, in the caller's name.
+    """Request the deletion, on behalf of the caller, of the rows that the table's policy no longer keeps.
 
-    Returns the operation's id; that of the open operation if there is one. Raises NotFound, PermissionDenied,
-    UnsupportedOperation, BadRequest.
+    Returns the id of the operation, new or already open. Raises NotFound, PermissionDenied, UnsupportedOperation,
+    BadRequest.
     """
 
     def look(request_view: RequestView) -> MetadataDocument:

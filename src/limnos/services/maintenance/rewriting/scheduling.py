@@ -22,7 +22,7 @@ REQUESTED_PRIORITY: Final = 1 << 40
 
 
 class OperationPause(NamedTuple):
-    """How long an operation waits before it may be leased again, in milliseconds, and why."""
+    """The pause of an operation before it may be leased again, in milliseconds, and its reason."""
 
     ms: int
     reason: str
@@ -47,8 +47,8 @@ class ScheduleLimits(NamedTuple):
 def fair_order(rows: Sequence[WaitingRewrite], used: Sequence[RecentUse]) -> list[WaitingRewrite]:
     """Return operations in the order in which they are leased.
 
-    Those that were asked for come first. Of the others, each next one is on a table of the owner whose tables had the
-    least rewritten in the last 24 hours; of one owner, the best first.
+    Operations that users requested come first. Each following operation is on a table of the owner with the least
+    rewritten in the last 24 hours. Operations of one owner keep the order of `place`.
     """
     requested = [row for row in rows if row.priority >= REQUESTED_PRIORITY]
     of_owner: dict[int, list[WaitingRewrite]] = defaultdict(list)
