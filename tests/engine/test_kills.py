@@ -6,17 +6,19 @@ Sampled: one kill of the server, both of the engine, one in a compaction, over S
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
+from pathlib import Path
 
 import psutil
 import pytest
 
-from limnos.store.faults import POINTS
+from limnos.store.faults import EXPORT_POINTS, POINTS
 from tests.engine.query_requests import answer_of
 from tests.faults.rig import FULL, Rig
 from tests.faults.store_integrity import complaints
@@ -56,7 +58,11 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     files = base / "files"
     files.mkdir()
     (files / "two.json").write_text('{"id": 1, "v": 1}\n{"id": 2, "v": 2}\n')
-    env = {"LIMNOS__SQLPP__FILE_ROOTS": str(files), "LIMNOS__SQLPP__COMPACT_FILES": str(FEW)}
+    env = {
+        "LIMNOS__SQLPP__FILE_ROOTS": str(files),
+        "LIMNOS__SQLPP__EXPORT_ROOTS": str(base / "exports"),
+        "LIMNOS__SQLPP__COMPACT_FILES": str(FEW),
+    }
     with database_of(request.param) as database, Rig(base, database, env=env) as running:
         yield running
 
@@ -187,6 +193,38 @@ def test_a_dataset_with_a_query_and_a_server_that_is_killed(rig: Rig, point: str
     assert told(rig, whole)[0] == 200
     assert rows(rig, f"{name}_all") == BOTH
     assert complaints(rig.database) == []
+
+
+@pytest.mark.parametrize("point", EXPORT_POINTS if FULL else [EXPORT_POINTS[1]])
+def test_an_export_whose_server_is_killed(rig: Rig, point: str) -> None:
+    """The directory of COPY TO has all files or does not exist. The statement can be sent again unless it has them."""
+    name = made(rig)
+    assert told(rig, INSERT % name)[0] == 200
+    target = rig.directory / "exports" / name
+    path = f'path ("localhost://{target}", to_string(n)) over (partition by d.id as n)'
+    whole = f'copy {name} as d to localfs {path} with {{"format": "json"}}'
+    rig.reconnect()
+    rig.arm(point, count=2 if point == EXPORT_POINTS[0] else 1)
+
+    with suppress(OSError):
+        assert told(rig, whole)[0] != 200
+    rig.node.wait_killed()
+    rig.start()
+
+    assert complaints(rig.database) == []
+    assert exported(target) == (BOTH if point == EXPORT_POINTS[2] else None)
+    status, body = told(rig, whole)
+    assert (status, "non-empty directory" in str(body)) == (
+        (400, True) if point == EXPORT_POINTS[2] else (200, False)
+    ), body
+    assert exported(target) == BOTH
+
+
+def exported(target: Path) -> list[object] | None:
+    """Return the objects in the files of a directory, in order; None if it does not exist."""
+    if not target.exists():
+        return None
+    return [json.loads(line) for file in sorted(target.rglob("part-*")) for line in file.read_text().splitlines()]
 
 
 @pytest.mark.parametrize("returning", ["", " returning 1"])

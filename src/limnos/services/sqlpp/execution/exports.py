@@ -47,6 +47,7 @@ from limnos.sqlpp import SqlppError, identifier, parse_body, tree
 from limnos.sqlpp.errors import TextPosition
 from limnos.sqlpp.exports import ExportFormat, check_type, export_format
 from limnos.sqlpp.jobs import text_of
+from limnos.store.faults import EXPORT_POINTS, fault_point
 from limnos.store.objects.storage_locations import rivals_read
 
 LOCAL, FILESET = "localfs", "fileset"
@@ -59,6 +60,7 @@ PUBLISH_S: Final = 5.0
 """How long a statement that was ended waits for its files, which may be appearing, in seconds."""
 EXPORTED: Final = "export"
 """The word of an export in the audit."""
+FILE_WRITTEN, UNPUBLISHED, PUBLISHED = EXPORT_POINTS
 
 
 async def files_export(session: StatementSession, statement: tree.CopyTo) -> None:
@@ -100,7 +102,9 @@ async def _finish(ctx: Context, files: ExportFiles, *, has_files: bool, records:
     async def publish() -> None:
         try:
             if has_files:
+                fault_point(UNPUBLISHED)
                 await files.publish()
+                fault_point(PUBLISHED)
         except BaseException:
             files.discard()
             raise
@@ -283,6 +287,7 @@ async def _write(
                 count += 1
             else:
                 await files.close()
+                fault_point(FILE_WRITTEN)
                 objects += int(line["end"])
     return count, objects
 
