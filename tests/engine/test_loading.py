@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from limnos.engine.loading import read_files
+from limnos.engine.loading import read_files, read_objects
 from limnos.engine.writing import check_objects
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.jobs import ExternalSource, type_of
@@ -45,6 +45,17 @@ def written(folder: Path, text: str, name: str = "a.txt") -> Path:
     """A file with a text."""
     (folder / name).write_text(text, encoding="utf-8")
     return folder / name
+
+
+def test_objects_of_the_sources_own_type(tmp_path: Path) -> None:
+    """The fields of a line are those of the type that COPY names, not the dataset's; a wrong value is refused."""
+    path = written(tmp_path, "name,n\nx,7\n,8\n")
+    options = (("path", path.as_uri()), ("format", "csv"), ("header", "true"))
+    source = ExternalSource("localfs", options, type="{ name: string?, n: int? }")
+
+    assert list(read_objects(source, FORM)) == [{"name": "x", "n": 7}, {"name": "", "n": 8}]
+    with pytest.raises(SqlppError, match="n"):
+        list(read_objects(ExternalSource("localfs", options, type="{ n: int?, name: string? }"), FORM))
 
 
 def test_json_on_lines_and_over_several(tmp_path: Path) -> None:

@@ -443,7 +443,8 @@ class Statements:
         kinds.append(f"load dataset {self.name()} using {self.ident()} {self.options()}{self.maybe(' pre-sorted')}")
         steps = " ".join(self.update_step("v") for _ in range(self.random.randint(1, 2)))
         kinds.append(f"update {self.name()} as v {steps}{where}{returning}")
-        kinds.append(f"copy {self.maybe('into ')}{self.name()} using {self.ident()} {self.options()}")
+        type_ = self.pick("", " (a bigint, b string not unknown)", " as (T)")
+        kinds.append(f"copy {self.maybe('into ')}{self.name()}{type_} using {self.ident()} {self.options()}")
         over = self.maybe(
             lambda: f" over (partition by {self.expression()} as {self.ident()}, a.b order by {self.expression()} desc)"
         )

@@ -50,7 +50,6 @@ def test_options() -> None:
         ("'format': 'csv'", "type ({a: {b: int}})", 1207, "'object' type not supported in csv format"),
         ("'format': 'csv'", "type ({a: [int]})", 1207, "'array' type not supported in csv format"),
         ("'format': 'parquet'", "type ({a: [{b: rectangle}]})", 1204, "'rectangle' type not supported in parquet format"),
-        ("'format': 'parquet'", "as (T)", 1079, "TYPE and AS must name an object type"),
     ],
 )  # fmt: skip
 def test_wrong_options(settings: str, more: str, code: int, says: str) -> None:

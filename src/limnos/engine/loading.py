@@ -22,8 +22,8 @@ from limnos.engine.json_objects import json_converter
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.times import DAY_MS
-from limnos.sqlpp.jobs import ExternalSource
-from limnos.sqlpp.stored import StorageForm
+from limnos.sqlpp.jobs import ExternalSource, type_of
+from limnos.sqlpp.stored import StorageForm, object_shaper, storage_form_of_record
 from limnos.sqlpp.values.model import Date, DateTime, Time, Value
 
 NOT_FOUND, MALFORMED, UNKNOWN_FORMAT = 3077, 3021, 3026
@@ -58,6 +58,17 @@ def read_files(source: ExternalSource | None, form: StorageForm) -> Iterator[Val
         raise SqlppError(UNKNOWN_FORMAT, f"Unknown format: {name}. There are {', '.join(_FORMATS)}")
     for file in files:
         yield from read(file, _ReadOptions(form, options))
+
+
+def read_objects(source: ExternalSource | None, form: StorageForm) -> Iterator[Value]:
+    """Read the objects of the files that a source names, of the source's own type if it has one.
+
+    Raises SqlppError as `read_files`, and if an object does not have that type.
+    """
+    if source is None or not source.type:
+        return read_files(source, form)
+    own_form = storage_form_of_record(type_of(source.type))
+    return map(object_shaper(own_form, lenient=True), read_files(source, own_form))
 
 
 def _resolve_links(file: Path, source: ExternalSource) -> Path:

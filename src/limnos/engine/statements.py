@@ -112,7 +112,7 @@ class _JobRun:
             requested_names = None if self._job.returning else keys
             return [one for one in self._counted(self._source(result_fields=requested_names)) if isinstance(one, dict)]
         if kind in ("load", "copy"):
-            loaded = loading.read_files(self._job.source, table.form)
+            loaded = loading.read_objects(self._job.source, table.form)
             return check_objects(table.form, self._counted(loaded), replaces=kind == "copy", lenient=True)
         return check_objects(table.form, self._counted(self._source()), replaces=kind in ("upsert", "update"))
 

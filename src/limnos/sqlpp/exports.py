@@ -115,10 +115,8 @@ def export_format(options: Iterable[Option], dates: Iterable[Option], *, has_typ
     )  # fmt: skip
 
 
-def check_type(name: str, type_: TypeExpression) -> None:
-    """Check that a format has a record type without names. Raises SqlppError."""
-    if not isinstance(type_, RecordType):
-        raise compilation("TYPE and AS must name an object type", type_.at)
+def check_type(name: str, type_: RecordType) -> None:
+    """Check that a format has values for all fields of a type. Raises SqlppError."""
     for field in type_.fields:
         _check_field(name, field.type)
 

@@ -28,13 +28,14 @@ class ExternalSource(Struct, frozen=True):
     locations.
 
     The target of a symbolic link must be in one of the `within` locations and in none of `outside`, like the checked
-    location.
+    location. `type` is the text of the record type of the files' objects (see `type_of`); empty if it is the dataset's.
     """
 
     adapter: str
     options: tuple[tuple[str, str], ...]
     within: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
+    type: str = ""
 
 
 class CompactionOptions(Struct, frozen=True):

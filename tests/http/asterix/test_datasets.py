@@ -354,6 +354,11 @@ def test_files_are_read_below_a_root_that_was_named(node: DriverNode, heard: Hea
     (job,) = heard.jobs
     assert (job.kind, job.source.adapter) == ("load", "localfs")  # type: ignore[union-attr]
     assert dict(job.source.options)["path"] == f"file://{tmp_path}/in/orders.json"  # type: ignore[union-attr]
+    files = f"from localfs path ('{tmp_path}/in/orders.csv') with {{'format': 'csv'}}"
+    rows(node, f"copy sales.east.orders (oid bigint not unknown, of sales.east.orderType) {files}")
+    assert heard.jobs[-1].source.type == "OPEN { oid: bigint, of: OPEN { oid: bigint }? }"  # type: ignore[union-attr]
+    assert "ASX1082" in refusal(node, f"copy sales.east.orders as (a wrongType) {files}")[1]
+    assert "object type" in refusal(node, f"copy sales.east.orders as (string) {files}")[1]
     for path in (
         f"{tmp_path}/../x", f"localhost://{tmp_path}/in/../../x", "/etc/passwd", f"elsewhere://{tmp_path}/x", "s3://bucket/x",
         str(node.data / "limnos.db"), f"{tmp_path}/in/a,/etc/passwd",

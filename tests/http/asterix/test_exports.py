@@ -222,6 +222,7 @@ def test_a_computed_directory_that_is_none(node: DriverNode, exports: Path, name
         (_copy("oid"), "must begin with the string of a directory"),
         (_copy("'x'", settings="'format': 'avro'"), "Supported formats"),
         (_copy("'x'", more="as (id wrongType)"), "ASX1082: Cannot find datatype with name wrongType"),
+        (_copy("'x'", more="as (string)"), "TYPE and AS must name an object type"),
     ],
 )
 def test_wrong_statements(node: DriverNode, engine: Heard, statement: str, says: str) -> None:

@@ -18,6 +18,7 @@ from limnos.sqlpp.tree import (
     Explain,
     Insert,
     Load,
+    NamedType,
     Object,
     QueryStatement,
     RecordType,
@@ -119,6 +120,17 @@ def test_copy() -> None:
         ("path", "x,y"), ("format", "csv"), ("header", "true"), ("n", "2"),
     ]  # fmt: skip
     assert same("copy into d using f (('path'='x'))", "copy d from f path ('x')")
+
+
+def test_copy_of_objects_of_another_type() -> None:
+    """The fields of the files stand in parentheses, or the name of a type; AS may be left out."""
+    made = read(CopyFrom, "copy into d as (a int, b string not unknown) from f path ('x')")
+
+    assert isinstance(made.type, RecordType)
+    assert [(field.name, field.optional) for field in made.type.fields] == [("a", True), ("b", False)]
+    for head in ("copy into d", "copy d as", "copy d"):
+        assert same(f"{head} (a int, b string not unknown) from f path ('x')", render(made))
+    assert isinstance(read(CopyFrom, "copy d (s.T) from f path ('x')").type, NamedType)
 
 
 def test_copy_to() -> None:

@@ -132,7 +132,9 @@ class StatementParser(UpdateParser):
         return Load(at, target, adapter, options, self.accept(PRESORTED))
 
     def copy(self) -> CopyFrom | CopyTo:
-        """Parse COPY: `COPY [INTO] dataset FROM …`, `COPY dataset [variable] TO …` or `COPY (query) variable TO …`."""
+        """Parse COPY: `COPY [INTO] dataset [[AS] (type)] FROM …`, `COPY dataset [variable] TO …` or
+        `COPY (query) variable TO …`.
+        """
         at = self.expect("COPY").place
         if self.accept("("):
             query = self.query()
@@ -141,23 +143,25 @@ class StatementParser(UpdateParser):
             return self.copy_to(at, query, variable=self.identifier())
         into = self.accept("INTO")
         target = self.name()
-        if into or self.kind in ("USING", "FROM"):
-            return self.copy_from(at, target)
-        variable = self.identifier() if self.accept("AS") or self.named else target.last
+        has_as = self.accept("AS")
+        if into or self.kind in ("USING", "FROM", "("):
+            type_ = self.dataset_type(open_=True) if has_as or self.kind == "(" else None
+            return self.copy_from(at, target, type_=type_)
+        variable = self.identifier() if has_as or self.named else target.last
         return self.copy_to(at, target, variable=variable)
 
-    def copy_from(self, at: TextPosition, target: DottedName) -> CopyFrom:
+    def copy_from(self, at: TextPosition, target: DottedName, *, type_: TypeExpression | None) -> CopyFrom:
         """Parse `FROM adapter PATH (…) [WITH {…}]`; an adapter may have its own options instead."""
         if not self.accept("USING"):
             self.expect("FROM")
         adapter = self.identifier()
         if self.kind == "(":
-            return CopyFrom(at, target, adapter, self.options())
+            return CopyFrom(at, target, adapter, self.options(), type_)
         began = self.expect("PATH").place
         self.expect("(")
         paths = ",".join(self.listed(self.string))
         self.expect(")")
-        return CopyFrom(at, target, adapter, (Option(began, "path", paths), *self.setting_options()))
+        return CopyFrom(at, target, adapter, (Option(began, "path", paths), *self.setting_options()), type_)
 
     def copy_to(self, at: TextPosition, source: DottedName | QueryExpression, *, variable: str) -> CopyTo:
         """Parse `TO adapter PATH (…) [OVER (…)] [TYPE ({…}) | AS type] [formats] WITH {…}`."""

@@ -325,6 +325,9 @@ def _delete(node: tree.Delete) -> Iterator[Piece]:
 @prints(tree.CopyFrom)
 def _copy_from(node: tree.CopyFrom) -> Iterator[Piece]:
     yield f"COPY INTO {dotted_name(node.target)}"
+    if node.type is not None:
+        yield " AS "
+        yield from _inline(node.type)
     yield from _adapter(node.adapter, node.options)
 
 

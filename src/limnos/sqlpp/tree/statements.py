@@ -282,11 +282,15 @@ class Load(Statement, frozen=True):
 
 
 class CopyFrom(Statement, frozen=True):
-    """COPY of files into a dataset, as UPSERT of their objects. Its PATH and WITH are options of the adapter."""
+    """COPY of files into a dataset, as UPSERT of their objects. Its PATH and WITH are options of the adapter.
+
+    `type` is the type of the files' objects, if it is not the dataset's.
+    """
 
     target: DottedName
     adapter: str
     options: tuple[Option, ...]
+    type: TypeExpression | None = None
 
 
 class CopyTo(Statement, frozen=True):

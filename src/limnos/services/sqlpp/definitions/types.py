@@ -26,6 +26,7 @@ from limnos.services.sqlpp.definitions.dataverse_objects import (
     object_make,
 )
 from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
+from limnos.services.sqlpp.requests.names import scope_of
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.declarations import declaring_statement
@@ -81,6 +82,18 @@ def inline_type(request_view: RequestView, type_: tree.TypeExpression, *, datave
         return InlinedType(_inline_names(request_view, type_, dataverse=dataverse, used=used), tuple(used))
     except RecursionError:
         raise too_deep() from None
+
+
+async def inlined_record(session: StatementSession, type_: tree.TypeExpression) -> tree.RecordType:
+    """Return a type that a statement names or writes, with all type names replaced. Raises SqlppError."""
+
+    def read(request_view: RequestView) -> tree.TypeExpression:
+        return inline_type(request_view, type_, dataverse=session.dataverse).type
+
+    inlined = await session.ctx.read(scope_of(session.ctx), read)
+    if not isinstance(inlined, tree.RecordType):
+        raise compilation("TYPE and AS must name an object type", type_.at)
+    return inlined
 
 
 def _inline_names(

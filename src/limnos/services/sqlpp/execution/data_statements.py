@@ -26,6 +26,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import external_ref_of, ref_of
 from limnos.services.sqlpp.definitions.files import check_file_source
+from limnos.services.sqlpp.definitions.types import inlined_record
 from limnos.services.sqlpp.execution.compaction_requests import cleanup_ask, compaction_ask
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.execution.prepared import ReadyQuery
@@ -41,7 +42,7 @@ from limnos.sqlpp import BoundQuery, ParsedStatement, SqlppError, identifier, pa
 from limnos.sqlpp.errors import DuplicateKey, EngineFailed, EngineUnavailable, OutcomeUnknown, TextPosition, compilation
 from limnos.sqlpp.explain import explain_plan
 from limnos.sqlpp.exports import ExportFormat
-from limnos.sqlpp.jobs import DatasetRef, EngineJob, ExternalSource, JobKind, form_of
+from limnos.sqlpp.jobs import DatasetRef, EngineJob, ExternalSource, JobKind, form_of, text_of
 from limnos.sqlpp.plan import EncodedPlan, Expression, wire
 from limnos.sqlpp.values.model import Value
 from limnos.sqlpp.values.tagged import from_tagged_json
@@ -183,7 +184,12 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
     """Bind the parts of a writing statement."""
     if isinstance(statement, (tree.Load, tree.CopyFrom)):
         files = check_file_source(session.ctx, statement.adapter, options=statement.options, at=statement.at)
-        return BoundStatement("load" if isinstance(statement, tree.Load) else "copy", None, files=files)
+        if isinstance(statement, tree.Load):
+            return BoundStatement("load", None, files=files)
+        if statement.type is not None:
+            type_ = text_of(await inlined_record(session, statement.type))
+            files = msgspec.structs.replace(files, type=type_)
+        return BoundStatement("copy", None, files=files)
     if isinstance(statement, tree.Delete):
         bound = await query_bind(session, _deletion_query(statement, target))
         return BoundStatement("delete", require_data(bound, statement.at))

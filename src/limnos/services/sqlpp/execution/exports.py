@@ -29,7 +29,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.files import closed_directories, local_location
-from limnos.services.sqlpp.definitions.types import inline_type
+from limnos.services.sqlpp.definitions.types import inlined_record
 from limnos.services.sqlpp.execution.data_statements import BoundStatement, job_rows, require_data
 from limnos.services.sqlpp.execution.export_files import (
     STORE_FILE_BYTES_MAX,
@@ -128,16 +128,11 @@ async def _format(session: StatementSession, statement: tree.CopyTo) -> ExportFo
     """Return the checked format, with its type if one is named."""
     options = [each for each in statement.options if each.name.lower() not in TARGET_OPTIONS]
     form = export_format(options, statement.formats, has_type=statement.type is not None)
-    type_ = statement.type
-    if type_ is None:
+    if statement.type is None:
         return form
-
-    def read(request_view: RequestView) -> tree.TypeExpression:
-        return inline_type(request_view, type_, dataverse=session.dataverse).type
-
-    inlined = await session.ctx.read(scope_of(session.ctx), read)
-    check_type(form.name, inlined)
-    return msgspec.structs.replace(form, type=text_of(cast("tree.RecordType", inlined)))
+    record = await inlined_record(session, statement.type)
+    check_type(form.name, record)
+    return msgspec.structs.replace(form, type=text_of(record))
 
 
 def _split_path(statement: tree.CopyTo) -> tuple[list[str], tuple[tree.Expression, ...]]:
