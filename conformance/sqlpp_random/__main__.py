@@ -1,5 +1,5 @@
-"""`conformance/run sqlpp_random [--duckdb 2000] [--spark 0] [--seed 1]`: random SQL++ queries, whose results by DuckDB
-and by Spark must equal the evaluator's.
+"""`conformance/run sqlpp_random [--duckdb 2000] [--spark 0] [--seed 1] [--interpreted]`: random SQL++ queries, whose
+results by DuckDB and by Spark must equal the evaluator's.
 
 The queries for DuckDB mean the same in SQL, and have the same results there. Those for Spark are these and others, with
 MISSING, arrays and undeclared fields; a server and Spark are started for them. Prints each query that differs, and the
@@ -35,6 +35,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--spark", type=int, default=0, help="queries that Spark executes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--memory", default="2g", help="of Spark")
+    parser.add_argument("--interpreted", action="store_true", help="Spark compiles no expressions: less time a query")
     options = parser.parse_args(arguments)
     differences = 0
     if options.duckdb:
@@ -47,7 +48,9 @@ def main(arguments: list[str]) -> int:
 
         with (
             tempfile.TemporaryDirectory(prefix="limnos-random-") as directory,
-            spark_with_tables(Path(directory).resolve(), memory=options.memory) as tables,
+            spark_with_tables(
+                Path(directory).resolve(), memory=options.memory, is_interpreted=options.interpreted
+            ) as tables,
         ):
             differences += _compare_spark(tables, options.spark, seed=options.seed)
     return 1 if differences else 0

@@ -27,14 +27,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SLOTS: Final = 2
+INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 ALL_TYPES: Final = {**TYPES, "orders": relation_queries.ORDERS, "people": relation_queries.PEOPLE}
 
 
 class SparkTables:
-    """Datasets on a server, and queries over them on Spark."""
+    """Datasets on a server, and queries over them on Spark.
 
-    def __init__(self, dataverse: EngineDataverse, sessions: StatementSessions) -> None:
+    With `is_interpreted` Spark interprets its expressions and compiles none, which takes less time for small tables.
+    """
+
+    def __init__(self, dataverse: EngineDataverse, sessions: StatementSessions, *, is_interpreted: bool) -> None:
         self._dataverse, self._sessions = dataverse, sessions
+        self._settings = INTERPRETED if is_interpreted else {}
         dataverse.rest("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": list(DATAVERSE)})
         for name, type_ in ALL_TYPES.items():
             dataverse.make(name, type_, "id")
@@ -47,6 +52,8 @@ class SparkTables:
         """Return the results of a query. Raises SqlppError."""
         job = self._dataverse.job(text)
         with self._sessions.of(job) as spark:
+            for name, value in self._settings.items():
+                spark.conf.set(name, value)
             return [json.loads(line) for line in run_job(spark, job, parts=self._sessions.parts, stop=_never)]
 
     def is_relation(self, text: str) -> bool:
@@ -68,7 +75,7 @@ def _never() -> None:
 
 
 @contextmanager
-def spark_with_tables(directory: Path, *, memory: str) -> Iterator[SparkTables]:
+def spark_with_tables(directory: Path, *, memory: str, is_interpreted: bool = False) -> Iterator[SparkTables]:
     """Yield Spark with the tables, on a server in `directory`."""
     with serving(directory / "server") as server:
         start = EngineStart(
@@ -77,4 +84,5 @@ def spark_with_tables(directory: Path, *, memory: str) -> Iterator[SparkTables]:
         )  # fmt: skip
         sessions = StatementSessions(start)
         sessions.begin()
-        yield SparkTables(EngineDataverse(server, None, DATAVERSE), sessions)  # type: ignore[arg-type]
+        dataverse = EngineDataverse(server, None, DATAVERSE)  # type: ignore[arg-type]
+        yield SparkTables(dataverse, sessions, is_interpreted=is_interpreted)

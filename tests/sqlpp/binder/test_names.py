@@ -161,6 +161,8 @@ def test_meaning(text: str, expected: list[Value]) -> None:
         ),
         ("SELECT x.a, x.a FROM [1] AS x", 13, (1, 1), "Duplicate field name 'a'"),
         ("SELECT VALUE x FROM [1] x, [2] x", 1079, (1, 28), "Duplicate alias definitions: x"),
+        ("WITH y AS nowhere SELECT VALUE x FROM y x, y x", 1079, (1, 44), "Duplicate alias definitions: x"),
+        ("SELECT VALUE 1 UNION ALL SELECT VALUE x FROM [1] x, [2] x", 1079, (1, 53), "Duplicate alias definitions: x"),
         (
             "SELECT VALUE 1 UNION SELECT VALUE 2",
             1079,

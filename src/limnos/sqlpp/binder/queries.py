@@ -53,6 +53,7 @@ class QueryBinder(WindowBinder):
 
     def query(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Query:
         """Bind a query: WITH, the arms of UNION, then ORDER BY and limits."""
+        _check_aliases(node.block.terms)  # before WITH, whose names may be unknown
         lets, inside = self.lets(node.lets, VariableScope(scope, fields_of=None))
         order_inside = not node.arms
         block, order = self.block(node.block, inside, order=node.order if order_inside else ())
@@ -72,6 +73,7 @@ class QueryBinder(WindowBinder):
             raise compilation(f"Operation {word} is not supported.", node.at)
         if isinstance(node.input, tree.QueryExpression):
             return self.query(node.input, scope)
+        _check_aliases(node.input.terms)
         return self.block(node.input, scope, order=())[0]
 
     def order_of_output(
@@ -109,7 +111,6 @@ class QueryBinder(WindowBinder):
         self, node: tree.Block, scope: VariableScope, *, order: tuple[tree.OrderItem, ...]
     ) -> tuple[plan.Block, tuple[plan.Order, ...]]:
         names = self.names_of(node.select)
-        _check_aliases(node.terms)
         rows = BoundRows(VariableScope(scope, fields_of=()))
         sources = tuple(source for term in node.terms for source in self.term(term, rows))
         self.rows = rows.everything

@@ -70,17 +70,17 @@ def count_numbers(values: list[Value]) -> Value:
 
 
 def least(values: list[Value]) -> Value:
-    """Return the least value; NULL if two values cannot be compared."""
+    """Return the least value; NULL if values cannot be ordered, such as arrays, even a single one."""
     return _extreme(values, greatest=False)
 
 
 def greatest(values: list[Value]) -> Value:
-    """Return the greatest value; NULL if two values cannot be compared."""
+    """Return the greatest value; NULL if values cannot be ordered, such as arrays, even a single one."""
     return _extreme(values, greatest=True)
 
 
 def _extreme(values: list[Value], *, greatest: bool) -> Value:
-    if not values:
+    if not values or not comparison.has_order(values[0]):
         return None
     best = values[0]
     for value in values[1:]:

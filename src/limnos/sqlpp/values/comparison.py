@@ -75,7 +75,12 @@ def less(left: Value, right: Value) -> Truth:
     unknown = _unknown(left, right)
     if unknown is not False:
         return unknown
-    return None if type_name(left) in _EQUALITY_ALONE else key(left) < key(right)
+    return key(left) < key(right) if has_order(left) else None
+
+
+def has_order(value: Value) -> bool:
+    """Return whether `<` is defined for the type of a value. It is not for objects, collections and shapes."""
+    return type_name(value) not in _EQUALITY_ALONE
 
 
 def less_or_equal(left: Value, right: Value) -> Truth:
