@@ -154,6 +154,9 @@ def _report(outcomes: list[CaseOutcome]) -> None:
     ran = sum(total.values()) - total[NOT_ELIGIBLE]
     if ran:
         print(f"{total[PASSED]} of {ran} pass, {100 * total[PASSED] / ran:.1f} %")
+    texts, exact = (sum(getattr(each, name) for each in outcomes) for name in ("texts", "exact_texts"))
+    if texts:
+        print(f"{exact} of {texts} results in ADM that are equal as values are equal byte for byte")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def ineligible_reason(case: Case, *, root: Path) -> str | None:
         return BENCH
     for step in case.steps:
         reason = _step_reason(step.kind, step.read(), root=root)
-        if reason is not None and not (reason == DATA and case.errors):
+        if reason is not None:
             return reason
     if any(step.kind in ("plan", "ast") for step in case.expected) or case.compare == "AST":
         return PLANS

@@ -46,7 +46,11 @@ ACCEPTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """How a case ended: its outcome, the step that decided it, and why."""
+    """How a case ended: its outcome, the step that decided it, and why.
+
+    `texts` counts the results of the case that came as ADM and are equal as values, `exact_texts` those of them whose
+    lines also equal AsterixDB's byte for byte.
+    """
 
     key: str
     group: str
@@ -54,6 +58,8 @@ class CaseOutcome:
     reason: str = ""
     step: str = ""
     seconds: float = 0.0
+    texts: int = 0
+    exact_texts: int = 0
 
 
 class _Failure(Exception):
@@ -70,6 +76,8 @@ class _CaseRun:
     until: float
     errors: int = 0
     results: int = 0
+    texts: int = 0
+    exact_texts: int = 0
     handles: dict[str, str] = field(default_factory=dict)
 
     def step(self, step: Step) -> None:
@@ -147,7 +155,7 @@ class _CaseRun:
         text = expected.read()
         if expected.kind == "ignore":
             return
-        if expected.kind.startswith("regex"):
+        if expected.kind.startswith("regex") or (expected.kind == "jsonl" and "R{" in text):
             _match(text, answer, whole=expected.kind == "regexjson")
             return
         ordered = _ORDER.search(_top_level(request.statement)) is not None
@@ -162,6 +170,9 @@ class _CaseRun:
         told = difference(wanted, found, ordered=ordered)
         if told is not None:
             raise _Failure(DIFFERS, told)
+        if "adm" in str(answer.body.get("type", "")) and expected.kind == "adm" and not request.part:
+            self.texts += 1
+            self.exact_texts += _lines(text, ordered=ordered) == _lines(_text_of(answer), ordered=ordered)
 
 
 def run_case(case: Case, service: QueryService, *, root: Path) -> CaseOutcome:
@@ -171,7 +182,8 @@ def run_case(case: Case, service: QueryService, *, root: Path) -> CaseOutcome:
     at = ""
 
     def ended(outcome: str, reason: str = "") -> CaseOutcome:
-        return CaseOutcome(case.key, case.group, outcome, reason, at, round(time.monotonic() - began, 2))
+        seconds = round(time.monotonic() - began, 2)
+        return CaseOutcome(case.key, case.group, outcome, reason, at, seconds, run.texts, run.exact_texts)
 
     try:
         for step in case.steps:
@@ -214,8 +226,8 @@ def _bare(message: str) -> str:
 
 
 def _found_values(answer: Answer) -> list[object]:
-    """Return the results of an answer: texts of ADM are read."""
-    found = answer.body.get("results", answer.body or [])
+    """Return the results of an answer: texts of ADM are read. A statement that is a comment alone has none."""
+    found = answer.body.get("results", [] if "status" in answer.body else answer.body or [])
     if not isinstance(found, list):
         return [found]
     if "adm" in str(answer.body.get("type", "")):
@@ -286,10 +298,20 @@ def _whole_difference(expected: object, found: object, where: str) -> str | None
 
 def _compare_lines(text: str, answer: Answer) -> None:
     """Compare results as lines of CSV. Raises _Failure."""
-    found = "".join(each if each.endswith("\n") else f"{each}\n" for each in map(str, _raw_results(answer)))
-    lines, shown = (sorted(filter(None, (line.rstrip() for line in each.splitlines()))) for each in (text, found))
+    lines, shown = (_lines(each, ordered=False) for each in (text, _text_of(answer)))
     if lines != shown:
         raise _Failure(DIFFERS, f"expected {str(lines)[:160]}, found {str(shown)[:160]}")
+
+
+def _text_of(answer: Answer) -> str:
+    """Return the results of an answer as lines."""
+    return "".join(each if each.endswith("\n") else f"{each}\n" for each in map(str, _raw_results(answer)))
+
+
+def _lines(text: str, *, ordered: bool) -> list[str]:
+    """Return the lines of a text, without white space at their ends and without empty ones."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return lines if ordered else sorted(lines)
 
 
 def _top_level(statement: str) -> str:

@@ -198,7 +198,7 @@ def _are_same_bag(expected: list[object], found: list[object], *, same: Callable
 
 
 def _plain_text(text: str) -> str:
-    return _TIME.sub("", _ZONE.sub(r"\1", text)).replace("/", ".")
+    return _TIME.sub("", _ZONE.sub(r"\1", text)).replace("@.", ".").replace("/", ".")
 
 
 def _same(one: object, other: object) -> bool:

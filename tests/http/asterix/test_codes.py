@@ -22,7 +22,7 @@ SEED = (
     " create view other.w as select value z from x.y.d z; create dataverse loop; create synonym loop.a for loop.b; create synonym loop.b for loop.a"
 )
 VECTORS = {
-    "ASX0004": ("select value x from 1 x", "Unsupported type: scan-collection cannot process input type bigint (in line 1, at column 21)"),
+    "ASX0004": ("array_stddev_samp(['a'])", "Unsupported type: agg-stddev_samp cannot process input type string"),
     "ASX0008": ("-9223372036854775807 - 2", "Underflow in numeric-subtract"),
     "ASX0010": ("2 ^ -1", "Invalid value: function power expects its second input parameter to be a non-negative value, got -1"),
     "ASX0037": (
@@ -46,6 +46,10 @@ VECTORS = {
     "ASX1084": ("create index i on x.y.d(a)", "An index with this name i already exists (in line 1, at column 1)"),
     "ASX1085": ("create type x.y.t as {}", "A datatype with this name t already exists (in line 1, at column 13)"),
     "ASX1086": ("[1, $p]", "No value for parameter: $p (in line 1, at column 5)"),
+    "ASX1091": (
+        "select value x from 1 x",
+        "Type mismatch: expected value of type multiset or array, but got the value of type bigint (in line 1, at column 21)",
+    ),
     "ASX1092": (
         "create index j on x.y.d(b: date) cast (default null day 'DD')",
         "Parameter day cannot be set (in line 1, at column 53)",

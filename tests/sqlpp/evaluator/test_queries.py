@@ -236,7 +236,14 @@ def test_windows_after_groups() -> None:
 @pytest.mark.parametrize(
     "text,told",
     [
-        ("SELECT VALUE x FROM 5 AS x", "ASX0004: Unsupported type: scan-collection cannot process input type bigint"),
+        (
+            "SELECT VALUE x FROM 5 AS x",
+            "ASX1091: Type mismatch: expected value of type multiset or array, but got the value of type bigint",
+        ),
+        (
+            "SELECT VALUE x FROM {'a': 1} AS x",
+            "ASX1091: Type mismatch: expected value of type multiset or array, but got the value of type object",
+        ),
         (
             "SELECT VALUE x FROM [1] AS x LIMIT 'a'",
             "ASX1091: Type mismatch: expected value of type integer, but got the value of type string",
@@ -254,6 +261,24 @@ def test_refused_while_it_runs(text: str, told: str) -> None:
         ask(text)
 
     assert refused.value.text.startswith(told)
+
+
+def test_an_object_of_a_dataset_is_no_source_of_rows() -> None:
+    """FROM over a variable that is an object of a dataset is refused, since the dataset itself was meant."""
+    with pytest.raises(SqlppError) as refused:
+        ask("SELECT VALUE (SELECT VALUE x.dept FROM emp AS x) FROM emp AS emp", WORLD)
+
+    assert refused.value.text.startswith("ASX1091: Type mismatch: expected value of type multiset or array")
+
+
+def test_a_source_that_is_no_collection_has_no_rows() -> None:
+    """A source of rows whose type is known only when the statement runs has no rows, with a warning."""
+    budget = Budget()
+
+    found = ask("SELECT VALUE x FROM (SELECT VALUE {'a': 1})[0] AS x", budget=budget)
+
+    assert found == []
+    assert [each.number for each in budget.warnings.values()] == [2]
 
 
 def test_budget_ends_what_goes_on_too_long() -> None:

@@ -133,7 +133,7 @@ def test_forms_of_aggregates(text: str, expected: Value) -> None:
 @pytest.mark.parametrize("function", ["array_min", "array_max", "strict_min", "strict_max"])
 @pytest.mark.parametrize("item", ["[1]", "{'a': 1}", "duration('P1Y')", "point('1,2')"])
 def test_the_least_of_values_without_an_order_is_null(function: str, item: str) -> None:
-    """A value of a type without an order, such as an array, has no minimum and no maximum, also if it is the only one."""
+    """A value of a type without an order, such as an array, has no minimum and no maximum, also if it is alone."""
     found = value(f"{function}([{item}])")
 
     assert found is None

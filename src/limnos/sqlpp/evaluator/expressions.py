@@ -19,7 +19,7 @@ from limnos.sqlpp.functions.types import CONSTRUCTORS
 from limnos.sqlpp.values import access, arithmetic, comparison
 from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, type_name
 
-NOT_A_COLLECTION = UNSUPPORTED_TYPE = 4
+TYPE_MISMATCH, UNSUPPORTED_TYPE = 2, 4
 DUPLICATE_FIELD = 13
 INVALID_FORMAT = 6
 WARNED_TEXT_MAX = 80
@@ -392,18 +392,20 @@ def _subquery(node: plan.Subquery, working: EvaluationContext) -> Callable[[Row]
     return lambda row: tuple(run(row))
 
 
-def source_items(value: Value, node: plan.PlanNode) -> tuple[Value, ...]:
-    """Return the items of a source of rows; empty for NULL or MISSING.
-
-    Raises SqlppError (ASX0004) if it is no collection.
+def source_items(value: Value, node: plan.PlanNode, working: EvaluationContext) -> tuple[Value, ...]:
+    """Return the items of a source of rows; empty for NULL, MISSING and, with a warning, for a value that is no
+    collection.
     """
     elements = items(value)
     if elements is not None:
         return elements
-    if is_unknown(value):
-        return ()
-    words = f"Unsupported type: scan-collection cannot process input type {type_name(value)}"
-    raise SqlppError(NOT_A_COLLECTION, words, node.at)
+    if not is_unknown(value):
+        words = (
+            "Type mismatch: function scan-collection expects its 1st input parameter to be of type array or multiset, "
+            f"but the actual input type is {type_name(value)}"
+        )
+        working.budget.warn(SqlppError(TYPE_MISMATCH, words, node.at))
+    return ()
 
 
 _WORKS: dict[type, Callable[..., Callable[[Row], Value]]] = {

@@ -329,7 +329,10 @@ def _source_of(
 
 def _partners(node: plan.ForEach, value: Value, *, keys: JoinKeys | None, working: EvaluationContext) -> JoinPartners:
     return JoinPartners(
-        source_items(value, node), keys, put=lambda row, item, at: _with(row, node, item=item, at=at), working=working
+        source_items(value, node, working),
+        keys,
+        put=lambda row, item, at: _with(row, node, item=item, at=at),
+        working=working,
     )
 
 
