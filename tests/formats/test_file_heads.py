@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -71,6 +72,43 @@ def test_uneven_rows_have_cells_for_all_columns() -> None:
 
     assert [name for name, _ in found.columns] == ["a", "column 2"]
     assert found.rows == [["1", "2"], ["3", None]]
+
+
+WIDE = ",".join(f"k{number}" for number in range(2_000))
+
+
+@pytest.mark.parametrize(
+    "name, data",
+    [
+        ("x.csv", f"{WIDE}\n" + "1\n" * 2_000),
+        ("x.jsonl", "".join(f'{{"k{number}": 1}}\n' for number in range(2_000))),
+        ("x.json", "[" + ",".join(f'{{"k{number}": 1}}' for number in range(2_000)) + "]"),
+        ("y.json", "[" * 300 + "1" + ",1" * 60_000 + "]" * 300),
+    ],
+)
+def test_a_short_text_needs_little_memory(name: str, data: str) -> None:
+    """Many columns times many rows, or deep values times many lines, are not built for the few that are shown."""
+    text = data.encode()
+    content(name, text)
+
+    tracemalloc.start()
+    found = content(name, text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert len(found.rows) == (0 if name == "y.json" else 3)
+    assert peak < 10_000_000
+
+
+def test_rows_that_are_nested_too_deeply_are_text() -> None:
+    """A value that no cell can show does not make the file unreadable."""
+    data = b'[{"a": ' + b"[" * 900 + b"]" * 900 + b"}]"
+
+    found = content("x.json", data)
+
+    assert (found.rows, found.columns) == ([], [])
+    assert found.text is not None
+    assert "".join(found.text.split()) == "".join(data.decode().split())[: len("".join(found.text.split()))]
 
 
 def test_only_the_beginning_of_a_long_text_is_read() -> None:

@@ -11,8 +11,9 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Final, Protocol
+from contextlib import suppress
+from itertools import accumulate, islice
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 import pyarrow as pa
@@ -24,12 +25,15 @@ TEXT_BYTES_MAX: Final = 256 << 10
 """The number of bytes of a text file that are read."""
 TEXT_CHARACTERS_MAX: Final = 50_000
 DECODED_BYTES_MAX: Final = 32 << 20
+"""The number of decoded bytes of a Parquet file after which no further batch is read."""
 FIELD_CHARACTERS_MAX: Final = 131_072
 """Most characters in a field of delimited text; that of the csv library is a setting of the process."""
-"""The number of decoded bytes of a Parquet file after which no further batch is read."""
 _DELIMITERS: Final = ",;\t|"
 _BINARY: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 """Control characters that texts do not contain; escape sequences of terminals are texts."""
+_BRACKETS: Final = re.compile(r"[\[\]{}]")
+_INDENTED_MAX: Final = 4_000_000
+"""The maximum product of the lines of an indented JSON document and its depth."""
 _BATCH_ROWS: Final = 25
 _BUFFER_BYTES: Final = 64 << 10
 Row = list[object]
@@ -70,6 +74,16 @@ class FileContent(msgspec.Struct, frozen=True):
     text: str | None = None
 
 
+class _TextRows(NamedTuple):
+    """The rows of a text: the names of all columns, and each row with the cells of the first `columns_max` ones.
+
+    A short text may have many columns and many rows, so the cells of a row are made when the row is taken.
+    """
+
+    names: list[str]
+    rows: Iterator[Row]
+
+
 def file_content(name: str, file: OpenedFile, *, limits: HeadLimits) -> FileContent:
     """Return the beginning of a file. Raises the errors of the file, and pyarrow's for a damaged Parquet file."""
     extension = name.rpartition(".")[2].lower()
@@ -81,9 +95,10 @@ def file_content(name: str, file: OpenedFile, *, limits: HeadLimits) -> FileCont
     text = _decoded(data, is_whole=is_whole)
     if text is None:
         return FileContent(size, False)
-    rows = _rows_in(text, extension, is_whole=is_whole)
+    rows = _rows_in(text, extension, is_whole=is_whole, columns_max=limits.columns_max)
     if rows is not None:
-        return _table(rows, limits, size=size, is_whole=is_whole)
+        with suppress(RecursionError):  # values nested too deeply for cells: the file is shown as text
+            return _table(rows, limits, size=size, is_whole=is_whole)
     if extension == "json" and is_whole:
         text = _formatted(text)
     cut = text[:TEXT_CHARACTERS_MAX]
@@ -98,16 +113,18 @@ def _decoded(data: bytes, *, is_whole: bool) -> str | None:
     return None if _BINARY.search(text) else text
 
 
-def _rows_in(text: str, extension: str, *, is_whole: bool) -> tuple[list[str], list[Row]] | None:
-    """Return names of columns and the rows of a text in a format with rows; None if it has no such format."""
+def _rows_in(text: str, extension: str, *, is_whole: bool, columns_max: int) -> _TextRows | None:
+    """Return the rows of a text in a format with rows; None if it has no such format."""
     if extension in ("csv", "tsv"):
-        return _delimited(text, "\t" if extension == "tsv" else None, is_whole=is_whole)
+        delimiter = "\t" if extension == "tsv" else None
+        return _delimited(text, delimiter, is_whole=is_whole, columns_max=columns_max)
     try:
         if extension in ("jsonl", "ndjson"):
-            return _objects([msgspec.json.decode(line) for line in _whole_lines(text, is_whole=is_whole)])
+            values = [msgspec.json.decode(line) for line in _whole_lines(text, is_whole=is_whole)]
+            return _objects(values, columns_max=columns_max)
         if extension == "json" and is_whole:
             values = msgspec.json.decode(text)
-            return _objects(values) if isinstance(values, list) else None
+            return _objects(values, columns_max=columns_max) if isinstance(values, list) else None
     except (msgspec.DecodeError, RecursionError):
         return None
     return None
@@ -118,16 +135,16 @@ def _whole_lines(text: str, *, is_whole: bool) -> Iterator[str]:
     return (line for line in (lines if is_whole else lines[:-1]) if line.strip())
 
 
-def _objects(values: Sequence[object]) -> tuple[list[str], list[Row]] | None:
+def _objects(values: Sequence[object], *, columns_max: int) -> _TextRows | None:
     """Return objects as rows, with a column for each key; None if not all values are objects."""
     objects = [value for value in values if isinstance(value, dict)]
     if not objects or len(objects) < len(values):
         return None
     names = list(dict.fromkeys(str(key) for each in objects for key in each))
-    return names, [[each.get(name) for name in names] for each in objects]
+    return _TextRows(names, ([each.get(name) for name in names[:columns_max]] for each in objects))
 
 
-def _delimited(text: str, delimiter: str | None, *, is_whole: bool) -> tuple[list[str], list[Row]] | None:
+def _delimited(text: str, delimiter: str | None, *, is_whole: bool, columns_max: int) -> _TextRows | None:
     """Return the rows of a delimited text, whose first row has the names of the columns."""
     first = text.partition("\n")[0]
     try:
@@ -143,20 +160,26 @@ def _delimited(text: str, delimiter: str | None, *, is_whole: bool) -> tuple[lis
         return None
     width = max(map(len, rows))
     names = [*rows[0], *(f"column {number + 1}" for number in range(len(rows[0]), width))]
-    return names, [[*row, *(None for _ in range(width - len(row)))] for row in rows[1:]]
+    cells_max = min(width, columns_max)
+    return _TextRows(names, ([*row[:cells_max], *[None] * (cells_max - len(row))] for row in rows[1:]))
 
 
 def _formatted(text: str) -> str:
+    """Return a JSON document with indentation; unchanged if the indentation of deep values would need much memory."""
+    depths = accumulate(1 if each in "[{" else -1 for each in _BRACKETS.findall(text))
+    lines = text.count(",") + text.count("[") + text.count("{")
+    if lines * max(depths, default=0) > _INDENTED_MAX:
+        return text
     try:
         return msgspec.json.format(text, indent=2)
     except (msgspec.DecodeError, RecursionError):
         return text
 
 
-def _table(table: tuple[list[str], list[Row]], limits: HeadLimits, *, size: int, is_whole: bool) -> FileContent:
-    names, all_rows = table
+def _table(table: _TextRows, limits: HeadLimits, *, size: int, is_whole: bool) -> FileContent:
+    names = table.names
     visible_names = names[: limits.columns_max]
-    cells = ([cell_of(value) for value in row[: len(visible_names)]] for row in all_rows)
+    cells = ([cell_of(value) for value in row] for row in table.rows)
     rows, is_complete = _limited(cells, limits)
     columns = [(cut_text(name), "") for name in visible_names]
     return FileContent(size, is_whole and is_complete, columns, rows, len(names) - len(visible_names))
