@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from limnos.access.authentication import Credential
+from limnos.http.gravitino.maintenance import table_operations
+from limnos.http.gravitino.maintenance.table_operations import StatisticsPayload
+from limnos.services.maintenance.table_operations import MetricPoint
+from limnos.services.request.context import Context
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import make_space, node_over
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
@@ -156,6 +162,58 @@ def test_a_bad_later_line_writes_nothing(node: DriverNode, bad: dict[str, Any]) 
     assert both.status == 200, both.body
     for table in ("t", "u"):
         assert len(node.get(f"{API}/lake/objects/table/main.a.{table}/statistics").json()["statistics"]) == 1
+
+
+def test_a_line_that_is_nested_too_deeply(node: DriverNode) -> None:
+    """It is refused as malformed."""
+    text = f'{{"identifier": "main.a.t", "custom-deep": {"[" * 3_000}{"]" * 3_000}}}'
+    answer = node.post(f"{OPS}/statistics", {"calculatorName": "x", "statisticsPayload": text})
+
+    assert (answer.status, b"Line 1" in answer.body) == (400, True), answer.body
+
+
+class SetOnly(list[str]):
+    """A list that can be read in order, but not searched."""
+
+    def __contains__(self, key: object) -> bool:
+        raise AssertionError(f"the list is searched for {key}")
+
+
+def test_lines_are_not_compared_with_all_tables(node: DriverNode) -> None:
+    """A body of 64 KiB has 1,000 lines and names thousands of tables: comparing all pairs takes half a second."""
+    text = str(lines(LINE, {**LINE, "identifier": "main.a.u"})["statisticsPayload"])
+    body = StatisticsPayload(calculator_name="x", statistics_payload=text, identifiers=SetOnly(["main.a.t"]))
+    ctx = Context(node.built.services, Credential("admin", None, None), "request")
+
+    ((line, values),) = node.runner.run(table_operations._lines(ctx, "lake", body=body))
+    assert (line.identifier, values) == ("main.a.t", {"custom-cost": 5})
+
+
+def test_metrics_are_encoded_table_by_table(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other requests run between two tables, which may have thousands of values each."""
+    turns, at = [0], list[int]()
+
+    async def ask(method: str, target: str, body: object = None) -> DriverAnswer:
+        request = asyncio.ensure_future(node.answer(method, target, body))
+        while not request.done():
+            turns[0] += 1
+            await asyncio.sleep(0)
+        return request.result()
+
+    def encoded(points: Sequence[MetricPoint]) -> dict[str, list[dict[str, int]]]:
+        at.append(turns[0])
+        return {"number": [{"value": len(points)}]}
+
+    monkeypatch.setattr(table_operations, "_metrics", encoded)
+    listed = node.runner.run(ask("GET", f"{OPS}/metrics/tables?identifiers=main.a.t,main.a.u"))
+    body = {"identifiers": ["main.a.t", "main.a.u"], "actionTime": 1}
+    compared = node.runner.run(ask("POST", f"{OPS}/metrics/monitor", body))
+
+    assert ([each["metrics"]["number"][0]["value"] for each in listed.json()["results"]], compared.status) == (
+        [36, 90],
+        200,
+    )
+    assert (len(at), len(set(at))) == (6, 4)  # of each monitored table the values before and after a moment
 
 
 def test_metrics_of_tables_and_jobs(node: DriverNode) -> None:

@@ -6,7 +6,8 @@ routes. Their paths name no metalake: it is the parameter `metalake`, by default
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -136,18 +137,20 @@ async def _lines(
     ctx: Context, metalake: str, *, body: StatisticsPayload
 ) -> list[tuple[StatisticsLine, dict[str, object]]]:
     """Read the lines about the tables of a request, and require the right to maintain these. Raises BadRequest."""
+    texts = [*filter(str.strip, body.statistics_payload.splitlines())]
+    if not 0 < len(texts) <= LINES_MAX:
+        raise BadRequest(f"Field statisticsPayload must have 1 to {LINES_MAX} lines, not {len(texts)}")
     lines = []
-    for number, text in enumerate(filter(str.strip, body.statistics_payload.splitlines()), 1):
+    for number, text in enumerate(texts, 1):
         try:
             fields = msgspec.json.decode(text, type=dict[str, object])
             line = msgspec.convert(fields, StatisticsLine)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise BadRequest(f"Line {number} of statisticsPayload is not a record of statistics: {error}") from None
         lines.append((line, {name: _value(value) for name, value in fields.items() if name not in _RESERVED}))
-    if not 0 < len(lines) <= LINES_MAX:
-        raise BadRequest(f"Field statisticsPayload must have 1 to {LINES_MAX} lines, not {len(lines)}")
     if body.identifiers:
-        lines = [each for each in lines if each[0].identifier in body.identifiers]
+        identifiers = frozenset(body.identifiers)
+        lines = [each for each in lines if each[0].identifier in identifiers]
     await tables_require(ctx, metalake, identifiers=list(dict.fromkeys(line.identifier for line, _ in lines)))
     return lines
 
@@ -174,14 +177,14 @@ async def metrics_monitor(request: Request, ctx: Context, *, body: MonitorMetric
     results = await operations.metrics_monitor(
         ctx, metalake, identifiers=body.identifiers, action_s=body.action_time, range_s=body.range_seconds
     )
-    evaluations = [
+    evaluations = await _encoded(
         {
             "scopeType": "TABLE", "identifier": each.identifier, "evaluation": each.passed, "evaluatorName": "limnos",
             "actionTimeSeconds": body.action_time, "rangeSeconds": body.range_seconds,
             "beforeMetrics": _metrics(each.before), "afterMetrics": _metrics(each.after),
         }
         for each in results
-    ]  # fmt: skip
+    )  # fmt: skip
     return ok(results=evaluations)
 
 
@@ -200,20 +203,30 @@ async def table_metrics(request: Request, ctx: Context) -> Response:
     if request.query("partitionPath"):
         await tables_require(ctx, metalake, identifiers=identifiers)
         raise UnsupportedOperation("Metrics are those of whole tables: leave partitionPath out")
-    return ok(results=_results("TABLE", await operations.metrics_list(ctx, metalake, identifiers=identifiers)))
+    metrics = await operations.metrics_list(ctx, metalake, identifiers=identifiers)
+    return ok(results=await _results("TABLE", metrics))
 
 
 async def job_metrics(request: Request, ctx: Context) -> Response:
     """Return metrics of the jobs `identifiers`, separated by commas, from their operations."""
     metrics = await operations.job_metrics(ctx, _metalake(request, ctx), identifiers=_identifiers(request))
-    return ok(results=_results("JOB", metrics))
+    return ok(results=await _results("JOB", metrics))
 
 
-def _results(scope_type: str, metrics: Mapping[str, Sequence[MetricPoint]]) -> list[dict[str, object]]:
-    return [
+async def _results(scope_type: str, metrics: Mapping[str, Sequence[MetricPoint]]) -> list[msgspec.Raw]:
+    return await _encoded(
         {"scopeType": scope_type, "identifier": identifier, "metrics": _metrics(points)}
         for identifier, points in metrics.items()
-    ]
+    )
+
+
+async def _encoded(results: Iterator[dict[str, object]]) -> list[msgspec.Raw]:
+    """Build and encode results one by one: each may have thousands of values, and other requests run between two."""
+    encoded = []
+    for result in results:
+        encoded.append(msgspec.Raw(msgspec.json.encode(result)))
+        await asyncio.sleep(0)
+    return encoded
 
 
 _FAILED: Final = "Failed to operate table maintenance operation [%s]"
