@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from limnos.formats.preview_cells import CELL_CHARACTERS_MAX, cell_of, rows_of
+from limnos.formats.preview_cells import CELL_CHARACTERS_MAX, UNSHOWN, cell_of, rows_of
 
 
 def test_long_and_odd_values() -> None:
@@ -37,3 +37,23 @@ def test_days_and_nanoseconds() -> None:
     ((at, day),) = rows_of(table)
 
     assert (str(at).replace("T", " "), day) == ("1970-01-01 00:00:00.000000001", "1970-01-02")
+
+
+def test_values_that_python_lacks() -> None:
+    """Times after the year 9999, or of an unknown time zone, are texts, and the values beside them are shown."""
+    far = 253_402_300_800  # the first second of the year 10000
+    table = pa.table(
+        {
+            "at": pa.array([far, None, 2**62], pa.timestamp("s")),
+            "zone": pa.array([far, None, 0], pa.timestamp("s", "Mars/Phobos")),
+            "day": pa.array([2_932_897, None, 0], pa.date32()),
+            "span": pa.array([2**62, None, 0], pa.duration("s")),
+            "list": pa.array([[far], None, []], pa.list_(pa.timestamp("s"))),
+        }
+    )
+
+    first, none, last = rows_of(table)
+
+    assert first == ["10000-01-01 00:00:00", UNSHOWN, "10000-01-01", str(2**62), UNSHOWN]
+    assert none == [None] * 5
+    assert (str(last[0]), last[2:]) == (f"<value out of range: {2**62}>", ["1970-01-01", "0:00:00", []])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 import pyarrow as pa
@@ -16,16 +16,40 @@ import pyarrow.compute as pc
 CELL_CHARACTERS_MAX: Final = 512
 VECTOR_NUMBERS: Final = 4
 """The number of leading numbers of a vector that are shown."""
+UNSHOWN: Final = "(a value that cannot be shown)"
 _ROWS_AT_ONCE: Final = 200
+_NOT_IN_PYTHON: Final = (OverflowError, ValueError, LookupError)
+"""Errors of the conversion of a value to Python; `LookupError` is that of an unknown time zone."""
 
 
 def rows_of(table: pa.Table) -> Iterator[list[object]]:
     """Yield the rows of a table as lists of cells."""
     for at in range(0, table.num_rows, _ROWS_AT_ONCE):
         part = table.slice(at, _ROWS_AT_ONCE)
-        columns = [_plain(column).to_pylist() for column in part.columns]
+        columns = [_values_of(_plain(column)) for column in part.columns]
         for row in zip(*columns, strict=True):
             yield [cell_of(value) for value in row]
+
+
+def _values_of(column: pa.ChunkedArray) -> list[object]:
+    """Return the values of a column. Those that Python cannot represent are texts: times after the year 9999, for
+    example, or of an unknown time zone.
+    """
+    try:
+        return cast("list[object]", column.to_pylist())
+    except _NOT_IN_PYTHON:
+        return [_value_of(scalar) for chunk in column.chunks for scalar in chunk]
+
+
+def _value_of(scalar: pa.Scalar) -> object:
+    try:
+        return scalar.as_py()
+    except _NOT_IN_PYTHON:
+        pass
+    try:
+        return str(scalar.cast(pa.string()).as_py())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return UNSHOWN
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -92,7 +92,9 @@ def test_an_earlier_version(node: DriverNode) -> None:
 
     assert (first["rows"], first["complete"]) == ([[0]], True)
     assert (now["rows"], now["snapshot_id"]) == ([[0], [5]], 2)
-    assert node.get(f"{url}&snapshot=9").status == 404
+    for missing in (9, 0, 9_999_999_999_999_999_999):
+        answer = node.get(f"{url}&snapshot={missing}")
+        assert (answer.status, answer["error"]["message"]) == (404, f"The table has no version {missing}")  # type: ignore[index]
 
 
 def test_a_declared_table_has_no_rows(node: DriverNode) -> None:

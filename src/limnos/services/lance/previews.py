@@ -7,7 +7,11 @@ audited, because rows leave the lake.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from limnos.access.actions import Action
+from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.model.previews import ANSWER_BYTES_MAX, COLUMNS_MAX, PreviewColumn, PreviewRequest, TablePreview
 from limnos.names.path import Levels
@@ -29,7 +33,8 @@ async def lance_preview(
     InvalidTable, ServiceUnavailable (deadline, dead process).
     """
     at = VersionReference(preview_request.snapshot_id)
-    table, at = await table_for_rows(ctx, scope, levels=path, at=at, action=Action.TABLE_READ)
+    with _missing_version_explained(preview_request):
+        table, at = await table_for_rows(ctx, scope, levels=path, at=at, action=Action.TABLE_READ)
     preview_request.check()
     question = Head(
         "", {}, columns=list(preview_request.columns), rows_max=preview_request.rows, columns_max=COLUMNS_MAX,
@@ -38,7 +43,7 @@ async def lance_preview(
     task = worker_task_of(ctx, bind_question(table, question, at=at))
 
     async def read() -> LanceHead:
-        with ended_process_explained():
+        with ended_process_explained(), _missing_version_explained(preview_request):
             return await answer_question(ctx, task, shape=LanceHead)
 
     head = await RUNNING_PREVIEWS.of(ctx.services).run(task.caller, read)
@@ -49,3 +54,14 @@ async def lance_preview(
         user=task.caller, detail=detail,
     )  # fmt: skip
     return TablePreview(columns, head.rows, head.version, head.is_complete, False, head.columns_left_out)
+
+
+@contextmanager
+def _missing_version_explained(preview_request: PreviewRequest) -> Iterator[None]:
+    """Say in the error of a missing version what is missing. Lance REST has the version alone as the error's text."""
+    try:
+        yield
+    except NotFound as error:
+        if error.kind != "version":
+            raise
+        raise NotFound(f"The table has no version {preview_request.snapshot_id}", kind="version") from error

@@ -78,7 +78,7 @@ async def preview_tab(page_request: PageRequest, address: ObjectAddress, *, is_l
     read = lance_preview if is_lance else table_preview
     try:
         preview = await read(page_request.ctx, address.scope, path=address.levels, preview_request=PreviewRequest(ROWS))
-    except (PermissionDenied, NotFound, InvalidTable, StorageFailed, UnsupportedOperation) as error:
+    except (PermissionDenied, BadRequest, NotFound, InvalidTable, StorageFailed, UnsupportedOperation) as error:
         return PreviewTab(refusal=_words(error))
     except ServiceUnavailable as error:
         return PreviewTab(refusal=error.message, is_busy=True)
