@@ -40,10 +40,12 @@ from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.model.sealed_secrets import parse_key
 from limnos.services.federation.sources import SOURCES, SourceConnectors
 from limnos.services.iceberg.reports import REPORTS
+from limnos.services.iceberg.rewrite_commits import ROW_DELETIONS
 from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
 from limnos.services.identity.issuer import ISSUER, Issuer
 from limnos.services.lance.workers import WORKERS
+from limnos.services.maintenance.rewriting.row_retention import PolicyDeletions
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
 from limnos.services.request.defaults import AccessSettings, AuditRules, MaintenanceDefaults, RequestDefaults
 from limnos.services.request.files import FileOperations
@@ -361,6 +363,7 @@ def _put_parts(services: NodeServices, settings: Settings) -> None:
     scan_offloader = OffloadProcesses(processes_max=settings.planning.workers_max)
     SCAN_OFFLOADER.put(services, scan_offloader)
     PREVIEW_OFFLOADER.put(services, scan_offloader)
+    ROW_DELETIONS.put(services, PolicyDeletions())
     WORKERS.put(services, lance_processes(settings.lance))
     VENDOR.put(services, CredentialVendor(timeout_s=settings.storage.timeout_s, time=services.store.time))
     EFFECTIVE_SETTINGS.put(services, setting_lines(settings))

@@ -24,6 +24,7 @@ from limnos.services.iceberg.added_files import files_of
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
+from limnos.services.request.node_services import ComponentKey
 from limnos.store.activity.maintenance import operation_read
 from limnos.store.activity.rewrites import lease_by_token
 from limnos.store.tx import Tx
@@ -48,6 +49,24 @@ class ManifestReader(Protocol):
         """Read one. Raises MissingFile, OutsideRoots, TooLarge, StorageFailed."""
 
 
+class RowDeletions(Protocol):
+    """Decides whether an operation may still delete the rows that it was leased for."""
+
+    async def require(self, ctx: Context, document: MetadataDocument, *, operation: int) -> None:
+        """Require that it may. Raises PermissionDenied."""
+
+
+class NoRowDeletions:
+    """A node without policies: no operation deletes rows."""
+
+    async def require(self, ctx: Context, document: MetadataDocument, *, operation: int) -> None:
+        """Refuse. Raises PermissionDenied."""
+        raise PermissionDenied(f"Operation {operation} may not delete rows of table {document.node_id} here")
+
+
+ROW_DELETIONS: ComponentKey[RowDeletions] = ComponentKey("row deletions", lambda _: NoRowDeletions())
+
+
 class CheckedRewrite(NamedTuple):
     """A checked commit: its requirements and updates, which name the operation, and its effect."""
 
@@ -70,7 +89,7 @@ async def rewrite_check(
 
     Raises:
         BadRequest: The commit does not only rewrite files; the message has the reason.
-        PermissionDenied: The lease is over.
+        PermissionDenied: The lease is over, or a policy no longer requires the deletion of rows.
         InvalidTable: A manifest or the table's metadata cannot be read.
     """
     lease = await ctx.look_up(partial(lease_by_token, token_id))
@@ -82,6 +101,8 @@ async def rewrite_check(
     if change.raw is not None:
         requirements, updates = await asyncio.to_thread(_parts_of, change.raw)
     try:
+        if deletes_rows:
+            await ROW_DELETIONS.of(ctx.services).require(ctx, document, operation=lease.operation_id)
         metadata = metadata_of(document.body)
         requested = rewrites.rewrite_request(updates, metadata, deletes_rows=deletes_rows)
         files = files_of(ctx, document, place=place, bytes_max=BYTES_MAX)

@@ -77,6 +77,8 @@ GIVE = Sql(
 HASTEN = Sql(
     "UPDATE maintenance_rewrite SET priority = :priority, options = :options, due_at = :now WHERE operation_id = :id"
 )
+SET_OPTIONS = Sql("UPDATE maintenance_rewrite SET options = :options WHERE operation_id = :id")
+OPTIONS_OF = Sql("SELECT options FROM maintenance_rewrite WHERE operation_id = :id")
 DELETE = Sql("DELETE FROM maintenance_rewrite WHERE operation_id = :id")
 _LEASE = "node_id, operation_id, token_id, holder, expires_at, commits"
 TAKE = Sql(
@@ -200,6 +202,12 @@ def lease_by_token(token_id: int) -> Load[LeaseRow | None]:
     return LeaseRow(*rows[0]) if rows else None
 
 
+def options_read(operation_id: int) -> Load[str | None]:
+    """Read the stored options of an operation that has not ended, or None."""
+    rows = yield OPTIONS_OF, {"id": operation_id}
+    return str(rows[0][0]) if rows else None
+
+
 class RewriteWrites(Writes):
     """Writes of waiting operations and leases."""
 
@@ -232,6 +240,10 @@ class RewriteWrites(Writes):
         if self.tx.count(GIVE, {"id": operation_id, "user": user, "priority": priority}):
             params: Params = {"id": operation_id, "priority": priority, "options": options, "now": self.tx.now_ms}
             self.tx.count(HASTEN, params)
+
+    def set_options(self, operation_id: int, options: str) -> None:
+        """Replace the stored options of an operation."""
+        self.tx.count(SET_OPTIONS, {"id": operation_id, "options": options})
 
     def take(self, operation_id: int, *, node_id: int, token_id: int, holder: str, lease_ms: int) -> bool:
         """Lease a table for an operation, unless it is already leased. Returns whether it succeeded."""

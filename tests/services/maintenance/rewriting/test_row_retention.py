@@ -165,6 +165,40 @@ def test_a_policy_that_changes_before_the_lease(lake: DriverNode, table: History
     assert told(lake)[0]["result"] == "The policy ten no longer requires this"
 
 
+@pytest.mark.parametrize("change", ["disabled", "detached", "dropped", "longer", "other column"])
+def test_a_policy_that_changes_after_the_lease(lake: DriverNode, table: HistoryTable, change: str) -> None:
+    """Rows are deleted only if the policy at the time of the commit still deletes all of them."""
+    assert plan(lake) == 1
+    (leased,) = FakeExecutor(lake).lease()
+    content = {"column": "id" if change == "other column" else "at", "olderThanDays": 20 if change == "longer" else 10}
+    update = {"@type": "updateContent", "policyType": TYPE, "newContent": content}
+    match change:
+        case "disabled":
+            lake.patch(f"{API}/lake/policies/ten", {"enable": False})
+        case "detached":
+            lake.done("POST", f"{API}/lake/objects/catalog/main/policies", {"policiesToRemove": ["ten"]})
+        case "dropped":
+            lake.done("DELETE", f"{API}/lake/policies/ten")
+        case _:
+            lake.done("PUT", f"{API}/lake/policies/ten", {"updates": [update]})
+
+    answer = commit_with(lake, leased["token"], "t", deletion(table))
+    assert (answer.status, b"no longer deletes the rows" in answer.body) == (403, True), answer.body
+    assert len(table.ids()) == table.snapshots
+
+
+def test_a_policy_that_deletes_more_after_the_lease(lake: DriverNode, table: HistoryTable, clock: MovedClock) -> None:
+    """Rows that were to be deleted at the lease may be deleted if a later day or a shorter time allows more."""
+    assert plan(lake) == 1
+    (leased,) = FakeExecutor(lake).lease()
+    update = {"@type": "updateContent", "policyType": TYPE, "newContent": {"column": "at", "olderThanDays": 5}}
+    lake.done("PUT", f"{API}/lake/policies/ten", {"updates": [update]})
+    clock.at_ms += 30_000
+
+    answer = commit_with(lake, leased["token"], "t", deletion(table))
+    assert answer.status == 200, answer.body
+
+
 def test_settings_delete_no_rows(lake: DriverNode, table: HistoryTable) -> None:
     """The setting for tables without a policy does not delete rows."""
     lake.done("POST", f"{API}/lake/objects/catalog/main/policies", {"policiesToRemove": ["ten"]})

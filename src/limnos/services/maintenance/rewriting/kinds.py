@@ -11,7 +11,7 @@ import msgspec
 
 from limnos.formats.gravitino.policies import CONCURRENT_GROUPS, concurrent_groups
 from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, TARGET_BYTES_DEFAULT
-from limnos.formats.maintenance.row_retention import RETENTION
+from limnos.formats.maintenance.row_retention import RETENTION, RetentionTerms
 from limnos.model.principals import TokenTrust
 
 STATISTICS: Final = "statistics"
@@ -23,7 +23,7 @@ TASK_FILES_MIN: Final = 5
 
 
 class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The stored part of an operation: the trust of its requester's credential, and options of Iceberg's action."""
+    """The stored part of an operation: the trust of its requester's credential, options of Iceberg's action, terms."""
 
     trust: TokenTrust = TokenTrust.PROVEN
     root_id: int | None = None
@@ -32,6 +32,8 @@ class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """Options of a policy for Iceberg's action."""
     is_requested: bool = False
     """Whether a user requested it; if so, it does not wait until the table has no writers."""
+    terms: RetentionTerms | None = None
+    """Which rows a leased operation of row retention deletes."""
 
 
 def action_options(kind: str, stored: RewriteOptions) -> dict[str, str]:

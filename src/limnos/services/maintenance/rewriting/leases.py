@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
@@ -241,7 +242,9 @@ async def _lease_one(
         pause = await _pause(services, document, row=row, is_requested=stored.is_requested)
         options = action_options(row.kind, stored)
         if row.kind == RETENTION:
-            options = (await terms_of(services, document)).options()
+            terms = await terms_of(services, document)
+            options = terms.options()
+            await services.store.submit(_PERMIT, partial(_store_terms, row=row, stored=replace(stored, terms=terms)))
     except LimnosError as error:
         await services.store.submit(_PERMIT, partial(_refuse, row=row, holder=holder, text=error.message))
         return None
@@ -251,6 +254,11 @@ async def _lease_one(
         return None
     LEASES["given",] += 1
     return LeasedOperation(row.operation_id, row.kind, catalog, path, token_text(token.id, secret), options)
+
+
+def _store_terms(tx: Tx, *, row: WaitingRewrite, stored: RewriteOptions) -> None:
+    """Store which rows the executor may delete: its commit is checked against them and the policy at that time."""
+    tx.rewrites.set_options(row.operation_id, msgspec.json.encode(stored).decode())
 
 
 def _refuse(tx: Tx, *, row: WaitingRewrite, holder: str, text: str) -> None:

@@ -7,16 +7,20 @@ the effective policy alone, never from a request, and the rows are deleted with 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
+
+import msgspec
 
 from limnos.formats.gravitino.policies import ROW_RETENTION
 from limnos.formats.maintenance.row_retention import RETENTION, RetentionTerms, retention_terms
 from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.names.path import Levels
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.policies import EffectivePolicy, policies_load, retention_rule
+from limnos.services.maintenance.rewriting.kinds import RewriteOptions
 from limnos.services.maintenance.rewriting.planning import RETENTION_INTERVAL_MS, rewrite_request
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
@@ -24,12 +28,14 @@ from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.activity.maintenance import FindingRow, done_since
+from limnos.store.activity.rewrites import options_read
 
 _NO_POLICY: Final = (
     f"No enabled policy of type {ROW_RETENTION} applies to the table: attach one to it, its schema or catalog"
 )
 
 
+_ENDED: Final = "The policy no longer deletes the rows that this operation was leased for. Nothing was committed"
 NO_LANCE: Final = f"no row is deleted: policies of type {ROW_RETENTION} are executed on Iceberg tables alone"
 """Why a policy of row retention does nothing on a Lance table."""
 
@@ -49,6 +55,24 @@ async def terms_of(services: NodeServices, document: MetadataDocument) -> Retent
     if rule is None:
         raise BadRequest(_NO_POLICY)
     return retention_terms(metadata_of(document.body), rule, now_ms=services.store.time.now_ms())
+
+
+class PolicyDeletions:
+    """Deletions of rows that the effective policies require."""
+
+    async def require(self, ctx: Context, document: MetadataDocument, *, operation: int) -> None:
+        """Require that the policy still deletes all rows for whose deletion an operation was leased.
+
+        Raises PermissionDenied if the policy ended or changed meanwhile, or if the column did.
+        """
+        text = await ctx.look_up(partial(options_read, operation))
+        leased = None if text is None else msgspec.json.decode(text, type=RewriteOptions).terms
+        try:
+            now = await terms_of(ctx.services, document)
+        except BadRequest as error:
+            raise PermissionDenied(f"{_ENDED}. {error.message}") from None
+        if leased is None or now[:2] != leased[:2] or now.before < leased.before:
+            raise PermissionDenied(_ENDED)
 
 
 def retention_refusals(
