@@ -12,6 +12,7 @@ import base64
 import hashlib
 import ipaddress
 import json
+import ssl
 import time
 from pathlib import Path
 from typing import Final, NoReturn
@@ -33,8 +34,12 @@ server.
 """
 PEER_EXCHANGES_MAX: Final = 4
 """The maximum number of concurrent exchanges of browsers at one address, so that one of them leaves places to others.
-As many more wait.
+Behind a proxy all browsers have its address, and may use all places.
 """
+PEER_WAITING_MAX: Final = 64
+"""The maximum number of exchanges of one address that wait for a place; a network with address translation has one."""
+WAITING_MAX: Final = 1_024
+"""The maximum number of exchanges that wait for a place, of all addresses."""
 _NETWORK_BITS: Final = 64
 """The length of the prefix that counts as one address in IPv6: one machine has as many addresses as it likes."""
 RETRY_S: Final = 5
@@ -46,9 +51,12 @@ log = structlog.get_logger(__name__)
 class CodeSignIn:
     """The console's client at the issuer. `name` is the issuer's host, "" if the settings name no client."""
 
-    def __init__(self, settings: OidcSection) -> None:
+    def __init__(self, settings: OidcSection, *, is_behind_proxy: bool = False) -> None:
+        """Make the client. Behind a proxy the address of a browser is not known."""
         self.client_id = settings.console_client_id or ""
         self.name = urlsplit(settings.issuer or "").netloc if self.client_id else ""
+        # Reading the certificates of authorities takes 50 ms on the event loop: once, not in each sign-in.
+        self._tls: ssl.SSLContext | bool = httpx2.create_ssl_context() if self.client_id else True
         self._issuer = settings.issuer or ""
         self._secret_file = settings.console_secret_file
         self._scope = " ".join(each for each in settings.scope.split() if each != "offline_access")
@@ -57,7 +65,12 @@ class CodeSignIn:
         self._endpoints: tuple[str, str] | None = None
         self._read_at = float("-inf")
         self._discovery: asyncio.Task[None] | None = None
-        self._turns = FairQueue(EXCHANGES_MAX, limits={"peer": PEER_EXCHANGES_MAX}, waits={"peer": PEER_EXCHANGES_MAX})
+        running_max, waiting_max = (
+            (EXCHANGES_MAX, WAITING_MAX) if is_behind_proxy else (PEER_EXCHANGES_MAX, PEER_WAITING_MAX)
+        )
+        self._turns = FairQueue(
+            EXCHANGES_MAX, limits={"peer": running_max}, waits={"peer": waiting_max}, waiting_max=WAITING_MAX
+        )
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
         """Return the address where a person signs in. Raises AuthenticationFailed, ServiceUnavailable."""
@@ -85,7 +98,7 @@ class CodeSignIn:
             headers["authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
         try:
             turn = self._turns.turn((("peer", network_of(request.peer)),))
-            async with asyncio.timeout(self._timeout_s), turn, self._client() as client:
+            async with turn, asyncio.timeout(self._timeout_s), self._client() as client:
                 status, document = await _json_of(client, url, form=form, headers=headers)
         except (OSError, ValueError, TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             self._away(error)
@@ -146,7 +159,7 @@ class CodeSignIn:
         return url
 
     def _client(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(timeout=self._timeout_s, follow_redirects=False)
+        return httpx2.AsyncClient(timeout=self._timeout_s, follow_redirects=False, verify=self._tls)
 
     def _away(self, error: Exception) -> NoReturn:
         log.warning("the issuer cannot be reached", issuer=self._issuer, error=str(error) or type(error).__name__)

@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 class IssuerKeys:
     """Checks tokens with the issuer's newest available keys."""
 
-    def __init__(self, settings: OidcSection, clock: TimeSource) -> None:
+    def __init__(self, settings: OidcSection, clock: TimeSource, *, is_behind_proxy: bool = False) -> None:
         self.metalakes = settings.metalakes
         self.remember_s = float(settings.refresh_s)
         self.rules = IssuerRules(
@@ -44,7 +44,7 @@ class IssuerKeys:
         self.client = None
         if settings.issuer is not None and settings.client_id is not None:
             self.client = PublicClient(settings.issuer, settings.client_id, settings.scope)
-        self._codes = CodeSignIn(settings)
+        self._codes = CodeSignIn(settings, is_behind_proxy=is_behind_proxy)
         self.name = self._codes.name
         self._jwks_url = settings.jwks_url
         self._timeout_s = settings.timeout_s

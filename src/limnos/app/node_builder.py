@@ -20,7 +20,6 @@ from limnos.app.offload_processes import OffloadProcesses
 from limnos.app.search_indexing import SearchIndexing
 from limnos.app.setting_lines import setting_lines
 from limnos.app.upkeep import Upkeep
-from limnos.config.access import OidcSection
 from limnos.config.audit import AuditSection
 from limnos.config.settings import Settings
 from limnos.config.values import is_loopback, split_listen
@@ -294,13 +293,13 @@ def _rules_of(settings: Settings) -> AccessSettings:
     )
 
 
-def _issuer_of(settings: OidcSection, clock: TimeSource) -> Issuer | None:
+def _issuer_of(settings: Settings, clock: TimeSource) -> Issuer | None:
     """Return the verifier of the external issuer's tokens; None if no issuer is set."""
-    if settings.issuer is None:
+    if settings.oidc.issuer is None:
         return None
     from limnos.app.issuer_keys import IssuerKeys
 
-    return IssuerKeys(settings, clock)
+    return IssuerKeys(settings.oidc, clock, is_behind_proxy=settings.server.public_url is not None)
 
 
 def job_rules_of(settings: Settings) -> JobRules:
@@ -367,7 +366,7 @@ def _put_parts(services: NodeServices, settings: Settings) -> None:
     WORKERS.put(services, lance_processes(settings.lance))
     VENDOR.put(services, CredentialVendor(timeout_s=settings.storage.timeout_s, time=services.store.time))
     EFFECTIVE_SETTINGS.put(services, setting_lines(settings))
-    if (issuer := _issuer_of(settings.oidc, services.store.time)) is not None:
+    if (issuer := _issuer_of(settings, services.store.time)) is not None:
         ISSUER.put(services, issuer)
     SOURCES.put(
         services,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -370,12 +371,49 @@ def test_flood_of_one_address_leaves_places_to_others(
     with asyncio.Runner() as runner:
         silent = asyncio.Event()
         ends, person = runner.run(
-            flood(codes, peers=map(peers, range(1, 3 * issuer_codes.EXCHANGES_MAX)), silent=silent)
+            flood(codes, peers=map(peers, range(1, 2 * issuer_codes.PEER_WAITING_MAX)), silent=silent)
         )
 
     refused = [each for each in ends if isinstance(each, ServiceUnavailable)]
     assert person == "token"
-    assert len(ends) - len(refused) == 2 * issuer_codes.PEER_EXCHANGES_MAX  # those that ran, and those that waited
+    assert len(ends) - len(refused) == issuer_codes.PEER_EXCHANGES_MAX + issuer_codes.PEER_WAITING_MAX
+
+
+def _no_certificates(*_: object, **__: object) -> ssl.SSLContext:
+    raise AssertionError("each sign-in reads the certificates of authorities, on the event loop")
+
+
+@pytest.mark.parametrize("is_behind_proxy, running_max", [(False, 4), (True, 16)])
+def test_a_crowd_behind_one_address_is_signed_in(
+    monkeypatch: pytest.MonkeyPatch, is_behind_proxy: bool, running_max: int
+) -> None:
+    """64 people whose browsers have one address wait for their turns; a proxy's address may use all places."""
+    running = most = 0
+
+    async def answer(client: object, url: str, **_: object) -> tuple[int, object]:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _turn in range(3):
+            await asyncio.sleep(0)
+        running -= 1
+        return 200, {"id_token": "token"}
+
+    async def endpoints(client: object, issuer: str) -> dict[str, object]:
+        return {"authorization_endpoint": f"{issuer}/a", "token_endpoint": f"{issuer}/t"}
+
+    async def crowd() -> list[str]:
+        requests = [AuthorizationRequest("http://localhost/x", "s", "n", "v", PERSON) for _ in range(64)]
+        return await asyncio.gather(*(codes.id_token("code", each) for each in requests))
+
+    monkeypatch.setattr(issuer_codes, "_json_of", answer)
+    monkeypatch.setattr(issuer_codes, "discovery_of", endpoints)
+    section = OidcSection(issuer="https://issuer.example.com", audiences=("a",), console_client_id="c")
+    codes = CodeSignIn(section, is_behind_proxy=is_behind_proxy)
+    monkeypatch.setattr(ssl, "create_default_context", _no_certificates)  # those of authorities were read before
+    with asyncio.Runner() as runner:
+        assert runner.run(crowd()) == ["token"] * 64
+    assert most == running_max
 
 
 def test_one_discovery_serves_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
