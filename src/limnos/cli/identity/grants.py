@@ -7,9 +7,9 @@ object.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
@@ -18,8 +18,11 @@ from limnos.cli.failures import UsageError
 from limnos.cli.identity.access import show_consequence
 from limnos.cli.output import show_done
 from limnos.client import Client
+from limnos.client.errors import DeniedError, NotFoundError
+from limnos.client.values import Role
 from limnos.model.privileges import ALIASES, Privilege
 
+T = TypeVar("T")
 OnFlag = Annotated[str | None, Parameter(help="The object, as `main.raw.nyc`; objects below it are included.")]
 OnMetalakeFlag = Annotated[bool, Parameter(negative="", help="The metalake itself instead of an object in it.")]
 WhatIfFlag = Annotated[
@@ -139,8 +142,8 @@ def _carry_out(wish: _GrantCommand, common: CommonFlags) -> None:
                 consequence = client.access.what_if_assigned(roles, user=wish.holder, group=wish.group, assigns=gives)
                 show_consequence(consequence, shape=common.shape)
                 return
-            _hand_roles(client, wish)
-        message, result = _told_roles(wish)
+            missing = _hand_roles(client, wish)
+        message, result = _told_roles(wish, missing)
     else:
         privileges = [_privilege(name) for name in wish.names]
         _check_privileges(wish)
@@ -155,8 +158,8 @@ def _carry_out(wish: _GrantCommand, common: CommonFlags) -> None:
                 )  # fmt: skip
                 show_consequence(consequence, shape=common.shape)
                 return
-            _change_role(client, wish, privileges, target=target, kind=kind)
-        message, result = _told_privileges(wish, privileges, target=target, kind=kind)
+            missing = _change_role(client, wish, privileges, target=target, kind=kind)
+        message, result = _told_privileges(wish, privileges, missing=missing, target=target, kind=kind)
     show_done(message, result, shape=common.shape)
 
 
@@ -189,33 +192,80 @@ def _privilege(text: str) -> str:
     raise UsageError(f"'{text}' is not a privilege", hint=hint)
 
 
-def _hand_roles(client: Client, wish: _GrantCommand) -> None:
-    roles = wish.names[1:]
-    give = wish.verb == "grant"
-    if wish.group is not None:
-        (client.roles.grant_to_group if give else client.roles.revoke_from_group)(wish.group, roles)
-    elif wish.holder is not None:
-        (client.roles.grant_to_user if give else client.roles.revoke_from_user)(wish.holder, roles)
+def _hand_roles(client: Client, wish: _GrantCommand) -> list[str]:
+    """Grant or revoke the roles. Returns those roles to revoke that the holder did not have."""
+    roles, holder = wish.names[1:], wish.holder or ""
+    if wish.verb == "grant":
+        if wish.group is not None:
+            client.roles.grant_to_group(wish.group, roles)
+        else:
+            client.roles.grant_to_user(holder, roles)
+        return []
+    group = wish.group
+    before = _readable(lambda: client.groups.get(group) if group is not None else client.users.get(holder))
+    if group is not None:
+        client.roles.revoke_from_group(group, roles)
+    else:
+        client.roles.revoke_from_user(holder, roles)
+    return [] if before is None else [name for name in roles if name not in before.roles]
 
 
-def _change_role(client: Client, wish: _GrantCommand, privileges: Sequence[str], *, target: str, kind: str) -> None:
-    change = client.roles.allow if wish.verb == "grant" else client.roles.withdraw
-    change(wish.holder or "", privileges, on=target, kind=kind, deny=wish.deny)
+def _change_role(
+    client: Client, wish: _GrantCommand, privileges: Sequence[str], *, target: str, kind: str
+) -> list[str]:  # fmt: skip
+    """Grant or revoke the privileges. Returns those privileges to revoke that the role did not have."""
+    holder = wish.holder or ""
+    if wish.verb == "grant":
+        client.roles.allow(holder, privileges, on=target, kind=kind, deny=wish.deny)
+        return []
+    before = _readable(lambda: client.roles.get(holder))
+    after = client.roles.withdraw(holder, privileges, on=target, kind=kind, deny=wish.deny)
+    if before is None:
+        return []
+    removed = {name for _, _, name, _ in _rules_of(before) - _rules_of(after)}
+    return [word for word in privileges if (ALIASES[word].word if word in ALIASES else word) not in removed]
 
 
-def _told_roles(wish: _GrantCommand) -> tuple[str, dict[str, object]]:
+def _readable(read: Callable[[], T]) -> T | None:
+    """Read what a holder has before a change; None for a caller who may change it but not read it."""
+    try:
+        return read()
+    except (DeniedError, NotFoundError):
+        return None
+
+
+def _rules_of(role: Role) -> set[tuple[str, str, str, str]]:
+    return {
+        (each.type, each.full_name, privilege.name.lower(), privilege.condition)
+        for each in role.securable_objects
+        for privilege in each.privileges
+    }
+
+
+def _with_missing(message: str, names: Sequence[str], *, missing: Sequence[str], holder: str) -> str:
+    """Return the confirmation of a revocation that names what the holder did not have."""
+    if not missing:
+        return message
+    text = f"{holder} did not have {', '.join(missing)}"
+    return f"nothing was revoked: {text}" if len(missing) == len(names) else f"{message}; {text}"
+
+
+def _told_roles(wish: _GrantCommand, missing: Sequence[str]) -> tuple[str, dict[str, object]]:
     roles = list(wish.names[1:])
     holder = f"group {wish.group}" if wish.group is not None else f"user {wish.holder}"
     who = {"group": wish.group} if wish.group is not None else {"user": wish.holder}
     done = "granted" if wish.verb == "grant" else "revoked"
-    return f"{done} role {', '.join(roles)} {wish.preposition} {holder}", {"roles": roles, **who}
+    result: dict[str, object] = {"roles": roles, **who, **({"missing": [*missing]} if missing else {})}
+    message = f"{done} role {', '.join(each for each in roles if each not in missing)} {wish.preposition} {holder}"
+    return _with_missing(message, roles, missing=missing, holder=holder), result
 
 
 def _told_privileges(
-    wish: _GrantCommand, privileges: Sequence[str], *, target: str, kind: str
+    wish: _GrantCommand, privileges: Sequence[str], *, missing: Sequence[str], target: str, kind: str
 ) -> tuple[str, dict[str, object]]:
     done = "granted" if wish.verb == "grant" else "revoked"
-    what = f"{'denial of ' if wish.deny else ''}{', '.join(privileges)}"
+    changed = [each for each in privileges if each not in missing]
+    what = f"{'denial of ' if wish.deny else ''}{', '.join(changed)}"
     result: dict[str, object] = {
         "role": wish.holder,
         "privileges": list(privileges),
@@ -223,4 +273,7 @@ def _told_privileges(
         "object": target,
         "kind": kind,
     }
-    return f"{done} {what} on {kind} {target} {wish.preposition} role {wish.holder}", result
+    if missing:
+        result["missing"] = [*missing]
+    message = f"{done} {what} on {kind} {target} {wish.preposition} role {wish.holder}"
+    return _with_missing(message, privileges, missing=missing, holder=f"role {wish.holder}"), result

@@ -1,0 +1,51 @@
+"""What `limnos revoke` says of roles and privileges that the holder did not have."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+M = "/api/metalakes/lake"
+USER = {"name": "ben", "roles": ["r"], "enabled": True}
+
+
+@pytest.mark.parametrize(
+    "words, held, message, missing",
+    [
+        ("role r --from ben", ("r", "s"), "revoked role r from user ben", None),
+        ("role r --from ben", ("s",), "nothing was revoked: user ben did not have r", ["r"]),
+        ("role r s --from-group staff", ("s",), "revoked role s from group staff; group staff did not have r", ["r"]),
+        (
+            "modify_table create_model --on main.raw.t --kind table --from r", ("register_model",),
+            "revoked create_model on table main.raw.t from role r; role r did not have modify_table", ["modify_table"],
+        ),
+        (
+            "modify_table --on main.raw.t --kind table --from r", ("select_table",),
+            "nothing was revoked: role r did not have modify_table", ["modify_table"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_revocation_tells_what_was_not_held(  # noqa: PLR0917 - one column per part of the case
+    fake: FakeServer, limnos: Run, words: str, held: tuple[str, ...], message: str, missing: list[str] | None
+) -> None:
+    """Revoking is idempotent, as in Gravitino: the command succeeds, and says what the holder did not have."""
+    rules = [{"name": name, "condition": "allow"} for name in held]
+    objects = [{"fullName": "main.raw.t", "type": "table", "privileges": rules}]
+    kept = [{**objects[0], "privileges": [each for each in rules if each["name"] == "select_table"]}]
+    fake.on("GET", f"{M}/users/ben", {"user": {**USER, "name": "ben", "roles": held}})
+    fake.on("GET", f"{M}/groups/staff", {"group": {"name": "staff", "roles": held}})
+    fake.on("GET", f"{M}/roles/r", {"role": {"name": "r", "securableObjects": objects}})
+    for path, body in (
+        ("users/ben", {"user": {**USER, "roles": []}}), ("groups/staff", {"group": {"name": "staff"}}),
+        ("roles/r/table/main.raw.t", {"role": {"name": "r", "securableObjects": kept}}),
+    ):  # fmt: skip
+        fake.on("PUT", f"{M}/permissions/{path}/revoke", body)
+
+    done = limnos("revoke", *words.split(), "--output", "table")
+    told = json.loads(limnos("revoke", *words.split(), "--output", "json").out)
+
+    assert (done.code, done.out, told.get("missing")) == (0, f"{message}\n", missing)
