@@ -8,6 +8,7 @@ on the machine.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from limnos.files import file_errors
 from limnos.files.allowed_storage import AllowedStorage
@@ -17,31 +18,65 @@ from limnos.files.stores import LOCAL_FILES
 from limnos.model.errors import BadRequest, MissingFile
 
 
+class LocalRoots:
+    """The roots of a reader, and the server's own directories, with links resolved once for several files. Blocks."""
+
+    def __init__(self, roots: Sequence[str], allowed: AllowedStorage) -> None:
+        self._named = roots
+        self._allowed = allowed
+
+    @cached_property
+    def _roots(self) -> list[str]:
+        return _real(self._named)
+
+    @cached_property
+    def _own(self) -> list[str]:
+        return _real(self._allowed.own_directories)
+
+    @cached_property
+    def _open(self) -> list[str]:
+        return _real(self._allowed.open_within)
+
+    def covers(self, result: str) -> bool:
+        """Return whether a resolved location is within a root and outside the server's own directories."""
+        if not is_within(result, self._roots):
+            return False
+        return not is_within(result, self._own) or is_within(result, self._open)
+
+    def resolve(self, location: str) -> str:
+        """Return the real path of a file that is within the roots after links are resolved. Raises MissingFile."""
+        result = real_path(location)
+        if not self.covers(result):
+            error = file_errors.missing_error(location)
+            error.context["leads_to"] = result
+            raise error
+        return result
+
+    def read(self, location: str, *, bytes_max: int | None = None) -> bytes:
+        """Read a whole file that is within the roots after links are resolved. Raises MissingFile, TooLarge."""
+        result = self.resolve(location)
+        if result == normalise(location):
+            return LOCAL_FILES.read(location, bytes_max=bytes_max)
+        try:
+            # The resolved path, because the links may have changed since the check.
+            return LOCAL_FILES.read(result, bytes_max=bytes_max)
+        except MissingFile:
+            raise file_errors.missing_error(location) from None
+
+
 def read_within(location: str, roots: Sequence[str], allowed: AllowedStorage, *, bytes_max: int | None = None) -> bytes:
     """Read a whole local file that is within the roots after links are resolved. Raises MissingFile, TooLarge."""
-    result = resolve_within(location, roots, allowed=allowed)
-    if result == normalise(location):
-        return LOCAL_FILES.read(location, bytes_max=bytes_max)
-    try:
-        # The resolved path, because the links may have changed since the check.
-        return LOCAL_FILES.read(result, bytes_max=bytes_max)
-    except MissingFile:
-        raise file_errors.missing_error(location) from None
+    return LocalRoots(roots, allowed).read(location, bytes_max=bytes_max)
 
 
 def resolve_within(location: str, roots: Sequence[str], *, allowed: AllowedStorage) -> str:
     """Return the real path of a local file that is within the roots after links are resolved. Raises MissingFile."""
-    result = real_path(location)
-    if not _is_open(result, roots, allowed):
-        error = file_errors.missing_error(location)
-        error.context["leads_to"] = result
-        raise error
-    return result
+    return LocalRoots(roots, allowed).resolve(location)
 
 
 def leads_within(location: str, roots: Sequence[str], *, allowed: AllowedStorage) -> bool:
     """Return whether a local location is within the roots after links are resolved."""
-    return _is_open(real_path(location), roots, allowed)
+    return LocalRoots(roots, allowed).covers(real_path(location))
 
 
 def refuse_alias(location: str, roots: Sequence[str]) -> None:
@@ -60,13 +95,6 @@ def refuse_alias(location: str, roots: Sequence[str]) -> None:
             return
     if is_within(led, _real(local)):
         raise BadRequest(f"Location {location} is a symbolic link to another location: name that location")
-
-
-def _is_open(result: str, roots: Sequence[str], allowed: AllowedStorage) -> bool:
-    """Return whether a resolved location is within a root and outside the server's own directories."""
-    if not is_within(result, _real(roots)):
-        return False
-    return not is_within(result, _real(allowed.own_directories)) or is_within(result, _real(allowed.open_within))
 
 
 def _real(roots: Iterable[str]) -> list[str]:

@@ -6,11 +6,11 @@ symbolic link out of the table's location.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from limnos.files import LOCAL_FILES, is_local, is_within, place_key, real_path, store_for
 from limnos.files.entries import FileEntry
-from limnos.model.entities import MetadataDocument
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest, OutsideRoots
 from limnos.model.records import CatalogRecord
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_within
@@ -18,6 +18,7 @@ from limnos.services.request.node_services import NodeServices
 from limnos.services.request.task_context import Heartbeat
 from limnos.store.faults import ORPHAN_POINT, fault_point
 from limnos.store.objects.nodes import node_read, zones_of_read
+from limnos.store.sql import Load
 
 
 class MaintainedFiles:
@@ -120,11 +121,37 @@ class MaintainedFiles:
 
     async def read(self, location: str, *, bytes_max: int) -> bytes:
         """Read a file of the table. Raises OutsideRoots, MissingFile, TooLarge, StorageFailed."""
-        if not self.covers(location):
-            raise OutsideRoots(f"File {location} is outside of the table's location")
-        return await self._files.read_within(
-            location, self._place.catalog.properties, (self.location,), bytes_max=bytes_max
-        )
+        ((data,),) = [part async for part in self.read_parts([location], bytes_max=bytes_max, part_bytes=0)]
+        return data
+
+    async def read_parts(
+        self, locations: Sequence[str], *, bytes_max: int, part_bytes: int
+    ) -> AsyncIterator[list[bytes]]:
+        """Read files of the table, and yield them in order, in parts of a bounded size.
+
+        Args:
+            locations: The files.
+            bytes_max: The largest size of a file.
+            part_bytes: A part that exceeds this size gets no further file.
+
+        Raises:
+            OutsideRoots: A file is outside of the table's location.
+            MissingFile: A file is missing.
+            TooLarge: A file is larger than `bytes_max`.
+            StorageFailed: The storage refuses or fails.
+            ServiceUnavailable: The storage does not answer.
+        """
+        for location in locations:
+            if not self.covers(location):
+                raise OutsideRoots(f"File {location} is outside of the table's location")
+        done = 0
+        while done < len(locations):
+            part = await self._files.read_first_within(
+                locations[done:], self._place.catalog.properties, roots=(self.location,), bytes_max=bytes_max,
+                part_bytes=part_bytes,
+            )  # fmt: skip
+            done += len(part)
+            yield part
 
 
 async def maintained_files(services: NodeServices, document: MetadataDocument) -> MaintainedFiles | None:
@@ -139,12 +166,16 @@ async def table_place(services: NodeServices, document: MetadataDocument) -> Cat
     """
     if document.node_id in services.defaults.location_conflicts.ids:
         return None
-    zones = await services.gate.look_up(lambda: zones_of_read([document.node_id]))
-    catalog_id = zones.get(document.node_id)
-    node = None if catalog_id is None else await services.gate.look_up(lambda: node_read(catalog_id))
+    node = await services.gate.look_up(lambda: _catalog_read(document.node_id))
     if node is None or not isinstance(node.record, CatalogRecord):
         return None
     return catalog_storage_within(
-        node.record, f"{services.defaults.warehouse}/{catalog_id}", services.defaults.allowed,
+        node.record, f"{services.defaults.warehouse}/{node.id}", services.defaults.allowed,
         storages=services.defaults.storages,
     )  # fmt: skip
+
+
+def _catalog_read(node_id: int) -> Load[Node | None]:
+    """Read the catalog of a table, which may be in the trash; None if the catalog no longer exists."""
+    catalog_id = (yield from zones_of_read([node_id])).get(node_id)
+    return None if catalog_id is None else (yield from node_read(catalog_id))

@@ -7,6 +7,7 @@ that take microseconds.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Self, TypeVar
@@ -18,10 +19,10 @@ from limnos.files import (
     FileEntry,
     FileIdentity,
     FileStore,
+    LocalRoots,
     ThreadShares,
     is_local,
     leads_within,
-    read_within,
     store_for,
 )
 from limnos.model.errors import LimnosError, MissingFile, OutsideRoots, ServiceUnavailable, StateUnknown, StorageFailed
@@ -34,6 +35,8 @@ log = get_logger("limnos.files")
 METADATA_BYTES_MAX = 1 << 28
 AT_ONCE = 16
 """The number of files of one request that are written or deleted at a time."""
+PART_S = 1.0
+"""The time after which a call in a thread reads no further file of several, in seconds: a call has a time limit."""
 INLINE_BYTES_MAX = 64 << 10
 """Local files up to this size are written on the event loop: the page cache is faster than a hop to a thread."""
 
@@ -143,17 +146,49 @@ class FileOperations:
             MissingFile: The file does not exist, or a link leads out of the roots.
             TooLarge: The file is larger.
         """
-        if not is_local(location):
-            return await self.read(location, properties, bytes_max=bytes_max)
-        allowed = self._allowed
+        (data,) = await self.read_first_within([location], properties, roots=roots, bytes_max=bytes_max, part_bytes=0)
+        return data
+
+    async def read_first_within(
+        self, locations: Sequence[str], properties: Mapping[str, str], *, roots: Sequence[str], bytes_max: int,
+        part_bytes: int,
+    ) -> list[bytes]:  # fmt: skip
+        """Read the first of several files, at least one, as `read_within` does, with one call in a thread.
+
+        Args:
+            locations: The locations of the files, in one store.
+            properties: The properties of the catalog, with the connection to its object store.
+            roots: The locations that symbolic links of a local file must not leave.
+            bytes_max: The largest size of a file.
+            part_bytes: No further file is read once their total size exceeds this, or after `PART_S` seconds.
+
+        Raises:
+            MissingFile: A file does not exist, or a link leads out of the roots.
+            TooLarge: A file is larger than `bytes_max`.
+        """
+        local = LocalRoots(roots, self._allowed)
+
+        def read(_: FileStore) -> list[bytes]:
+            part: list[bytes] = []
+            size, until = 0, time.monotonic() + PART_S
+            for location in locations:
+                if is_local(location):
+                    part.append(local.read(location, bytes_max=bytes_max))
+                else:
+                    part.append(store_for(location, properties).read(location, bytes_max=bytes_max))
+                size += len(part[-1])
+                if size > part_bytes or time.monotonic() > until:
+                    break
+            return part
+
         try:
-            return await self._run(
-                location, properties, lambda _: read_within(location, roots, allowed, bytes_max=bytes_max)
-            )
+            return await self._run(locations[0], properties, read)
         except MissingFile as error:
             if "leads_to" in error.context:
                 log.warning(
-                    "a link points outside of the catalog's roots", location=location, to=error.context["leads_to"]
+                    "a link points outside of the catalog's roots",
+                    location=error.context["location"],
+                    to=error.context["leads_to"],
                 )
             raise
 

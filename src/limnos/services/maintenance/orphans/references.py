@@ -7,7 +7,7 @@ threads and decoded by offloaded work, in parts of bounded size.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -69,26 +69,15 @@ async def referenced_files_read(
     references = await document_references(services, document)
     locations = dict.fromkeys([document.metadata_location, *references.files, *references.manifest_lists])
     manifests = dict.fromkeys(references.manifests)
-    async for part in _parts(files, references.manifest_lists):
+    lists = references.manifest_lists
+    async for part in files.read_parts(lists, bytes_max=MANIFEST_BYTES_MAX, part_bytes=_PART_BYTES):
         text = await _offload(services, "maintenance-manifest-paths", *part)
         manifests |= dict.fromkeys(msgspec.json.decode(text, type=list[str]))
     locations |= manifests
-    async for part in _parts(files, list(manifests)):
+    async for part in files.read_parts(list(manifests), bytes_max=MANIFEST_BYTES_MAX, part_bytes=_PART_BYTES):
         text = await _offload(services, "maintenance-referenced-files", *part)
         locations |= dict.fromkeys(msgspec.json.decode(text, type=list[str]))
     return ReferencedFiles(references, tuple(locations))
-
-
-async def _parts(files: MaintainedFiles, locations: Sequence[str]) -> AsyncIterator[list[bytes]]:
-    """Read files, and yield them in parts of a bounded size."""
-    part: list[bytes] = []
-    for location in locations:
-        part.append(await files.read(location, bytes_max=MANIFEST_BYTES_MAX))
-        if sum(map(len, part)) > _PART_BYTES:
-            yield part
-            part = []
-    if part:
-        yield part
 
 
 # ------------------------------------------------------------------------------------------- other tables

@@ -1,0 +1,92 @@
+"""Files of one table: several are read with one call in a thread, and none outside of the table's location."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.files import ThreadShares
+from limnos.model.errors import MissingFile, OutsideRoots
+from limnos.services.maintenance.orphans.references import referenced_files_read
+from limnos.services.maintenance.table_storage import MaintainedFiles, maintained_files
+from limnos.store.activity.maintenance import tables_page
+from limnos.store.objects.documents import document_read
+from tests.http.driver import DriverNode
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import HistoryTable
+
+
+@pytest.fixture
+def table(node: DriverNode) -> HistoryTable:
+    """A table with three snapshots."""
+    made = HistoryTable(node)
+    made.append(3)
+    return made
+
+
+def files_of(node: DriverNode) -> MaintainedFiles:
+    """Return the files of the only table."""
+    services = node.built.services
+    (head,) = node.runner.run(services.gate.look_up(lambda: tables_page(0, limit=2)))
+    document = node.runner.run(services.gate.look_up(lambda: document_read(head.node_id)))
+    assert document is not None
+    files = node.runner.run(maintained_files(services, document))
+    assert files is not None
+    return files
+
+
+def read_parts(table: HistoryTable, *names: str, part_bytes: int) -> list[list[bytes]]:
+    """Read files below the table's location in parts."""
+
+    async def read() -> list[list[bytes]]:
+        locations = [f"{table.location}/{name}" for name in names]
+        return [part async for part in files.read_parts(locations, bytes_max=100, part_bytes=part_bytes)]
+
+    files = files_of(table.node)
+    return table.node.runner.run(read())
+
+
+def test_parts_have_a_bounded_size(table: HistoryTable) -> None:
+    """Files come in order. A part ends with the file that exceeds its size, and no file ends a part of its own."""
+    for name in "abcd":
+        wire.local(f"{table.location}/data/{name}").write_bytes(name.encode() * 4)
+
+    names = [f"data/{name}" for name in "abcd"]
+    assert read_parts(table, *names, part_bytes=100) == [[b"aaaa", b"bbbb", b"cccc", b"dddd"]]
+    assert read_parts(table, *names, part_bytes=7) == [[b"aaaa", b"bbbb"], [b"cccc", b"dddd"]]
+    assert read_parts(table, *names, part_bytes=0) == [[b"aaaa"], [b"bbbb"], [b"cccc"], [b"dddd"]]
+    assert read_parts(table, part_bytes=0) == []
+
+
+def test_files_elsewhere_are_not_read(table: HistoryTable) -> None:
+    """Neither by their names nor by links; then no file of the list is returned."""
+    inside, outside = wire.local(f"{table.location}/data/a"), wire.local(f"{table.location}-other")
+    for each in (inside, outside):
+        each.write_bytes(b"text")
+    wire.local(f"{table.location}/data/link").symlink_to(outside)
+
+    with pytest.raises(OutsideRoots):
+        read_parts(table, "data/a", "../t-other", part_bytes=100)
+    with pytest.raises(MissingFile, match="data/link"):
+        read_parts(table, "data/a", "data/link", part_bytes=100)
+
+
+def test_a_check_reads_lists_with_one_call_and_manifests_with_another(
+    table: HistoryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call in a thread costs more CPU than a small manifest."""
+    node, real, calls = table.node, ThreadShares.run, []
+
+    async def run(shares: ThreadShares, key: object, call: object, **named: object) -> object:
+        calls.append(key)
+        return await real(shares, key, call, **named)  # type: ignore[arg-type]
+
+    files, services = files_of(node), node.built.services
+    (head,) = node.runner.run(services.gate.look_up(lambda: tables_page(0, limit=2)))
+    document = node.runner.run(services.gate.look_up(lambda: document_read(head.node_id)))
+    assert document is not None
+    monkeypatch.setattr(ThreadShares, "run", run)
+    found = node.runner.run(referenced_files_read(services, files, document=document))
+
+    assert len(calls) == 2
+    assert len([each for each in found.files if each.endswith(".avro")]) == 6
+    assert len([each for each in found.files if each.endswith(".parquet")]) == 3
