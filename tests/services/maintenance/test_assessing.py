@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from limnos.app.task_kinds import KINDS
-from limnos.services.maintenance import assessing
+from limnos.services.maintenance import assessed_changes, assessing
+from limnos.services.maintenance.assessed_changes import assess_changes
 from limnos.services.maintenance.assessing import AssessmentPosition
-from limnos.store.activity.maintenance import checkpoints_of
+from limnos.store.activity.maintenance import checkpoints_by, checkpoints_of, tables_page
+from limnos.store.sql import Sql
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
 from tests.services.maintenance.histories import (
@@ -216,9 +218,9 @@ def test_changes_before_an_expiry(node: DriverNode, monkeypatch: pytest.MonkeyPa
     one, two = HistoryTable(node), HistoryTable(node, "u")
 
     def up_to_date() -> bool:
-        return node.runner.run(assessing.assess_changes(services))
+        return node.runner.run(assess_changes(services))
 
-    monkeypatch.setattr(assessing, "TABLES_PER_REQUEST", 2)
+    monkeypatch.setattr(assessed_changes, "TABLES_PER_REQUEST", 2)
     assert not up_to_date()
     at = assess(node)
     put_position(node, at)
@@ -226,8 +228,65 @@ def test_changes_before_an_expiry(node: DriverNode, monkeypatch: pytest.MonkeyPa
     set_clock(node, at.whole_at_ms + 2 * DAY_MS)
     one.append()
     assert up_to_date()
+    one.append()
     two.append()
     assert not up_to_date()
+    assert up_to_date(), "the next one continues behind them"
+
+
+def test_expiries_assess_each_change_once(node: DriverNode) -> None:
+    """Between two rounds of the task, an expiry assesses only what changed since the last one on its node. After a
+    restore of the store it assesses all tables.
+    """
+    services = node.built.services
+    one, two = HistoryTable(node), HistoryTable(node, "u")
+    put_position(node, assess(node))
+
+    def assessed() -> float:
+        before = sum(assessing.ASSESSED.values())
+        assert node.runner.run(assess_changes(services))
+        return sum(assessing.ASSESSED.values()) - before
+
+    one.append()
+    assert assessed() == 1
+    two.append()
+    assert (assessed(), assessed()) == (1, 0)
+    change = Sql("UPDATE store SET epoch = epoch + 1")  # as a restore of a backup does
+    permit = node.built.upkeep._permit
+    node.runner.run(services.store.submit(permit, lambda tx: tx.count(change, {})))
+    one.append()
+    assert (assessed(), assessed()) == (2, 0)
+
+
+def test_an_old_assessment_takes_no_checkpoint_away(lake: DriverNode) -> None:
+    """The checkpoints of a reader's last commit are not replaced by those of an earlier version of its metadata, which
+    a slower round has assessed.
+    """
+    source, reader = HistoryTable(lake), HistoryTable(lake, "out")
+    source.append(5)
+    reader.append(**{"limnos.inputs": json.dumps({"main.a.t": 100})})
+    reader.append(**{"limnos.inputs": json.dumps({"main.a.t": 200})})
+    assess(lake)
+    services, permit = lake.built.services, lake.built.upkeep._permit
+    heads = lake.runner.run(services.gate.look_up(lambda: tables_page(0, limit=9)))
+    (row,) = lake.runner.run(services.gate.look_up(lambda: checkpoints_by([each.node_id for each in heads])))
+    (head,) = [each for each in heads if each.node_id == row.reader_id]
+
+    def replace(version: int) -> int:
+        """Replace the reader's checkpoint by that of its first commit. Returns the snapshot of the stored one."""
+        old = row._replace(snapshot_id=100)
+        versions = {row.reader_id: version}
+        lake.runner.run(
+            services.store.submit(
+                permit, lambda tx: tx.maintenance.replace_checkpoints([row.reader_id], [old], versions=versions)
+            )
+        )
+        (stored,) = lake.runner.run(services.gate.look_up(lambda: checkpoints_by([row.reader_id])))
+        return stored.snapshot_id
+
+    assert row.snapshot_id == 200
+    assert replace(head.version - 1) == 200
+    assert replace(head.version) == 100
 
 
 def put_position(node: DriverNode, at: AssessmentPosition) -> None:

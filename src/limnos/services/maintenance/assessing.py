@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -51,9 +51,9 @@ from limnos.store.activity.maintenance import (
     tables_of,
     tables_page,
 )
-from limnos.store.activity.tasks import task_payload_read
 from limnos.store.ancestry import Ancestry
 from limnos.store.objects.documents import document_read
+from limnos.store.sql import Load
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
@@ -64,8 +64,6 @@ ASSESS_EVERY_S: Final = 300.0
 WHOLE_EVERY_MS: Final = 86_400_000
 TABLES_PER_ROUND: Final = 50_000
 """The maximum number of tables that one round assesses; the next round continues."""
-TABLES_PER_REQUEST: Final = 2_000
-"""The maximum number of tables that are assessed for one expiry, to bring their findings up to date."""
 MANIFEST_TABLES_PER_ROUND: Final = 200
 """The maximum number of tables whose manifests one round reads."""
 MANIFESTS_MAX: Final = 100
@@ -107,17 +105,22 @@ async def assess_run(work: TaskContext, payload: AssessmentPosition) -> tuple[As
     return outcome, f"assessed {round_.tables} tables, read manifests of {round_.manifest_tables}"
 
 
-async def assess_changes(services: NodeServices) -> bool:
-    """Assess the tables that changed since the task's last round, so that the checkpoints of readers are up to date.
+class CurrentState(NamedTuple):
+    """The clocks of all metalakes and catalogs, and the attached policies."""
 
-    Returns whether everything is assessed; False while the first assessment of all tables runs, or if too many tables
-    changed.
-    """
-    payload = await services.gate.look_up(lambda: task_payload_read(ASSESS_TABLES))
-    at = AssessmentPosition() if payload is None else msgspec.json.decode(payload, type=AssessmentPosition)
-    round_ = AssessmentRound(services, tables_max=TABLES_PER_REQUEST)
-    position = await round_.run(at, only_changes=True)
-    return position.after is None and round_.tables < TABLES_PER_REQUEST
+    clocks: Sequence[CatalogClock]
+    policies: PolicyIndex
+
+    @property
+    def epoch(self) -> int:
+        """The store's epoch; -1 in a store without metalakes."""
+        return max([each.epoch for each in self.clocks], default=-1)
+
+
+def current_read() -> Load[CurrentState]:
+    """Read the clocks and the attached policies."""
+    clocks = yield from clocks_read()
+    return CurrentState(clocks, (yield from policies_load()))
 
 
 class AssessmentRound:
@@ -131,16 +134,19 @@ class AssessmentRound:
         self._policies = PolicyIndex((), ())
         self._ancestors: Ancestry = {}
 
-    async def run(self, at: AssessmentPosition, *, only_changes: bool = False) -> AssessmentPosition:
+    async def run(
+        self, at: AssessmentPosition, *, current: CurrentState | None = None, only_changes: bool = False
+    ) -> AssessmentPosition:
         """Assess from a position on. Returns the next one.
 
         With `only_changes` all tables are assessed only if the feed has a gap, not because of the time or a change of
-        policies.
+        policies. `current` is the store's state if the caller has just read it.
         """
-        look_up = self.services.gate.look_up
-        clocks, now_ms = await look_up(clocks_read), self.services.store.time.now_ms()
-        self._policies = await look_up(policies_load)
-        epoch = max([each.epoch for each in clocks], default=at.epoch)
+        if current is None:
+            current = await self.services.gate.look_up(current_read)
+        clocks, now_ms = current.clocks, self.services.store.time.now_ms()
+        self._policies = current.policies
+        epoch = current.epoch if clocks else at.epoch
         policies = sum(each.revision for each in clocks if each.kind is Kind.METALAKE) if self._policies else -1
         catalogs = [each for each in clocks if each.kind is Kind.CATALOG]
         is_old = at.policies != policies or not 0 <= now_ms - at.whole_at_ms < WHOLE_EVERY_MS
@@ -234,7 +240,7 @@ class AssessmentRound:
         by_id = {head.node_id: head for head in heads}
         bodies = [body for body in await look_up(lambda: table_bodies_read(ids)) if not is_dataset(by_id[body.node_id])]
         if self._policies:
-            await self._know(ids)
+            await self.read_ancestors(ids)
         rules = [assessment_rules(self._policies.effective(self.chain(body.node_id))) for body in bodies]
         assessments = await self._offload(bodies, rules)
         before = await look_up(lambda: findings_of(ids))
@@ -256,7 +262,8 @@ class AssessmentRound:
             )
         await self._store(ids, rows, before=before)
         if sorted(checkpoints) != sorted(readers):
-            await self._submit(lambda tx: tx.maintenance.replace_checkpoints(ids, checkpoints))
+            versions = {body.node_id: body.version for body in bodies}
+            await self._submit(lambda tx: tx.maintenance.replace_checkpoints(ids, checkpoints, versions=versions))
         self.tables += len(heads)
 
     async def _offload(self, bodies: Sequence[TableBody], rules: Sequence[AssessmentRules]) -> list[Assessment]:
@@ -269,14 +276,15 @@ class AssessmentRound:
         (text,) = await offloader.do("maintenance-assess", terms, *[body.body for body in bodies])
         return msgspec.json.decode(text, type=list[Assessment])
 
-    async def _know(self, ids: Sequence[int]) -> None:
+    async def read_ancestors(self, ids: Sequence[int]) -> None:
+        """Read some tables and their ancestors for `chain`, unless they were read before."""
         missing = [each for each in ids if each not in self._ancestors]
         if missing:
             self._ancestors |= await self.services.gate.look_up(lambda: ancestors_read(missing))
 
     async def chain_of(self, node_id: int) -> list[int]:
         """Return the ids of a table and its ancestors up to the catalog."""
-        await self._know([node_id])
+        await self.read_ancestors([node_id])
         return self.chain(node_id)
 
     @property
@@ -368,7 +376,7 @@ class AssessmentRound:
         """
         if not assessment.checkpoints:
             return []
-        await self._know([head.catalog_id])
+        await self.read_ancestors([head.catalog_id])
         if head.catalog_id not in self._ancestors:
             return [row for row in stored if row.reader_id == head.node_id]
         metalake, _, _ = self._ancestors[head.catalog_id]

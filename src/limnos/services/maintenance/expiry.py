@@ -19,7 +19,7 @@ from limnos.model.errors import CommitConflict
 from limnos.model.records import TableRecord
 from limnos.names.path import Levels
 from limnos.services.iceberg.commits import table_commit
-from limnos.services.maintenance.assessing import assess_changes
+from limnos.services.maintenance.assessed_changes import assess_changes
 from limnos.services.maintenance.guards import snapshots_judge
 from limnos.services.maintenance.policies import policies_load
 from limnos.services.maintenance.table_access import maintained_table

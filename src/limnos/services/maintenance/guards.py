@@ -20,8 +20,9 @@ from limnos.services.maintenance.policies import EffectivePolicy, assessment_rul
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, InlineOffloader
-from limnos.store.activity.maintenance import checkpoints_of
+from limnos.store.activity.maintenance import CheckpointRow, checkpoints_of
 from limnos.store.objects.snapshot_pins import PinHolder, holders_read
+from limnos.store.sql import Load
 
 READER_KEEP_MS: Final = 7 * 86_400_000
 """The retention time of the last snapshot that an incremental reader reported as read, in
@@ -42,18 +43,26 @@ async def expiry_guards(
         path: Its path below the metalake, the catalog first.
         now_ms: The store's time.
     """
-    look_up = services.gate.look_up
-    pinned = await pinned_snapshots(services, node_id, now_ms=now_ms)
     source = source_key(metalake_id, path)
-    readers = await look_up(lambda: checkpoints_of(source, since_ms=now_ms - READER_KEEP_MS))
+
+    def load() -> Load[tuple[list[PinHolder], list[CheckpointRow]]]:
+        holders = yield from holders_read(node_id, now_ms=now_ms)
+        return holders, (yield from checkpoints_of(source, since_ms=now_ms - READER_KEEP_MS))
+
+    holders, readers = await services.gate.look_up(load)
+    pinned = _pinned(holders)
     checkpoints = {each.snapshot_id: f"incremental reader {each.reader_id} read it last" for each in readers}
     return ExpiryGuards(pinned, checkpoints)
 
 
 async def pinned_snapshots(services: NodeServices, node_id: int, *, now_ms: int) -> dict[int, str]:
     """Return the snapshots of a table that runs and scan plans need, each with the reason."""
+    return _pinned(await services.gate.look_up(lambda: holders_read(node_id, now_ms=now_ms)))
+
+
+def _pinned(holders: Sequence[PinHolder]) -> dict[int, str]:
     pinned: dict[int, str] = {}
-    for holder in await services.gate.look_up(lambda: holders_read(node_id, now_ms=now_ms)):
+    for holder in holders:
         for snapshot_id in holder.snapshots:
             pinned.setdefault(snapshot_id, _pin_text(holder))
     return pinned

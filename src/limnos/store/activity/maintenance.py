@@ -7,7 +7,7 @@ row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from json import dumps
 from typing import Final, NamedTuple
 
@@ -36,6 +36,9 @@ _OR_KEPT = f"(n.deleted = 0 OR {KEPT.format('n.id')}) AND"
 PAGE, PAGE_WITH_TRASH = Sql(f"{_TABLES} n.deleted = 0 AND {_PAGE}"), Sql(f"{_TABLES} {_OR_KEPT} {_PAGE}")
 SOME, SOME_WITH_TRASH = _among(f"{_TABLES} n.deleted = 0 AND {_SOME}"), _among(f"{_TABLES} {_OR_KEPT} {_SOME}")
 BODIES = _among("SELECT node_id, version, metadata_location, body FROM document WHERE node_id IN ({nodes})")
+VERSIONS = _among("SELECT node_id, version FROM document WHERE node_id IN ({nodes})")
+LOCK_CHECKPOINTS = Sql("SELECT pg_advisory_xact_lock(4999503, 1)", on_sqlite="SELECT 1")
+"""Two assessments replace checkpoints one after the other, also on different nodes. SQLite has one writer."""
 CLOCKS = Sql(
     "SELECT c.zone, c.revision, c.pruned_to, n.kind, s.epoch FROM clock c CROSS JOIN store s"
     " LEFT JOIN node n ON n.id = c.zone WHERE n.deleted = 0"
@@ -346,11 +349,22 @@ class MaintenanceWrites(Writes):
         rows = [FindingRow(*row) for row in self.tx.rows(FINDINGS_OF, {"nodes": dumps([node_id])})]
         return next((row for row in rows if row.kind == kind), None)
 
-    def replace_checkpoints(self, reader_ids: Sequence[int], rows: Sequence[CheckpointRow]) -> None:
-        """Replace the checkpoints of some readers."""
-        self.tx.count(FORGET, {"nodes": dumps(reader_ids)})
+    def replace_checkpoints(
+        self, reader_ids: Sequence[int], rows: Sequence[CheckpointRow], *, versions: Mapping[int, int]
+    ) -> None:
+        """Replace the checkpoints of some readers.
+
+        `versions` are the versions of the documents that were assessed. The checkpoints of a reader with another
+        version by now stay: an assessment of that version may have stored them already, or will.
+        """
+        self.tx.rows(LOCK_CHECKPOINTS, {})
+        now = {row[0]: row[1] for row in self.tx.rows(VERSIONS, {"nodes": dumps(list(versions))})}
+        stale = {reader_id for reader_id, version in versions.items() if now.get(reader_id, version) != version}
+        self.tx.count(FORGET, {"nodes": dumps([each for each in reader_ids if each not in stale])})
         params: list[Params] = [
-            {"reader": row.reader_id, "source": row.source, "snapshot": row.snapshot_id, "at": row.at} for row in rows
+            {"reader": row.reader_id, "source": row.source, "snapshot": row.snapshot_id, "at": row.at}
+            for row in rows
+            if row.reader_id not in stale
         ]
         if params:
             self.tx.session.many(REMEMBER, params)
