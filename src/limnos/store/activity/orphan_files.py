@@ -9,6 +9,7 @@ for deletion: from then on the table's commits may not name it (`REMOVING`). Its
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from json import dumps
 from typing import Final, NamedTuple
 
 from limnos.store.audit_notes import NOTE_NEW
@@ -48,6 +49,11 @@ MARK = Sql(
 TIDY = Sql("DELETE FROM maintenance_orphan_file WHERE state = 2 AND seen_at < :before")
 _CHECK = "node_id, catalog_id, epoch, checked_at, listed, referenced, candidates, candidate_bytes, blocked, policy"
 CHECK = Sql(f"SELECT {_CHECK} FROM maintenance_orphan_check WHERE node_id = :node")
+CHECKS_OF = Sql(
+    f"SELECT {_CHECK} FROM maintenance_orphan_check WHERE node_id IN"
+    " (SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v)",
+    on_sqlite=f"SELECT {_CHECK} FROM maintenance_orphan_check WHERE node_id IN (SELECT value FROM json_each(:nodes))",
+)
 CHECKS = Sql(
     f"SELECT {_CHECK} FROM maintenance_orphan_check WHERE catalog_id = :catalog AND node_id > :after"
     " AND candidates > 0 ORDER BY node_id LIMIT :limit"
@@ -142,6 +148,11 @@ def orphan_check_read(node_id: int) -> Load[OrphanCheckRow | None]:
     """Read the last check of a table."""
     rows = yield CHECK, {"node": node_id}
     return OrphanCheckRow(*rows[0]) if rows else None
+
+
+def orphan_checks_read(node_ids: Sequence[int]) -> Load[dict[int, OrphanCheckRow]]:
+    """Read the last checks of some tables, by node id."""
+    return {row[0]: OrphanCheckRow(*row) for row in (yield CHECKS_OF, {"nodes": dumps(node_ids)})}
 
 
 def orphan_checks_page(catalog_id: int, *, after: int, limit: int) -> Load[list[OrphanCheckRow]]:

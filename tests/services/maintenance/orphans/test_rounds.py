@@ -12,6 +12,7 @@ from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FenceKnowledge
 from limnos.services.maintenance.orphans.rounds import OrphanRound
 from limnos.store.sql import Sql
 from tests.http.admin.activity.test_runs import finish, started
+from tests.http.asterix.wire import rows
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.lance.wire import make_space
@@ -86,9 +87,10 @@ def test_a_writer_slower_than_the_age(table: HistoryTable) -> None:
 
 
 def commit_file(table: HistoryTable, name: str, *, size: int) -> DriverAnswer:
-    """Commit a file that a writer wrote earlier."""
+    """Commit a file that a writer wrote earlier, by its name below the table's location or by its location."""
     number = table.snapshots + 1
-    added = entry(data_file(f"{table.location}/{name}", file_size_in_bytes=size))
+    location = name if name.startswith("file:") else f"{table.location}/{name}"
+    added = entry(data_file(location, file_size_in_bytes=size))
     place = table.write(
         f"late{number}.avro", manifest_list([*table.manifests, table.manifest(f"lm{number}.avro", [added])])
     )
@@ -148,6 +150,7 @@ def test_jumps_of_the_clock(table: HistoryTable) -> None:
         ("missing", "are missing"),
         ("newer", "another catalog may write here"),
         ("elsewhere", "are in other places"),
+        ("unreadable", "segment"),
     ],
 )
 def test_what_blocks_a_table(table: HistoryTable, blocked: str, reason: str) -> None:
@@ -163,11 +166,13 @@ def test_what_blocks_a_table(table: HistoryTable, blocked: str, reason: str) -> 
     else:
         away = path.parents[2] / "away.parquet"
         away.write_bytes(b"123456")
-        assert commit_file(table, "../away.parquet", size=6).status == 200
+        name = away.as_uri() if blocked == "elsewhere" else f"{table.location}/../away.parquet"
+        assert commit_file(table, name, size=6).status == 200
     assert run_days(node, clock, 6) == 0
     assert path.exists()
     told = explained_orphans(table)["blocked"]
-    assert reason in told or "segment" in told
+    assert reason in told
+    assert blocked != "elsewhere" or "away.parquet" in told
 
 
 def test_protection_and_runs_block_the_deletion(table: HistoryTable) -> None:
@@ -224,6 +229,65 @@ def test_the_setting_and_the_policy(table: HistoryTable) -> None:
     assert not path.exists()
     (row,) = [each for each in operations(node) if each["kind"] == "orphans"]
     assert (row["state"], row["user"], row["policy"]) == ("done", "admin", "clean")
+
+
+def test_a_round_has_one_token_for_each_user(table: HistoryTable) -> None:
+    """Each new or revoked token has the other writers of the server decide again. A table whose check fails gets the
+    next one a token of its own.
+    """
+    node = table.node
+    clock = clock_of(node)
+    for name in ("u", "v"):
+        HistoryTable(node, name).append(1)
+    assert run_round(node).checked == 3
+    assert tokens_of_rounds(node) == [True]
+    clock.at_ms += 8 * DAY_MS
+    grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    node.done("PUT", f"{API}/lake/owners/TABLE/main.a.u", {"name": "writer", "type": "USER"})
+    assert run_round(node).checked == 3
+    assert tokens_of_rounds(node) == [True, True, True]
+
+
+def tokens_of_rounds(node: DriverNode) -> list[bool]:
+    """Return for each token of a round whether it is revoked."""
+    statement = Sql("SELECT revoked FROM token WHERE name = 'maintenance orphans'")
+    permit = node.built.upkeep._permit
+    return [
+        bool(row[0])
+        for row in node.runner.run(node.built.services.store.submit(permit, lambda tx: tx.rows(statement, {})))
+    ]
+
+
+def test_datasets_and_lance_tables_are_left_alone(table: HistoryTable) -> None:
+    """SQL++ removes the files of its datasets, and Lance tables have a setting of their own. The explanation says so,
+    and so do operations that a user requests.
+    """
+    node, clock = table.node, clock_of(table.node)
+    rows(node, "create type Heap as { id: bigint }; create dataset heaps(Heap) primary key id")
+    make_space(node, "lance", "s")
+    places = [
+        str(node.get(wire.table_path("Default", "heaps"))["metadata"]["location"]),  # type: ignore[index]
+        str(node.done("POST", f"{lance_table('lance', 's', 't')}/declare", {})["location"]),
+    ]
+    files = [wire.local(f"{place}/data/orphan.parquet") for place in places]
+    for each in files:
+        each.parent.mkdir(parents=True, exist_ok=True)
+        each.write_bytes(b"orphan")
+    assert run_days(node, clock, 6) == 0
+    assert all(each.exists() for each in files)
+
+    told = explained(node, "Default.heaps")
+    assert told["orphans"]["blocked"] == "SQL++ removes the files of its datasets by itself"
+    assert "SQL++ compacts its datasets by itself, and expires their snapshots" in told["blocked"]
+    for kind in ("orphans", "expire"):
+        assert node.post(f"{MAINTENANCE}/operations", {"table": "Default.heaps", "operation": kind}).status == 200
+    work(node)
+    results = {each["kind"]: each["result"] for each in operations(node)}
+    assert results["orphans"] == "nothing is removed: SQL++ removes the files of its datasets by itself"
+    assert results["expire"] == "SQL++ expires the snapshots of its datasets by itself"
+    body = {"table": "s.t", "operation": "orphans"}
+    refused = node.post(f"{MAINTENANCE.replace('/main/', '/lance/')}/operations", body)
+    assert (refused.status, "lance.debris_age_s" in str(refused.body)) == (405, True)
 
 
 def test_an_owner_without_the_right(table: HistoryTable) -> None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from limnos.formats.gravitino.policies import ORPHAN_FILE_REMOVAL, OrphanFileRemovalContent, content_of
 from limnos.model.errors import LimnosError
-from limnos.services.maintenance.acting import ActingRequest, acting_as, responsible_user
+from limnos.services.maintenance.acting import ActingRequest, ActingTokens, acting_as, responsible_user
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.orphans.removal import (
     NO_METADATA,
@@ -24,7 +24,7 @@ from limnos.services.maintenance.orphans.removal import (
     orphans_mark,
 )
 from limnos.services.maintenance.orphans.search import TableSearch, orphans_search
-from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex, policies_load
+from limnos.services.maintenance.policies import EffectivePolicy, policies_load
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.task_context import TaskContext
@@ -35,7 +35,7 @@ from limnos.store.activity.orphan_files import (
     OrphanCheckRow,
     OrphanFileRow,
     marked_tables_read,
-    orphan_check_read,
+    orphan_checks_read,
     orphan_files_read,
 )
 from limnos.store.faults import fault_point
@@ -123,45 +123,46 @@ class OrphanRound:
         policies = await look_up(policies_load)
         resumed = await look_up(marked_tables_read)
         lookup = AssessmentRound(self.services, tables_max=0)
-        while self.checked < TABLES_PER_ROUND and self._marked_files < FILES_PER_ROUND:
-            page = await look_up(lambda after=after: tables_page(after, limit=_PAGE))  # type: ignore[misc]
-            if not page:
-                after = 0
-                break
-            for head in page:
-                after = head.node_id
-                await self._one(head, policies, lookup=lookup, is_resumed=head.node_id in resumed)
+        async with ActingTokens(self.work, self.services, name="maintenance orphans") as tokens:
+            while self.checked < TABLES_PER_ROUND and self._marked_files < FILES_PER_ROUND:
+                page = await look_up(lambda after=after: tables_page(after, limit=_PAGE))  # type: ignore[misc]
+                if not page:
+                    after = 0
+                    break
+                ids = [head.node_id for head in page]
+                await lookup.read_ancestors(ids)
+                checks = await look_up(lambda ids=ids: orphan_checks_read(ids))  # type: ignore[misc]
+                for head in page:
+                    after = head.node_id
+                    terms = orphan_terms(
+                        self.services, policies.effective(lookup.chain(after)).get(ORPHAN_FILE_REMOVAL)
+                    )
+                    if terms is not None and (after in resumed or self._is_due(checks.get(after), terms)):
+                        await self._one(head, terms, tokens=tokens)
         await self.remove()
         return after
 
-    async def _one(self, head: TableHead, policies: PolicyIndex, *, lookup: AssessmentRound, is_resumed: bool) -> None:
-        chain = await lookup.chain_of(head.node_id)
-        terms = orphan_terms(self.services, policies.effective(chain).get(ORPHAN_FILE_REMOVAL))
-        if terms is None:
-            return
-        now_ms = self.services.store.time.now_ms()
-        last = await self.services.gate.look_up(lambda: orphan_check_read(head.node_id))
-        rest_ms = terms.interval_ms if last is None or not last.candidates else min(RECHECK_MS, terms.interval_ms)
-        if not is_resumed and last is not None and 0 <= now_ms - last.checked_at < rest_ms:
-            return
+    def _is_due(self, last: OrphanCheckRow | None, terms: OrphanTerms) -> bool:
+        """Return whether enough time has passed since the last check of a table, or the clock was set back."""
+        if last is None:
+            return True
+        rest_ms = min(RECHECK_MS, terms.interval_ms) if last.candidates else terms.interval_ms
+        return not 0 <= self.services.store.time.now_ms() - last.checked_at < rest_ms
+
+    async def _one(self, head: TableHead, terms: OrphanTerms, *, tokens: ActingTokens) -> None:
         self.checked += 1
         user = await responsible_user(self.services, head.node_id, policy=terms.policy)
         if user.refusal is not None:
             await self._store_blocked(head.node_id, head.catalog_id, reason=user.refusal, policy=user.policy)
             return
         try:
-            async with acting_as(
-                self.work,
-                self.services,
-                user=user.user,
-                table_id=head.node_id,
-                name=f"maintenance-orphans-{head.node_id}",
-            ) as request:
-                if request is not None:
-                    await self.check(
-                        request, node_id=head.node_id, catalog_id=head.catalog_id, terms=terms, user=user.user
-                    )
+            request = await tokens.request(
+                user=user.user, table_id=head.node_id, name=f"maintenance-orphans-{head.node_id}"
+            )
+            if request is not None:
+                await self.check(request, node_id=head.node_id, catalog_id=head.catalog_id, terms=terms, user=user.user)
         except LimnosError as error:
+            await tokens.end(user.user)
             log.warning("a table was not checked for orphan files", table=head.node_id, error=error.message)
             await self._store_blocked(head.node_id, head.catalog_id, reason=error.message, policy=user.policy)
 

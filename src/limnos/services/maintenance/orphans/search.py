@@ -27,11 +27,11 @@ from limnos.services.maintenance.orphans.references import referenced_files_read
 from limnos.services.maintenance.table_storage import MaintainedFiles, maintained_files
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.task_context import Heartbeat, TaskContext
-from limnos.store.activity.maintenance import tables_of
+from limnos.store.activity.maintenance import TableHead, tables_of
 from limnos.store.objects.documents import document_read
 from limnos.store.objects.protection import protection_read
-from limnos.store.objects.storage_locations import RIVALS_MAX, own_locations_read
-from limnos.store.sql import drive_load
+from limnos.store.objects.storage_locations import RIVALS_MAX, RegisteredLocation, own_locations_read
+from limnos.store.sql import Load, drive_load
 from limnos.store.tx import Tx
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._/:=@+-]+")
@@ -63,15 +63,15 @@ async def orphans_search(work: TaskContext, services: NodeServices, *, node_id: 
     Raises StorageFailed, ServiceUnavailable. Other failures are reasons in the result.
     """
     look_up = services.gate.look_up
-    before = await look_up(lambda: document_read(node_id))
-    files = None if before is None else await maintained_files(services, before)
+    before, heads = await look_up(lambda: _table_read(node_id))
     if before is None:
         return _blocked("the table was dropped")
+    files = await maintained_files(services, before)
     if files is None:
         return _blocked("its location conflicts with that of another object")
     if _PLAIN.fullmatch(before.location) is None:
         return _blocked("its location has characters that readers encode differently")
-    if any(is_dataset(head) for head in await look_up(lambda: tables_of([node_id]))):
+    if any(is_dataset(head) for head in heads):
         return _blocked("SQL++ removes the files of its datasets by itself")
     try:
         listed = await work.run_in_thread(files.all_entries)
@@ -82,6 +82,16 @@ async def orphans_search(work: TaskContext, services: NodeServices, *, node_id: 
         return _blocked(error.message)
 
 
+def _table_read(node_id: int) -> Load[tuple[MetadataDocument | None, list[TableHead]]]:
+    document = yield from document_read(node_id)
+    return document, (yield from tables_of([node_id]))
+
+
+def _locations_read(node_id: int) -> Load[tuple[MetadataDocument | None, list[RegisteredLocation]]]:
+    document = yield from document_read(node_id)
+    return document, (yield from own_locations_read(node_id))
+
+
 async def _compare(
     work: TaskContext,
     services: NodeServices,
@@ -90,7 +100,7 @@ async def _compare(
     before: MetadataDocument,
     listed: Sequence[FileEntry],
 ) -> TableSearch:
-    document = await services.gate.look_up(lambda: document_read(before.node_id))
+    document, own = await services.gate.look_up(lambda: _locations_read(before.node_id))
     if document is None or document.location != before.location:
         return _blocked("the table was dropped or got another location")
     names = frozenset([each.name for each in listed])
@@ -99,7 +109,6 @@ async def _compare(
     read = await referenced_files_read(services, files, document=document)
     if read.references.keeps_files:
         return _blocked("gc.enabled is false")
-    own = await services.gate.look_up(lambda: own_locations_read(document.node_id))
     others = [f"{each.location}/" for each in own if each.location != place_key(document.location)]
     result = await work.run_in_thread(lambda beat: _search(beat, files.location, listed=listed, references=read.files))
     if result.missing:
