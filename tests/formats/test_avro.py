@@ -14,7 +14,7 @@ import fastavro
 import pytest
 
 from limnos.formats import avro
-from limnos.formats.avro import BadAvro, texts_of, values_of
+from limnos.formats.avro import BadAvro, texts_of, values_of, values_of_files
 
 ENTRY = {
     "type": "record", "name": "entry",
@@ -171,3 +171,41 @@ def test_several_values_of_each_row() -> None:
         ("s3://b/0é", 1, None, None), ("s3://b/1é", 1, None, None),
     ]  # fmt: skip
     assert list(values_of(data, ("gone",))) == []
+
+
+def test_several_files_are_read_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever their codecs, sync markers and schemas, several files have the rows of each in order. A reader is
+    prepared once for files of one schema.
+    """
+    other = {**ENTRY, "fields": list(reversed(ENTRY["fields"]))}
+    codecs = (("null", ENTRY), ("deflate", ENTRY), ("xz", ENTRY), ("null", other), ("deflate", ENTRY))
+    files = [
+        written(schema, ROWS[first : first + 700], codec=codec, sync_interval=500)
+        for first, (codec, schema) in enumerate(codecs)
+    ]
+    files[1:1] = [written(ENTRY, []), made(record())]
+    readers, real = [], fastavro.reader
+
+    def reader(*args: object, **named: object) -> object:
+        readers.append(args)
+        return real(*args, **named)  # type: ignore[arg-type]
+
+    expected = [row for data in files for row in values_of(data, PATH, ("status",))]
+    assert len(expected) == 5 * 700
+    monkeypatch.setattr(fastavro, "reader", reader)
+    assert list(values_of_files(files, PATH, ("status",))) == expected
+    assert len(readers) == 4
+    with pytest.raises(BadAvro, match=r"no field data_file.file_path"):
+        list(values_of_files(files, PATH, is_needed=True))
+    assert list(values_of_files([], PATH)) == []
+
+
+def test_limits_are_those_of_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several files together may have more entries than one; if one has too many or is cut off, reading fails."""
+    monkeypatch.setattr(avro, "ENTRIES_MAX", 700)
+    files = [written(ENTRY, ROWS[:700]) for _ in range(3)]
+
+    assert len(list(values_of_files(files, PATH))) == 2100
+    for bad in (written(ENTRY, ROWS[:701]), files[0][:-1], b"text"):
+        with pytest.raises(BadAvro):
+            list(values_of_files([*files, bad], PATH))

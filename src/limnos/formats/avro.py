@@ -12,9 +12,10 @@ import io
 import json
 import lzma
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final, cast
+from itertools import groupby
+from typing import Final, NamedTuple, cast
 
 import fastavro
 from fastavro.types import Schema
@@ -57,17 +58,27 @@ def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> 
     Raises:
         BadAvro: The file is malformed, exceeds a limit, or lacks the first field.
     """
+    return values_of_files((data,), *paths, is_needed=is_needed)
+
+
+def values_of_files(
+    files: Iterable[bytes], *paths: tuple[str, ...], is_needed: bool = False
+) -> Iterator[tuple[object, ...]]:
+    """Yield what `values_of` yields for each of several files, in order.
+
+    Files with the same schema in succession are read as one, because preparing a reader costs more than the rows of a
+    small file. Raises BadAvro.
+    """
     try:
-        source = io.BytesIO(data)
-        entries, sync = _head(source)
-        has_first, target = _reader_schema(_schema_text(entries), paths)
-        if is_needed and not has_first:
-            raise BadAvro(f"its rows have no field {'.'.join(paths[0])}")
-        if target is None:
-            return
-        plain = _UncompressedFile(source, entries, sync)
-        for row in fastavro.reader(cast("io.BytesIO", plain), reader_schema=target):
-            yield tuple([_value_at(row, path) for path in paths])
+        for text, same in groupby(map(_opened, files), key=lambda file: _schema_text(file.entries)):
+            has_first, target = _reader_schema(text, paths)
+            if is_needed and not has_first:
+                raise BadAvro(f"its rows have no field {'.'.join(paths[0])}")
+            if target is None:
+                continue
+            plain = _UncompressedFiles(same)
+            for row in fastavro.reader(cast("io.BytesIO", plain), reader_schema=target):
+                yield tuple([_value_at(row, path) for path in paths])
     except BadAvro:
         raise
     except Exception as error:
@@ -98,25 +109,43 @@ def _value_at(row: object, path: tuple[str, ...]) -> object:
 def decompress(data: bytes) -> bytes:
     """Return the file with uncompressed blocks, for a reader that trusts its numbers. Raises BadAvro."""
     try:
-        source = io.BytesIO(data)
-        entries, sync = _head(source)
-        _schema(entries)
-        return _UncompressedFile(source, entries, sync).whole()
+        file = _opened(data)
+        _schema(file.entries)
+        return _UncompressedFiles([file]).whole()
     except BadAvro:
         raise
     except Exception as error:
         raise BadAvro(str(error) or type(error).__name__) from error
 
 
-class _UncompressedFile:
-    """A file-like object that reads a file with its blocks decompressed."""
+class _OpenedFile(NamedTuple):
+    """A file whose header is read: its blocks, its metadata map, and the sync marker that ends each block."""
 
-    def __init__(self, source: io.BytesIO, entries: dict[str, bytes], sync: bytes) -> None:
-        self._source = source
-        self._sync = sync
-        self._codec = entries.get("avro.codec", b"null").decode()
+    source: io.BytesIO
+    entries: dict[str, bytes]
+    sync: bytes
+
+
+def _opened(data: bytes) -> _OpenedFile:
+    source = io.BytesIO(data)
+    return _OpenedFile(source, *_head(source))
+
+
+class _UncompressedFiles:
+    """A file-like object that reads files of one schema as one file, with their blocks decompressed."""
+
+    def __init__(self, files: Iterable[_OpenedFile]) -> None:
+        self._files = iter(files)
+        first = self._begin(next(self._files))
+        self._sync = first.sync
+        self._rest = io.BytesIO(_spelled_head(first.entries["avro.schema"], first.sync))
+
+    def _begin(self, file: _OpenedFile) -> _OpenedFile:
+        """Begin with a file, for which the limits count anew."""
+        self._file = file
+        self._codec = file.entries.get("avro.codec", b"null").decode()
         self._bytes = self._entries = 0
-        self._rest = io.BytesIO(_spelled_head(entries["avro.schema"], sync))
+        return file
 
     def read(self, size: int = -1) -> bytes:
         """Read `size` bytes, fewer only at the end."""
@@ -127,19 +156,22 @@ class _UncompressedFile:
         return data
 
     def whole(self) -> bytes:
-        """Read the remaining part of the file."""
+        """Read the remaining part."""
         pieces = [self._rest.read()]
         while piece := self._block():
             pieces.append(piece)
         return b"".join(pieces)
 
     def _block(self) -> bytes:
-        first = self._source.read(1)
-        if not first:
-            return b""
-        self._source.seek(-1, io.SEEK_CUR)
-        count, packed = _read_long(self._source), _read_bytes(self._source)
-        if self._source.read(_SYNC_SIZE) != self._sync:
+        while not (first := self._file.source.read(1)):
+            file = next(self._files, None)
+            if file is None:
+                return b""
+            self._begin(file)
+        source = self._file.source
+        source.seek(-len(first), io.SEEK_CUR)
+        count, packed = _read_long(source), _read_bytes(source)
+        if source.read(_SYNC_SIZE) != self._file.sync:
             raise BadAvro("a block does not end at its declared size")
         block = _unpacked(packed, self._codec)
         self._bytes += len(block)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from limnos.formats.avro import BadAvro, texts_of, values_of
+from limnos.formats.avro import BadAvro, values_of_files
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.maintenance.expiry import GC_ENABLED
 from limnos.formats.maintenance.table_metadata import metadata_of
@@ -76,18 +76,22 @@ def references_of(body: bytes) -> TableReferences:
     )
 
 
-def manifest_paths(data: bytes) -> list[str]:
-    """Read the manifests in a manifest list. Raises InvalidTable."""
+def manifest_paths(*lists: bytes) -> list[str]:
+    """Read the distinct manifests in manifest lists. Raises InvalidTable."""
     try:
-        return list(texts_of(data, "manifest_path"))
+        rows = values_of_files(lists, ("manifest_path",))
+        return list(dict.fromkeys([path for (path,) in rows if isinstance(path, str)]))
     except BadAvro as error:
         raise InvalidTable(f"a manifest list cannot be read: {str(error)[:200]}") from error
 
 
-def referenced_files(data: bytes) -> list[str]:
-    """Read the files that a manifest's entries name, except those of status DELETED. Raises InvalidTable."""
+def referenced_files(*manifests: bytes) -> list[str]:
+    """Read the distinct files that the entries of manifests name, except those of status DELETED.
+
+    Raises InvalidTable.
+    """
     try:
-        rows = values_of(data, ("data_file", "file_path"), ("status",), is_needed=True)
+        rows = values_of_files(manifests, ("data_file", "file_path"), ("status",), is_needed=True)
         return list(dict.fromkeys([path for path, status in rows if isinstance(path, str) and status != _DELETED]))
     except BadAvro as error:
         raise InvalidTable(f"a manifest cannot be read: {str(error)[:200]}") from error
@@ -177,9 +181,9 @@ def offloaded_manifest_paths(*lists: bytes) -> list[bytes]:
 
     Raises InvalidTable.
     """
-    return [msgspec.json.encode(list(dict.fromkeys([path for data in lists for path in manifest_paths(data)])))]
+    return [msgspec.json.encode(manifest_paths(*lists))]
 
 
 def offloaded_referenced_files(*manifests: bytes) -> list[bytes]:
     """Read manifests: takes their bytes, returns JSON of the distinct locations of files. Raises InvalidTable."""
-    return [msgspec.json.encode(list(dict.fromkeys([path for data in manifests for path in referenced_files(data)])))]
+    return [msgspec.json.encode(referenced_files(*manifests))]

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from limnos.files import FileKeys, place_key
-from limnos.formats.avro import values_of
+from limnos.formats.avro import values_of_files
 from limnos.formats.maintenance import orphans
 from limnos.services.iceberg import orphan_fence
 from limnos.services.maintenance.orphans import references, removal, rounds, search
@@ -113,14 +113,14 @@ def not_strict(real: Callable[..., Any]) -> Callable[..., Any]:
     return change
 
 
-def by_deleted(data: bytes) -> list[str]:
-    """Planted bug: read only the first file of each manifest, as a reader that stops early."""
-    return REAL_PATHS(data)[:1]
+def by_deleted(*lists: bytes) -> list[str]:
+    """Planted bug: read only the first manifest of each manifest list, as a reader that stops early."""
+    return [path for data in lists for path in REAL_PATHS(data)[:1]]
 
 
-def of_any_status(data: bytes) -> list[str]:
+def of_any_status(*manifests: bytes) -> list[str]:
     """Planted bug: treat entries of status DELETED as required files."""
-    return [str(path) for (path,) in values_of(data, ("data_file", "file_path"), is_needed=True)]
+    return [str(path) for (path,) in values_of_files(manifests, ("data_file", "file_path"), is_needed=True)]
 
 
 async def metadata_first(work: Any, services: Any, *, node_id: int) -> Any:  # noqa: ANN401
