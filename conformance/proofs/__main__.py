@@ -31,6 +31,7 @@ WHOLE = {
     "LIMNOS_TEST_RESTRICTIONS": "1000",
     "LIMNOS_TEST_PLANS": "400",
     "LIMNOS_TEST_FAR_TABLES": "2000",
+    "LIMNOS_TEST_ORPHAN_TABLES": "30",
     "LIMNOS_TEST_EXPORT": "100000",
     "LIMNOS_TEST_PLACES": "all",
     "LIMNOS_TEST_SECRETS": "all",
@@ -57,6 +58,7 @@ SPARK_SUITES = (
     "tests/engine/test_kills.py",
     "tests/integration/test_two_faces_spark.py",
     "tests/integration/test_spark_planned.py",
+    "tests/integration/test_orphans_oracle.py",
 )
 
 
