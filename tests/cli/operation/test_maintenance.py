@@ -26,7 +26,8 @@ REPORT = {
         {"snapshot_id": 100, "at": "2026-11-12T20:00:00Z", "kept_because": None},
     ],
     "policies": [
-        {"type": "system_iceberg_snapshot_expiration", "name": "p", "on": "main", "enabled": False, "content": {}, "not_applied": ["q"]},
+        {"type": "system_iceberg_snapshot_expiration", "name": "p", "on": "main", "enabled": False,
+         "content": {"olderThanDays": 7, "retainLast": 5}, "not_applied": ["q"]},
     ],
 }  # fmt: skip
 

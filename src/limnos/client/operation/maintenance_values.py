@@ -64,7 +64,7 @@ class AppliedPolicy(msgspec.Struct, frozen=True):
     name: str | None
     on: str
     enabled: bool
-    content: dict[str, Json]
+    content: Json
     not_applied: tuple[str, ...] = ()
 
 
