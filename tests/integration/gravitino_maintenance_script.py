@@ -58,19 +58,29 @@ def policies_page() -> dict[str, object]:
 
 
 def objects_page() -> dict[str, object]:
-    """What the pages of a catalog and a table do: attach a policy of compaction, show it where it is inherited."""
+    """What the pages of a catalog, a schema and a table do: attach a policy of compaction, show it where it is
+    inherited.
+    """
     policy = {
         "name": "compaction", "comment": "", "enabled": True, "policyType": "system_iceberg_compaction", "content": {},
     }  # fmt: skip
     ask("POST", "policies", policy)
     attached = ask("POST", f"objects/catalog/{CATALOG}/policies", {"policiesToAdd": ["compaction"]})
-    of_table = ask("GET", f"objects/table/{CATALOG}.{TABLE}/policies?details=true")["policies"]
+    schema = TABLE.rpartition(".")[0]
     objects = ask("GET", "policies/compaction/objects")["metadataObjects"]
     return {
         "attached": attached["names"],
-        "of_table": [[each["name"], each["policyType"], each["inherited"]] for each in of_table],
+        "of_catalog": policies_of("catalog", CATALOG),
+        "of_schema": policies_of("schema", f"{CATALOG}.{schema}"),
+        "of_table": policies_of("table", f"{CATALOG}.{TABLE}"),
         "objects": [[each["fullName"], each["type"]] for each in objects],
     }
+
+
+def policies_of(kind: str, path: str) -> list[list[object]]:
+    """Return the policies that a page shows for an object, with whether they are inherited."""
+    policies = ask("GET", f"objects/{kind}/{path}/policies?details=true")["policies"]
+    return [[each["name"], each["policyType"], each["inherited"]] for each in policies]
 
 
 def job() -> dict[str, object]:

@@ -46,7 +46,10 @@ def test_a_policy_and_a_job(server: LiveServer) -> None:
         "disabled": False, "enabled": True, "deleted": True,
     }  # fmt: skip
     assert seen["objects"] == {
-        "attached": ["compaction"], "of_table": [["compaction", "system_iceberg_compaction", True]],
+        "attached": ["compaction"],
+        "of_catalog": [["compaction", "system_iceberg_compaction", False]],
+        "of_schema": [["compaction", "system_iceberg_compaction", True]],
+        "of_table": [["compaction", "system_iceberg_compaction", True]],
         "objects": [["main", "catalog"]],
     }  # fmt: skip
     assert seen["job"] == {
