@@ -76,10 +76,11 @@ class ConsoleSessionExtend(msgspec.Struct, frozen=True):
 
 
 class ConsoleSessionsEnd(msgspec.Struct, frozen=True):
-    """End one session of a user, or all."""
+    """End one session of a user, or all; with `ends_logins` the sessions of the command line, too."""
 
     user: str
     token_id: int | None
+    ends_logins: bool = False
 
 
 class OpenCommand(Protocol):
@@ -337,9 +338,26 @@ async def sessions_end(ctx: Context, *, session_id: int | None) -> int:
     return await ctx.write(RequestScope(), decide, console_sessions_end)
 
 
+async def user_sign_out(ctx: Context, *, user: str) -> int:
+    """End all sessions of a user, of the console and of password logins, at the next request on every node.
+
+    API tokens and secrets stay valid. Returns how many sessions ended. Raises PermissionDenied unless it is the caller
+    or the caller manages the tokens of others.
+    """
+
+    def decide(request_view: RequestView) -> Permit[ConsoleSessionsEnd]:
+        is_own = user == _named_user(request_view)
+        decision = _own(request_view) if is_own else request_view.require(Action.TOKEN_MANAGE_OTHERS, ())
+        return request_view.permit(ConsoleSessionsEnd(user, None, ends_logins=True), decision)
+
+    return await ctx.write(RequestScope(), decide, console_sessions_end)
+
+
 def console_sessions_end(tx: Tx, permit: Permit[ConsoleSessionsEnd]) -> int:
     """Revoke one console session, or all of the user's. Returns how many. Raises NotFound."""
     command = permit.command
+    if command.ends_logins:
+        return tx.tokens.close(command.user)
     if command.token_id is None:
         return tx.tokens.close_console(command.user)
     token = tx.tokens.by_id(command.token_id)

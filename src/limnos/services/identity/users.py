@@ -100,6 +100,12 @@ def principal_load(request_view: RequestView, kind: Kind, name: str) -> RoleHold
     return holder_of(request_view, principal_look_up(request_view, kind, name, _ACTIONS[kind][1]).entity)
 
 
+def may_create(request_view: RequestView, kind: Kind) -> bool:
+    """Return whether the caller may create users, groups or roles of the metalake."""
+    action = Action.ROLE_CREATE if kind is Kind.ROLE else _ACTIONS[kind][0]
+    return request_view.decide(action, request_view.settled.outer).allowed
+
+
 def principals_list(request_view: RequestView, kind: Kind) -> list[Principal]:
     """Return the users or groups that the caller may see, by name. Raises NotInUse, PermissionDenied."""
     request_view.require_in_use()

@@ -1,4 +1,4 @@
-"""Lists of users, groups and roles, and the page of each: its roles or rules, and forms that assign roles.
+"""Lists of users, groups and roles, and the page of each: its roles or rules, and forms that change them.
 
 May import `model`, `names`, `services` and the console's shared modules. A list shows a page of the names
 that the caller may see.
@@ -11,24 +11,33 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from limnos.http.console.addresses import part_of, segment_of
+from limnos.http.console.access.person_changes import (
+    KINDS,
+    creation_form,
+    person_address,
+    sign_out_form,
+    state_form,
+)
+from limnos.http.console.addresses import catalog_address, part_of, segment_of
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, frame_of
 from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.sheets import FormView
+from limnos.http.console.tabs import access_address
 from limnos.http.response import Response
 from limnos.model.entities import Principal, RoleEntity
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.names import display
+from limnos.services.catalog.catalogs import catalogs_list
 from limnos.services.identity.roles import role_load, role_objects, roles_list
 from limnos.services.identity.service_accounts import may_manage_secrets
-from limnos.services.identity.users import principal_load, principals_list
+from limnos.services.identity.users import may_create, principal_load, principals_list
 from limnos.services.request.request_scope import RequestScope
 
 SHOWN: Final = 100
-_KINDS: Final = {"user": Kind.USER, "group": Kind.GROUP, "role": Kind.ROLE}
 _WORDS: Final = {"user": "Users", "group": "Groups", "role": "Roles"}
 
 
@@ -52,6 +61,7 @@ class PeoplePage(msgspec.Struct, frozen=True):
     starts: str
     lines: tuple[PersonLine, ...]
     following: str
+    forms: tuple[FormView, ...]
 
 
 class RoleRuleLine(msgspec.Struct, frozen=True):
@@ -78,13 +88,16 @@ class PersonPage(msgspec.Struct, frozen=True):
     is_cut: bool
     secrets: str
     """The address of a user's secrets, if the caller may manage them; else empty."""
+    reach: tuple[Link, ...]
+    """For each catalog the address of what a user may do in it."""
+    forms: tuple[FormView, ...]
 
 
 async def people_page(page_request: PageRequest) -> Response:
     """Show a page of the users, groups or roles that the caller may see, by name."""
     query = page_request.request.query
     word = query("kind") or "user"
-    if word not in _KINDS:
+    if word not in KINDS:
         raise NotFound("This list does not exist", kind="route")
     frame = await frame_of(page_request, _WORDS[word], section="people")
     starts, after = query("starts") or "", query("after") or ""
@@ -93,11 +106,11 @@ async def people_page(page_request: PageRequest) -> Response:
     if word == "role":
         entities = await page_request.ctx.read(scope, roles_list)
     else:
-        entities = await page_request.ctx.read(scope, lambda view: principals_list(view, _KINDS[word]))
+        entities = await page_request.ctx.read(scope, lambda view: principals_list(view, KINDS[word]))
     rest = [each for each in entities if each.name.startswith(starts) and each.name > after]
     lines = tuple(
         PersonLine(
-            each.name, _address(page_request, word, metalake=frame.metalake, name=each.name),
+            each.name, person_address(page_request, word, metalake=frame.metalake, name=each.name),
             getattr(each, "enabled", True), each.created_by, each.created_at,
         )
         for each in rest[:SHOWN]
@@ -111,38 +124,66 @@ async def people_page(page_request: PageRequest) -> Response:
         Link(text, base + urlencode({"metalake": frame.metalake, "kind": each}), each == word)
         for each, text in _WORDS.items()
     )
-    view = PeoplePage(frame, _WORDS[word], word, tabs, starts, lines, following)
+    is_maker = await page_request.ctx.read(scope, lambda view: may_create(view, KINDS[word]))
+    forms = (creation_form(page_request, word, metalake=frame.metalake),) if is_maker else ()
+    view = PeoplePage(frame, _WORDS[word], word, tabs, starts, lines, following, forms)
     return html_response(page_request.request, render("people.html", view))
-
-
-def _address(page_request: PageRequest, word: str, *, metalake: str, name: str) -> str:
-    return f"{page_request.base}/people/{word}/{segment_of(metalake)}/{segment_of(name)}"
 
 
 async def person_page(page_request: PageRequest) -> Response:
     """Show a user or group with its roles, or a role with its rules."""
     word, metalake, name = (part_of(each) for each in page_request.request.params)
-    if word not in _KINDS:
+    if word not in KINDS:
         raise NotFound("This page does not exist", kind="route")
     scope, is_cut = RequestScope(metalake), False
     rules: tuple[RoleRuleLine, ...] = ()
     roles: tuple[Link, ...] = ()
     is_enabled, secrets = True, ""
+    reach: tuple[Link, ...] = ()
+    forms: tuple[FormView, ...] = ()
     if word == "role":
         rules, is_cut = await _role_rules(page_request, scope, name=name)
     else:
-        holder = await page_request.ctx.read(scope, lambda view: principal_load(view, _KINDS[word], name))
-        roles = tuple(Link(each, _address(page_request, "role", metalake=metalake, name=each)) for each in holder.roles)
+        holder = await page_request.ctx.read(scope, lambda view: principal_load(view, KINDS[word], name))
+        roles = tuple(
+            Link(each, person_address(page_request, "role", metalake=metalake, name=each)) for each in holder.roles
+        )
         is_enabled = holder.principal.enabled
-        if word == "user" and await page_request.ctx.read(RequestScope(), may_manage_secrets):
-            secrets = f"{page_request.base}/secrets/{segment_of(metalake)}/{segment_of(name)}"
+        if word == "user":
+            is_admin = await page_request.ctx.read(RequestScope(), may_manage_secrets)
+            secrets = f"{page_request.base}/secrets/{segment_of(metalake)}/{segment_of(name)}" if is_admin else ""
+            reach = await _reach_links(page_request, metalake, user=name)
+            forms = await _user_forms(page_request, metalake, name=name, is_enabled=is_enabled, is_admin=is_admin)
     frame = await frame_of(page_request, name, metalake=metalake, section="people")
     own = f"/{word}/{segment_of(metalake)}/{segment_of(name)}"
     view = PersonPage(
         frame, name, word, f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}", _WORDS[word],
         is_enabled, "" if word == "role" else f"{page_request.base}/assign{own}", roles, rules, is_cut, secrets,
+        reach, forms,
     )  # fmt: skip
     return html_response(page_request.request, render("person.html", view))
+
+
+async def _reach_links(page_request: PageRequest, metalake: str, *, user: str) -> tuple[Link, ...]:
+    """Return for each catalog that the caller may see the address of what a user may do in it."""
+    catalogs = await page_request.ctx.read(RequestScope(metalake), catalogs_list)
+    query = urlencode({"reach": user})
+    return tuple(
+        Link(each.name, f"{page_request.base}{access_address(catalog_address(metalake, each.name))}?{query}#reach")
+        for each in catalogs[:SHOWN]
+    )
+
+
+async def _user_forms(
+    page_request: PageRequest, metalake: str, *, name: str, is_enabled: bool, is_admin: bool
+) -> tuple[FormView, ...]:
+    """Return the forms of a user's page that the caller may send."""
+    forms: list[FormView] = []
+    if await page_request.ctx.read(RequestScope(metalake), lambda view: may_create(view, Kind.USER)):
+        forms.append(state_form(page_request, metalake=metalake, name=name, is_enabled=is_enabled))
+    if is_admin:
+        forms.append(sign_out_form(page_request, metalake=metalake, name=name))
+    return tuple(forms)
 
 
 async def _role_rules(

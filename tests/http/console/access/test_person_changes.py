@@ -1,0 +1,98 @@
+"""Users, groups and roles made in the console; users disabled and signed out: by administrators alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import API, DriverNode
+
+KIM = "/console/people/user/lake/kim"
+MADE = {"metalake": "lake", "name": "kim"}
+
+
+def names_of(node: DriverNode, kind: str) -> list[str]:
+    """Return the names of the metalake's users, groups or roles."""
+    return node.done("GET", f"{API}/lake/{kind}s")["names"]
+
+
+@pytest.mark.parametrize("kind", ["user", "group", "role"])
+def test_each_is_created_by_the_form_of_its_list(admin: ConsoleVisitor, kind: str) -> None:
+    """The list has a form, which creates the object and leads to its page."""
+    page = admin.read(f"/console/people?kind={kind}")
+    done = admin.post("/console/people/create", {**MADE, "kind": kind})
+
+    assert ("post", "/console/people/create") in page.actions
+    assert done.headers["location"].startswith(f"/console/people/{kind}/lake/kim?done=")
+    assert f"The {kind} kim is created" in admin.read(done.headers["location"]).text
+    assert "kim" in names_of(admin.node, kind)
+    assert admin.post("/console/people/create", {**MADE, "kind": kind}).status == 409
+
+
+def test_a_user_is_disabled_and_enabled(admin: ConsoleVisitor) -> None:
+    """A disabled user's next click is refused; the page then offers to enable the user."""
+    admin.post("/console/people/create", {**MADE, "kind": "user"})
+    kim = ConsoleVisitor(admin.node).sign_in("kim")
+    before = kim.get("/console/people?kind=user").status
+
+    off = admin.post("/console/people/enable", {**MADE, "enabled": "no"})
+    page = admin.read(KIM)
+    refused = kim.get("/console/people?kind=user").status
+    on = admin.post("/console/people/enable", {**MADE, "enabled": "yes"})
+
+    assert (before, off.status, on.status) == (200, 303, 303)
+    assert refused in {303, 403, 404}
+    assert "disabled" in page.text
+    assert "Enable" in page.text
+    assert kim.get("/console/people?kind=user").status == 200
+
+
+def test_a_user_is_signed_out_everywhere(admin: ConsoleVisitor) -> None:
+    """All sessions of the user end, those of others stay, and the answer counts them."""
+    admin.post("/console/people/create", {**MADE, "kind": "user"})
+    browsers = [ConsoleVisitor(admin.node).sign_in("kim") for _ in range(2)]
+
+    done = admin.post("/console/people/sign-out", MADE)
+
+    assert "2 sessions ended" in admin.read(done.headers["location"]).text
+    assert {each.get("/console/").status for each in browsers} == {303}
+    assert admin.get("/console/").status == 200
+
+
+def test_others_change_no_user(admin: ConsoleVisitor) -> None:
+    """A user without privileges sees none of the forms and is refused all of them, also for users that do not exist."""
+    for name in ("kim", "ana"):
+        admin.post("/console/people/create", {"metalake": "lake", "kind": "user", "name": name})
+    kim = ConsoleVisitor(admin.node).sign_in("kim")
+    ana = ConsoleVisitor(admin.node).sign_in("ana")
+
+    for kind in ("user", "group", "role"):
+        assert "/people/create" not in text_of(ana.get(f"/console/people?kind={kind}"))
+        assert ana.post("/console/people/create", {"metalake": "lake", "kind": kind, "name": "eve"}).status == 403
+    assert "/people/enable" not in text_of(ana.get("/console/people/user/lake/ana"))
+    for name in ("kim", "nobody"):
+        fields = {"metalake": "lake", "name": name}
+        assert ana.post("/console/people/enable", {**fields, "enabled": "no"}).status == 403
+        assert ana.post("/console/people/sign-out", fields).status == 403
+
+    assert kim.get("/console/").status == 200
+    assert "eve" not in names_of(admin.node, "user")
+
+
+def test_wrong_forms_change_nothing(admin: ConsoleVisitor) -> None:
+    """Missing names, unknown kinds and states are 400, an unknown user is 404."""
+    for fields in ({}, {"metalake": "lake", "name": "kim", "kind": "hat"}, {"metalake": "lake", "kind": "user"}):
+        assert admin.post("/console/people/create", fields).status == 400
+    assert admin.post("/console/people/enable", MADE).status == 400
+    assert admin.post("/console/people/enable", {**MADE, "enabled": "no"}).status == 404
+    assert admin.post("/console/people/sign-out", {"metalake": "lake"}).status == 400
+    assert admin.post("/console/people/enable", {"metalake": "lake", "name": "admin", "enabled": "no"}).status == 400
+
+
+def test_a_user_page_leads_to_what_the_user_may_do(admin: ConsoleVisitor) -> None:
+    """The page links each catalog with the count of what the user may do in it."""
+    admin.post("/console/people/create", {**MADE, "kind": "user"})
+
+    page = admin.read(KIM)
+
+    assert "/console/access/catalog/lake/main?reach=kim#reach" in page.hrefs
