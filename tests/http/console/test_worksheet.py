@@ -177,3 +177,46 @@ def test_no_worksheet_without_statements(admin: ConsoleVisitor) -> None:
 
     assert admin.get(PAGE).status == 404
     assert admin.post(PAGE, {"text": "SELECT VALUE 1;"}).status == 404
+
+
+def test_results_as_a_csv_file(admin: ConsoleVisitor) -> None:
+    """The results come as a file with a header; nested values are JSON, null and missing are empty."""
+    text = 'SELECT VALUE r FROM [{"a": 1, "b": "x, \\"y\\""}, {"a": null, "c": [1, 2]}, 7] AS r;'
+
+    answer = admin.post(PAGE, {"text": text, "view": "csv"})
+
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert answer.headers["content-disposition"] == 'attachment; filename="results.csv"'
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.body.decode().split("\r\n") == ["a,b,c,value", '1,"x, ""y""",,', ',,"[1,2]",', ",,,7", ""]
+
+
+def test_a_cut_csv_file_says_so(admin: ConsoleVisitor) -> None:
+    """The name of a file without all results says how many it has; an error is a page."""
+    answer = admin.post(PAGE, {"text": "SELECT VALUE n FROM range(1, 600) AS n;", "view": "csv"})
+
+    assert answer.headers["content-disposition"] == 'attachment; filename="first-500-results.csv"'
+    assert "ASX1001" in run(admin, "SELEKT <1>;", view="csv", status=400).text
+
+
+def test_errors_have_hints(admin: ConsoleVisitor) -> None:
+    """A reserved word is named as such, and a misspelt dataset gets the similar names that the user may see."""
+    reserved = run(admin, "SELECT VALUE f FROM raw.flights AS f;", status=400).text
+    misspelt = run(admin, "SELECT VALUE f FROM `raw`.flihgts AS f;", status=400).text
+    other = run(admin, "SELECT VALUE f FROM `raw`.zebra AS f;", status=400).text
+
+    assert "write it in back-quotes: `raw`" in reserved
+    assert "Did you mean flights?" in misspelt
+    assert "All datasets that you may read" in other
+
+
+def test_hints_name_no_hidden_dataset(lake: DriverNode) -> None:
+    """A user without rights gets no similar name."""
+    lake.done("POST", f"{API}/lake/users", {"name": "ana"})
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    answer = ana.post(PAGE, {"text": "SELECT VALUE f FROM `raw`.flihgts AS f;"})
+
+    assert answer.status in {400, 403, 404}
+    assert "flights" not in PageReader(text_of(answer)).text

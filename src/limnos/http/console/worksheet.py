@@ -6,19 +6,22 @@ its user may do. A page that only shows a text runs nothing.
 
 from __future__ import annotations
 
+import csv
+import io
 import secrets
 from typing import Final
 
 import msgspec
 
-from limnos.http.console.answers import html_response, redirect
+from limnos.http.console.answers import SAFE, html_response, redirect
 from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import Choice
+from limnos.http.console.worksheet_hints import hint_of
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
-from limnos.http.response import Response
+from limnos.http.response import NO_STORE, Response
 from limnos.model.errors import LimnosError, NotFound
 from limnos.names.errors import InvalidName
 from limnos.services.sqlpp.worksheet import WorksheetRequest, WorksheetResult, worksheet_cancel, worksheet_run
@@ -29,7 +32,7 @@ TEXT_CHARS_MAX: Final = 100_000
 INDENTED_BYTES_MAX: Final = 2 << 20
 _OPENING: Final = b"[{"
 _NO_BRACKETS: Final = bytes(each for each in range(256) if each not in b"[]{}")
-_VIEWS: Final = {"table": "as a table", "json": "as JSON", "plan": "only the plan"}
+_VIEWS: Final = {"table": "as a table", "json": "as JSON", "csv": "as a CSV file", "plan": "only the plan"}
 _MODES: Final = {"read": "Only reads", "change": "Reads and changes"}
 _VALUE: Final = "value"
 """The column of results that are no objects."""
@@ -52,6 +55,7 @@ class WorksheetPage(msgspec.Struct, frozen=True):
     views: tuple[Choice, ...]
     modes: tuple[Choice, ...]
     error: str = ""
+    hint: str = ""
     was_run: bool = False
     summary: str = ""
     warnings: tuple[str, ...] = ()
@@ -79,6 +83,8 @@ async def run(page_request: PageRequest) -> Response:
     except (LimnosError, InvalidName) as error:
         page_request.request.failure = error
         return await _answer(page_request, fields, failure=hidden_metalake(error))
+    if view == "csv":
+        return _csv_response(result)
     return await _answer(page_request, fields, result=result)
 
 
@@ -111,7 +117,8 @@ async def _answer(
         tuple(Choice(each, text, each == mode) for each, text in _MODES.items()),
     )  # fmt: skip
     if failure is not None:
-        page = msgspec.structs.replace(page, error=unescape_percent(str(failure)))
+        message = unescape_percent(str(failure))
+        page = msgspec.structs.replace(page, error=message, hint=await hint_of(page_request, message))
     elif result is not None:
         page = _with_results(page, result, view=view)
     status = 200 if failure is None else status_of(failure)
@@ -132,14 +139,44 @@ def _with_results(page: WorksheetPage, result: WorksheetResult, *, view: str) ->
             each if isinstance(each, str) and view == "plan" else text for each, text in zip(values, texts, strict=True)
         ]
         return msgspec.structs.replace(page, block="\n".join(blocks))
-    names = dict.fromkeys(name for each in values for name in (each if isinstance(each, dict) else (_VALUE,)))
-    columns = tuple(names)[:COLUMNS_MAX]
+    names = _names(values)
+    columns = names[:COLUMNS_MAX]
     if len(names) > COLUMNS_MAX:
         page = msgspec.structs.replace(
             page, summary=f"{page.summary} {len(names) - COLUMNS_MAX} more columns are not shown."
         )
     rows = tuple(tuple(_cell(each, name) for name in columns) for each in values)
     return msgspec.structs.replace(page, columns=columns, rows=rows)
+
+
+def _csv_response(result: WorksheetResult) -> Response:
+    """Return the results as a file, with a column per field. Its name says if there are more results."""
+    values = [msgspec.json.decode(line) for line in result.lines]
+    names = _names(values)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(names)
+    for each in values:
+        fields = each if isinstance(each, dict) else {_VALUE: each}
+        writer.writerow([_csv_text(fields.get(name)) for name in names])
+    name = f"first-{len(values)}-results.csv" if result.has_more else "results.csv"
+    headers = (
+        (b"content-type", b"text/csv; charset=utf-8"), (b"content-disposition", f'attachment; filename="{name}"'.encode()),
+        NO_STORE, *SAFE,
+    )  # fmt: skip
+    return Response(200, text.getvalue().encode(), headers)
+
+
+def _csv_text(value: object) -> str:
+    """Return a value for a CSV file: nothing for null and missing, JSON for nested values."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _names(values: list[object]) -> tuple[str, ...]:
+    """Return the fields of results in the order of their first use."""
+    return tuple(dict.fromkeys(name for each in values for name in (each if isinstance(each, dict) else (_VALUE,))))
 
 
 def _indented(lines: list[bytes]) -> list[str]:

@@ -181,7 +181,9 @@ for (const sheet of all("[data-worksheet]")) {
   sheet.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) sheet.requestSubmit();
   });
-  sheet.addEventListener("submit", () => { $("button", sheet).textContent = "Runs…"; });
+  sheet.addEventListener("submit", () => {
+    if ($("[name=view]", sheet).value !== "csv") $("button", sheet).textContent = "Runs…"; // a file leaves the page
+  });
 }
 
 // Live parts: polled while they are visible and say so.
