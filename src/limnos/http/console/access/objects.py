@@ -40,7 +40,7 @@ from limnos.services.identity.access_holders import (
 from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.access_reach import Reach, ReachRequest, access_reach
 from limnos.services.identity.explain import access_explain
-from limnos.services.request.table_formats import LANCE, format_of
+from limnos.services.request.table_formats import ICEBERG, LANCE, format_of
 
 SHOWN: Final = 100
 _PRESETS: Final = (
@@ -126,6 +126,8 @@ class AccessPage(msgspec.Struct, frozen=True):
     reached_user: str
     is_reach_bounded: bool
     privileges: tuple[Choice, ...]
+    restrictions: str
+    """The address of the object's read restrictions, if the caller may set them; else empty."""
 
 
 async def access_page(page_request: PageRequest) -> Response:
@@ -165,6 +167,8 @@ async def access_page(page_request: PageRequest) -> Response:
         tuple(_action_choices(address.kind, chosen=action)), user, why, () if reach is None else _count_lines(reach),
         "" if reach is None else reach.user, reach is not None and reach.is_bounded,
         tuple(_privilege_choices(address.kind)) if "grant" in details.rights else (),
+        restrictions_address(page_request, address)
+        if "grant" in details.rights and table_format == ICEBERG and address.kind in Action.RESTRICT.kinds else "",
     )  # fmt: skip
     return html_response(page_request.request, render("access_object.html", view))
 
@@ -172,6 +176,11 @@ async def access_page(page_request: PageRequest) -> Response:
 def grant_address(page_request: PageRequest, address: ObjectAddress) -> str:
     """Return the address of the page that changes privileges on an object."""
     return f"{page_request.base}/grant{address.path.removeprefix('/o')}"
+
+
+def restrictions_address(page_request: PageRequest, address: ObjectAddress) -> str:
+    """Return the address of the page of an object's read restrictions."""
+    return f"{page_request.base}/restrictions{address.path.removeprefix('/o')}"
 
 
 def _following(page: HoldersPage | None, own: str) -> str:

@@ -1,0 +1,79 @@
+"""The page of read restrictions: whoever may grant on an object sets and removes them; others are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.console.access.test_objects import add_reader
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import OWN, DriverNode
+
+PAGE = "/console/restrictions/table/lake/main/raw/flights"
+ACCESS = "/console/access/table/lake/main/raw/flights"
+API = f"{OWN}/metalakes/lake/objects/table/main.raw.flights/restrictions"
+MASK = {
+    "change": "set", "name": "private", "column": "id", "mask": "replace-with-null", "whom": "user", "named": "ana",
+}  # fmt: skip
+
+
+def restrictions_of(node: DriverNode) -> list[dict]:
+    """Return the restrictions that apply to the table."""
+    return node.done("GET", API)["restrictions"]
+
+
+def test_a_column_is_masked_and_unmasked(lake: DriverNode) -> None:
+    """The access page leads to the form; a mask for one user is listed with its terms and can be removed."""
+    add_reader(lake)
+    admin = ConsoleVisitor(lake).sign_in()
+
+    led = PAGE in admin.read(ACCESS).hrefs
+    done = admin.post(PAGE, MASK)
+    page = admin.read(done.headers["location"])
+    (row,) = restrictions_of(lake)
+    removed = admin.post(PAGE, {"change": "remove", "name": "private"})
+
+    assert led
+    assert "private id: replace-with-null all user ana" in page.text
+    assert (row["masks"], row["to"]["users"]) == ({"id": "replace-with-null"}, ["ana"])
+    assert "is removed" in admin.read(removed.headers["location"]).text
+    assert restrictions_of(lake) == []
+
+
+def test_a_restriction_of_a_namespace_is_shown_below_it(lake: DriverNode) -> None:
+    """A row filter on a namespace for everybody applies to its table, where it cannot be removed."""
+    admin = ConsoleVisitor(lake).sign_in()
+    fields = {"change": "set", "name": "few", "filter": "id < 10"}
+
+    assert admin.post("/console/restrictions/namespace/lake/main/raw", fields).status == 303
+    page = admin.read(PAGE)
+
+    assert "few from namespace main.raw" in page.text
+    assert "everybody" in page.text
+    assert page.actions.count(("post", PAGE)) == 1
+
+
+@pytest.mark.parametrize("user", ["ana", "stranger"])
+def test_others_neither_see_nor_set(lake: DriverNode, user: str) -> None:
+    """A reader and a stranger are refused alike, and their pages do not lead here."""
+    add_reader(lake)
+    ConsoleVisitor(lake).sign_in().post(PAGE, MASK)
+    visitor = ConsoleVisitor(lake).sign_in(user)
+
+    assert visitor.get(PAGE).status == 403
+    assert visitor.post(PAGE, MASK | {"name": "other"}).status == 403
+    assert visitor.post(PAGE, {"change": "remove", "name": "private"}).status == 403
+    assert PAGE not in text_of(visitor.get(ACCESS))
+    assert [each["name"] for each in restrictions_of(lake)] == ["private"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"name": ""}, {"named": ""}, {"whom": "hat"}, {"whom": ""}, {"mask": "hide"}, {"column": "gone"}, {"change": "burn"}],
+)  # fmt: skip
+def test_wrong_forms_set_nothing(lake: DriverNode, fields: dict[str, str]) -> None:
+    """A missing name, user or change, and an unknown mask or column, are 400."""
+    add_reader(lake)
+    admin = ConsoleVisitor(lake).sign_in()
+
+    assert admin.post(PAGE, {**MASK, **fields} if fields else {}).status == 400
+    assert restrictions_of(lake) == []
