@@ -293,6 +293,7 @@ PAGES = {
     "audit": "/console/audit",
     "trash": "/console/trash?catalog=main",
     "maintenance": "/console/o/table/lake/main/raw/trips?tab=maintenance",
+    "maintenance-catalog": "/console/maintenance?catalog=main",
     "compare": "/console/o/table/lake/main/raw/trips?tab=snapshots",
     "scans": "/console/o/table/lake/main/raw/trips?tab=scans",
     "access": "/console/access/table/lake/main/raw/nyc/flights?user=ana&action=table_load",

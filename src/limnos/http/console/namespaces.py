@@ -12,9 +12,11 @@ import msgspec
 from limnos.http.console.addresses import ObjectAddress, quote_path, segment_of
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, icon_of
+from limnos.http.console.governance.object_policies import policies_tab
 from limnos.http.console.look import render, static_version
 from limnos.http.console.object_tabs import NAMESPACE_TABS
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.sheets import TabPart
 from limnos.http.console.tabs import (
     Chip,
     Fact,
@@ -71,6 +73,7 @@ class NamespacePage(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...]
     contents: ContentsPart
     properties: tuple[Property, ...]
+    part: TabPart
 
 
 async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> Response:
@@ -92,6 +95,7 @@ async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> R
     view = NamespacePage(
         await object_frame(page_request, address), address.path, heading, tab, facts_of(details), contents,
         properties_of(getattr(record, "properties", {})),
+        await policies_tab(page_request, address) if tab == "policies" else TabPart(),
     )  # fmt: skip
     return html_response(page_request.request, render("namespace.html", view))
 

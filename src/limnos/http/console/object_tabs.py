@@ -30,7 +30,7 @@ LANCE_TABLE_TABS: Final = {
     "properties": "Properties",
     "connect": "Connect",
 }
-NAMESPACE_TABS: Final = {"contents": "Contents", "properties": "Properties"}
+NAMESPACE_TABS: Final = {"contents": "Contents", "properties": "Properties", "policies": "Policies"}
 FILESET_TABS: Final = {"files": "Files", "properties": "Properties"}
 OTHER_TABS: Final = {"about": "About"}
 _BY_KIND: Final = {

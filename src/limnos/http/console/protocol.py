@@ -21,7 +21,7 @@ from limnos.http.console.operation import accounts, jobs, server_state, storage,
 from limnos.http.console.page_requests import ConsoleRoute, serve
 from limnos.http.console.pipelines import pipelines, runs
 from limnos.http.console.site import ROOT, ConsoleSite
-from limnos.http.console.table_parts import health
+from limnos.http.console.table_parts import health, maintenance_overview
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.request import Request
@@ -36,7 +36,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
 _MODULES = (
-    home, objects, access_objects, changes, people, person_changes, restrictions, lineage_graph, pipelines, runs, attachments, health, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, worksheet, sessions, issuer_sign_in,
+    home, objects, access_objects, changes, people, person_changes, restrictions, lineage_graph, pipelines, runs, attachments, health, maintenance_overview, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, worksheet, sessions, issuer_sign_in,
     static_files,
 )  # fmt: skip
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
-from limnos.http.console.addresses import ObjectAddress, parse_address
+from limnos.http.console.addresses import ObjectAddress, parse_address, segment_of
 from limnos.http.console.answers import redirect
 from limnos.http.console.look import count_text, size_text
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
@@ -81,7 +81,7 @@ async def health_tab(page_request: PageRequest, address: ObjectAddress, *, is_la
     return TabPart(
         _facts(report, words),
         (
-            _due(report, words), _policies(report), _fates(report, words), _done(report, words),
+            _due(report, words), _policies(page_request, address, report=report), _fates(report, words), _done(report, words),
             *_orphans(report.orphans), *statistics,
         ),
         (_form(page_request, address, words=words),), "; ".join(report.blocked),
@@ -112,13 +112,20 @@ def _due(report: TableReport, words: _FormatWords) -> Sheet:
     return Sheet("Due operations", columns, rows, "Nothing is due.")
 
 
-def _policies(report: TableReport) -> Sheet:
+def _policies(page_request: PageRequest, address: ObjectAddress, *, report: TableReport) -> Sheet:
+    """Return the policies that apply to the table; those attached to a container are inherited."""
+    lake = f"{page_request.base}/policy/{segment_of(address.metalake)}"
+    own = (address.catalog, *address.levels)
     columns = (SheetColumn("Policy"), SheetColumn("Type"), SheetColumn("Attached to", is_code=True), SheetColumn("State"))  # fmt: skip
     rows = tuple(
         (
-            SheetCell(each.name or "a policy that you may not see", is_name=True),
+            SheetCell(
+                each.name or "a policy that you may not see",
+                f"{lake}/{segment_of(each.name)}" if each.name else "",
+                is_name=True,
+            ),
             SheetCell(_policy_type(each.policy.policy_type)),
-            SheetCell(display.render(each.on)),
+            SheetCell(display.render(each.on), small="" if each.on == own else "inherited"),
             SheetCell(chips=(Chip("enabled", "ok", "check") if each.policy.is_enabled else Chip("disabled", "warn"),)),
         )
         for each in report.policies
@@ -152,13 +159,23 @@ def _done(report: TableReport, words: _FormatWords) -> Sheet:
     rows = tuple(
         (
             SheetCell(words.kinds.get(each.row.kind, each.row.kind)),
-            SheetCell(chips=(Chip(each.row.state, *_LOOKS.get(each.row.state, ("plain", ""))),)),
+            SheetCell(chips=(operation_chip(each.row.state),)),
             SheetCell(each.row.policy or each.row.user), SheetCell(at_ms=each.row.started_at),
             SheetCell((each.row.result or "")[:300]),
         )
         for each in report.operations
     )  # fmt: skip
     return Sheet("Past operations", columns, rows, "No operation has been requested yet.")
+
+
+def operation_text(kind: str) -> str:
+    """Return an operation or finding of tables of any format as text."""
+    return _ICEBERG.kinds.get(kind) or _LANCE.kinds.get(kind, kind)
+
+
+def operation_chip(state: str) -> Chip:
+    """Return the state of an operation as a label."""
+    return Chip(state, *_LOOKS.get(state, ("plain", "")))
 
 
 def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:

@@ -1,0 +1,118 @@
+"""The page about the maintenance of a catalog's tables: which tables need what and why, and operations on them.
+
+May import `model`, `names`, `services`, this package and the console's shared modules. Has no business rules. The
+services show the tables that the caller may maintain.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlencode
+
+from limnos.http.console.addresses import ObjectAddress
+from limnos.http.console.frame import Link, frame_of
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.sheets import Sheet, SheetCell, SheetColumn, SheetPage, number_field, sheet_response
+from limnos.http.console.table_parts.health import operation_chip, operation_text
+from limnos.http.console.tabs import Fact
+from limnos.http.response import Response
+from limnos.model.errors import NotFound
+from limnos.model.kinds import Kind
+from limnos.names import display
+from limnos.names.path import Levels
+from limnos.services.catalog.catalogs import catalogs_list
+from limnos.services.maintenance.reports import FindingsPage, TableOperation, findings_list, operations_list
+from limnos.services.request.request_scope import RequestScope
+
+OPERATIONS_SHOWN: Final = 100
+_LATEST: Final = (1 << 63) - 1
+
+
+async def maintenance_page(page_request: PageRequest) -> Response:
+    """Show the findings about the tables of one catalog, and the latest operations on them."""
+    frame = await frame_of(page_request, "Maintenance", section="maintenance")
+    nodes = await page_request.ctx.read(RequestScope(frame.metalake), catalogs_list)
+    names = [each.name for each in nodes]
+    default = page_request.ctx.services.defaults.catalog
+    catalog = page_request.request.query("catalog") or (default if default in names or not names else names[0])
+    if catalog not in names:
+        raise NotFound("There is no catalog that you may see", kind=Kind.CATALOG.word)
+    base = f"{page_request.base}/maintenance?"
+    tabs = tuple(
+        Link(each, base + urlencode({"metalake": frame.metalake, "catalog": each}), each == catalog) for each in names
+    )
+    scope, after = RequestScope(frame.metalake, catalog), page_request.request.query("after")
+    found = await findings_list(page_request.ctx, scope, after=number_field(after, what="The page") if after else 0)
+    operations = await operations_list(page_request.ctx, scope, before=_LATEST)
+    following = ""
+    if found.after is not None:
+        query = {"metalake": frame.metalake, "catalog": catalog, "after": str(found.after)}
+        following = base + urlencode(query)
+    page = SheetPage(
+        frame, "Maintenance", "wrench",
+        "Tables that need work, by the last assessment, and the work on them. Policies say what the server does by itself: "
+        "attach one to a namespace for all of its tables.",
+        tabs=tabs, facts=_facts(page_request),
+        sheets=(
+            _due(page_request, scope, found=found, following=following),
+            _operations(page_request, scope, operations=operations),
+        ),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+def _facts(page_request: PageRequest) -> tuple[Fact, ...]:
+    """Return what the server does with tables that have no policy."""
+    settings = page_request.ctx.services.defaults.maintenance
+    return (
+        Fact("Assesses tables", "yes" if settings.assess else "no: setting maintenance.assess"),
+        Fact("Expires snapshots", "of all tables" if settings.expire else "where a policy says so"),
+        Fact("Rewrites files", "of all tables" if settings.rewrite else "where a policy says so"),
+        Fact("Removes orphan files", {"all": "of all tables", "policies": "where a policy says so"}.get(settings.orphans, "no: setting maintenance.orphan_files")),
+    )  # fmt: skip
+
+
+def _due(page_request: PageRequest, scope: RequestScope, *, found: FindingsPage, following: str) -> Sheet:
+    columns = (
+        SheetColumn("Table", is_code=True), SheetColumn("Needs"), SheetColumn("Score", is_number=True, hides=True), SheetColumn("Why"),
+        SheetColumn("Found", hides=True),
+    )  # fmt: skip
+    rows = tuple(
+        (
+            _table_cell(page_request, scope, path=each.path), SheetCell(operation_text(each.row.kind)),
+            SheetCell(str(each.row.score)), SheetCell(each.row.reason), SheetCell(at_ms=each.row.found_at),
+        )
+        for each in sorted(found.findings, key=lambda finding: (-finding.row.score, finding.path))
+    )  # fmt: skip
+    note = "No table that you may maintain needs anything."
+    return Sheet("Due operations", columns, rows, note, following=following)
+
+
+def _operations(page_request: PageRequest, scope: RequestScope, *, operations: tuple[TableOperation, ...]) -> Sheet:
+    columns = (
+        SheetColumn("Table", is_code=True), SheetColumn("Operation"), SheetColumn("State"), SheetColumn("For", hides=True), SheetColumn("Started"),
+        SheetColumn("Result", hides=True),
+    )  # fmt: skip
+    rows = tuple(
+        (
+            _table_cell(page_request, scope, path=each.path), SheetCell(operation_text(each.row.kind)),
+            SheetCell(chips=(operation_chip(each.row.state),)), SheetCell(each.row.policy or each.row.user),
+            SheetCell(at_ms=each.row.started_at), SheetCell((each.row.result or "")[:300]),
+        )
+        for each in operations[:OPERATIONS_SHOWN]
+    )  # fmt: skip
+    more = f"The newest {OPERATIONS_SHOWN} are shown." if len(operations) > OPERATIONS_SHOWN else ""
+    return Sheet("Operations", columns, rows, "No operation was requested on a table that you may maintain.", more)
+
+
+def _table_cell(page_request: PageRequest, scope: RequestScope, *, path: Levels) -> SheetCell:
+    catalog = scope.catalog or ""
+    address = ObjectAddress(Kind.TABLE, scope.metalake or "", catalog, path)
+    return SheetCell(
+        display.render((catalog, *path)), f"{page_request.base}{address.path}?tab=maintenance", is_name=True
+    )
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/maintenance", maintenance_page, "maintenance-page", ("metalake", "catalog", "after", "done")),
+)

@@ -1,0 +1,70 @@
+"""The page about the maintenance of a catalog's tables: findings, operations, and who sees them."""
+
+from __future__ import annotations
+
+from tests.http.console.conftest import ICEBERG
+from tests.http.console.table_parts.test_health import FORM
+from tests.http.console.visitor import ConsoleVisitor
+from tests.http.driver import API, OWN, DriverNode, grant
+from tests.http.iceberg import wire
+
+PAGE = "/console/maintenance?metalake=lake&catalog=main"
+TAB = "/console/o/table/lake/main/raw/flights?tab=maintenance"
+
+
+def test_operations_of_all_tables_are_listed(admin: ConsoleVisitor) -> None:
+    """Each operation leads to its table's tab; every page leads here."""
+    updates = [wire.snapshot(1), wire.point(1)]
+    admin.node.done("POST", f"{ICEBERG}/namespaces/raw/tables/flights", {"requirements": [], "updates": updates})
+    admin.post(FORM, {"operation": "expire"})
+
+    page = admin.read(PAGE)
+
+    assert page.faults == []
+    assert "main.raw.flights Expire snapshots waiting admin" in page.text
+    assert "No table that you may maintain needs anything" in page.text
+    assert TAB in page.hrefs
+    assert "/console/maintenance?metalake=lake" in admin.read("/console/").hrefs
+
+
+def test_tables_of_others_are_not_listed(lake: DriverNode) -> None:
+    """A reader sees no operation on a table that the reader may not maintain, and no catalog that is not visible."""
+    grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    ConsoleVisitor(lake).sign_in().post(FORM, {"operation": "expire"})
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    assert "flights" not in ana.read(PAGE).text.partition("Due operations")[2]
+    assert ana.get("/console/maintenance?metalake=lake&catalog=hidden").status == 404
+    assert ana.get(f"{PAGE}&after=x").status == 400
+    assert lake.done("GET", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations")["operations"] != []
+
+
+def test_inherited_policies_are_called_so(admin: ConsoleVisitor) -> None:
+    """A policy on a namespace is shown on it, and as inherited by its namespaces and tables."""
+    fields = {"metalake": "lake", "name": "tidy", "type": "system_iceberg_compaction", "content": "{}"}
+    assert admin.post("/console/policies/create", fields).status == 303
+    namespace = admin.read("/console/o/namespace/lake/main/raw?tab=policies")
+    body = {"metalake": "lake", "name": "tidy", "kind": "namespace", "path": "main.raw", "change": "attach"}
+    assert admin.post("/console/policy/attach", body).status == 303
+
+    assert "No policy that you may see applies here" in namespace.text
+    assert ("post", "/console/policy/attach") in namespace.actions
+    assert "tidy here enabled" in admin.read("/console/o/namespace/lake/main/raw?tab=policies").text
+    assert "tidy to a container" in admin.read("/console/o/namespace/lake/main/raw/nyc?tab=policies").text
+    table = admin.read(TAB)
+    assert "tidy compaction main.raw inherited enabled" in table.text
+    assert "/console/policy/lake/tidy" in table.hrefs
+
+
+def test_policies_of_others_are_hidden(admin: ConsoleVisitor) -> None:
+    """A reader of a namespace sees no policy that the reader may not load."""
+    admin.node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    fields = {"metalake": "lake", "name": "tidy", "type": "system_iceberg_compaction", "content": "{}"}
+    admin.post("/console/policies/create", fields)
+    body = {"metalake": "lake", "name": "tidy", "kind": "namespace", "path": "main.raw", "change": "attach"}
+    admin.post("/console/policy/attach", body)
+    grant(admin.node, "eve", "use_catalog use_schema", kind="CATALOG", on="main")
+    eve = ConsoleVisitor(admin.node).sign_in("eve")
+
+    assert "tidy" not in eve.read("/console/o/namespace/lake/main/raw?tab=policies").text
+    assert eve.post("/console/policy/attach", body).status == 403
