@@ -85,6 +85,20 @@ def count_text(count: int) -> str:
     return f"{count:,}".replace(",", "\u202f")
 
 
+def duration_text(duration_ms: int) -> str:
+    """Return a duration in one or two units: `2 min 5 s`."""
+    seconds = max(0, duration_ms) / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
 @cache
 def environment() -> Environment:
     """Return the environment of the templates, which are parsed once."""

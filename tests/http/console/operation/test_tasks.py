@@ -38,6 +38,22 @@ def test_dead_task_is_shown_and_retried(lake: DriverNode) -> None:
     assert "task 990001" in admin.read(f"{PAGE}?state=waiting").text
 
 
+def test_waiting_tasks_say_when_they_run(lake: DriverNode) -> None:
+    """A task of the future has the time until its run, an overdue one is called due."""
+    add_dead_task(lake)
+    with closing(sqlite3.connect(lake.data / DATABASE_FILE)) as connection, connection:
+        connection.execute("UPDATE task SET ended_at = NULL, error = NULL WHERE id = 990001")
+        connection.execute(
+            "INSERT INTO task (id, kind, payload, created_at, due_at, leased_until, attempts)"
+            " VALUES (990002, 'purge-table', '{}', 1, ?, 0, 0)", [4_000_000_000_000],
+        )  # fmt: skip
+
+    page = ConsoleVisitor(lake).sign_in().read(f"{PAGE}?state=waiting").text
+
+    assert "ago due 5" in page
+    assert "task 990002 in " in page
+
+
 def test_wrong_requests_are_refused(lake: DriverNode) -> None:
     """An unknown state or task, and a malformed id, are refused."""
     admin = ConsoleVisitor(lake).sign_in()

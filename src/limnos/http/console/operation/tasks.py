@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from limnos.http.console.answers import redirect
 from limnos.http.console.frame import frame_of
+from limnos.http.console.look import duration_text
 from limnos.http.console.operation.sections import operation_tabs
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import (
@@ -33,6 +34,7 @@ from limnos.store.activity.tasks import STATES
 
 SHOWN: Final = 200
 _LETTERS: Final = 300
+_PAYLOAD_LETTERS: Final = 60
 
 
 async def operations_page(page_request: PageRequest) -> Response:
@@ -57,8 +59,8 @@ async def operations_page(page_request: PageRequest) -> Response:
 async def _tasks(page_request: PageRequest, state: str) -> Sheet:
     rows = await tasks_list(page_request.ctx, state=state)
     columns = (
-        SheetColumn("Task"), SheetColumn("About", is_code=True, hides=True), SheetColumn("Made"), SheetColumn("Attempts", is_number=True),
-        SheetColumn("Error"), SheetColumn("Action"),
+        SheetColumn("Task"), SheetColumn("State"), SheetColumn("Attempts", is_number=True, hides=True), SheetColumn("Error"),
+        SheetColumn("Made", hides=True), SheetColumn("Action"), SheetColumn("About", is_code=True, hides=True),
     )  # fmt: skip
     lines = tuple(_task_row(page_request, each, state=state) for each in rows[:SHOWN])
     more = f"The first {SHOWN} are shown; limnos task list lists all." if len(rows) > SHOWN else ""
@@ -70,10 +72,27 @@ def _task_row(page_request: PageRequest, task: TaskRow, *, state: str) -> tuple[
         f"{page_request.base}/tasks/retry", "Retry", hidden_fields(id=str(task.id), state=state), label=f"Retry task {task.id}"
     )  # fmt: skip
     return (
-        SheetCell(task.kind.replace("_", " "), is_name=True, small=f"task {task.id}"), SheetCell(task.payload[:_LETTERS]),
-        SheetCell(at_ms=task.created_at), SheetCell(str(task.attempts)), SheetCell((task.error or "")[:_LETTERS]),
-        SheetCell(form=retry if task.ended_at is not None or task.error else None),
+        SheetCell(task.kind.replace("_", " "), is_name=True, small=f"task {task.id}"),
+        _state_cell(task, now_ms=page_request.now_ms), SheetCell(str(task.attempts)), SheetCell((task.error or "")[:_LETTERS]),
+        SheetCell(at_ms=task.created_at), SheetCell(form=retry if task.ended_at is not None or task.error else None),
+        SheetCell("" if task.payload == "{}" else _cut(task.payload)),
     )  # fmt: skip
+
+
+def _state_cell(task: TaskRow, *, now_ms: int) -> SheetCell:
+    """Return whether a task has ended, runs on a node, is due, or when it will be."""
+    if task.ended_at is not None:
+        chip = Chip("failed", "bad", "cross") if task.error else Chip("done", "ok", "check")
+        return SheetCell(chips=(chip,), at_ms=task.ended_at)
+    if task.leased_until > now_ms:
+        return SheetCell(chips=(Chip("running", "info", "ring"),), small=task.progress or "")
+    if task.due_at <= now_ms:
+        return SheetCell(chips=(Chip("due", "warn", "clock"),), at_ms=task.due_at)
+    return SheetCell(chips=(Chip(f"in {duration_text(task.due_at - now_ms)}", "plain", "clock"),))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _PAYLOAD_LETTERS else f"{text[:_PAYLOAD_LETTERS]}…"
 
 
 async def _webhooks(page_request: PageRequest, metalake: str) -> Sheet:

@@ -12,10 +12,10 @@ import msgspec
 
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of
-from limnos.http.console.look import render
+from limnos.http.console.look import duration_text, render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture
-from limnos.http.console.pipelines.states import state_chip, steps_picture
+from limnos.http.console.pipelines.states import message_text, state_chip, steps_picture
 from limnos.http.console.tabs import Chip
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
@@ -127,20 +127,6 @@ def run_line(page_request: PageRequest, metalake: str, *, view: RunView) -> RunL
     )  # fmt: skip
 
 
-def duration_text(duration_ms: int) -> str:
-    """Return a duration in one or two units: `2 min 5 s`."""
-    seconds = max(0, duration_ms) / 1000
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min"
-
-
 async def pipeline_page(page_request: PageRequest) -> Response:
     """Show a pipeline: the steps of its newest run, its runs, the results of its rules, and its declaration."""
     name = page_request.request.query("name") or ""
@@ -191,7 +177,9 @@ async def _finding_lines(page_request: PageRequest, metalake: str, *, name: str)
     for each in findings:
         by_rule.setdefault((each.step, each.rule), []).append(finding_body(each.body))
     return tuple(
-        FindingLine(step, rule, tuple(_result_chip(each) for each in bodies[:LATEST]), bodies[0].message)
+        FindingLine(
+            step, rule, tuple(_result_chip(each) for each in bodies[:LATEST]), message_text(rule, bodies[0].message)
+        )
         for (step, rule), bodies in sorted(by_rule.items())
     )
 

@@ -14,18 +14,17 @@ import msgspec
 from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import Frame, frame_of
-from limnos.http.console.look import count_text, render, size_text
+from limnos.http.console.look import count_text, duration_text, render, size_text
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture
 from limnos.http.console.pipelines.pipelines import (
     RunLine,
-    duration_text,
     finding_body,
     pipeline_address,
     run_address,
     run_line,
 )
-from limnos.http.console.pipelines.states import reads_of, state_chip, steps_picture
+from limnos.http.console.pipelines.states import message_text, reads_of, state_chip, steps_picture
 from limnos.http.console.table_metadata import MetadataPart, decode_metadata, schema_changes
 from limnos.http.console.tabs import Chip
 from limnos.http.response import Response
@@ -178,8 +177,10 @@ def _finding_rows(view: RunView) -> tuple[FindingRow, ...]:
     rows = []
     for each in view.findings:
         body = finding_body(each.body)
-        words = f"{count_text(body.broken)} of {count_text(body.checked)} violate it"
-        rows.append(FindingRow(each.step, each.rule, body.held, words, body.message, body.sample or ""))
+        message = message_text(each.rule, body.message)
+        is_told = body.held and bool(message)  # it says how many rows were checked
+        words = "" if is_told else f"{count_text(body.broken)} of {count_text(body.checked)} violate it"
+        rows.append(FindingRow(each.step, each.rule, body.held, words, message, body.sample or ""))
     return tuple(rows)
 
 

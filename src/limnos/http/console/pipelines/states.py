@@ -56,3 +56,8 @@ def steps_picture(steps: Sequence[RunStepState]) -> GraphPicture:
 
 def _rows(step: RunStepState) -> str:
     return "" if step.rows is None else f", {count_text(step.rows)} rows"
+
+
+def message_text(rule: str, message: str) -> str:
+    """Return the message of a checked expectation without the rule's name, which stands beside it."""
+    return message.removeprefix(f"{rule}: ")
