@@ -103,6 +103,7 @@ def commands(summary: DemoSummary) -> tuple[tuple[str, str], ...]:
     return (
         ("serve it again (leave it running)", f"{limnos} server start --data {data}"),
         ("in another terminal, be its administrator", f"export LIMNOS_TOKEN_FILE={data}/admin.token"),
+        ("see the lake in a browser, signed in", f"{limnos} console"),
         ("see the tree, and one table", f"{limnos} ls main.raw.nyc && {limnos} describe main.curated.nyc.delays"),
         ("ask why ana may not read it", f"{limnos} access explain table_load main.curated.nyc.delays --for ana"),
         ("query it with Spark", f"{python} -c {_double_quoted(_QUERY.format(token=summary.data / 'admin.token'))}"),
