@@ -178,7 +178,7 @@ def _finding_rows(view: RunView) -> tuple[FindingRow, ...]:
     for each in view.findings:
         body = finding_body(each.body)
         message = message_text(each.rule, body.message)
-        is_told = body.held and bool(message)  # it says how many rows were checked
+        is_told = f"{body.checked:,} rows" in message
         words = "" if is_told else f"{count_text(body.broken)} of {count_text(body.checked)} violate it"
         rows.append(FindingRow(each.step, each.rule, body.held, words, message, body.sample or ""))
     return tuple(rows)
