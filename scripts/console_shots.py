@@ -293,6 +293,8 @@ PAGES = {
     "audit": "/console/audit",
     "trash": "/console/trash?catalog=main",
     "maintenance": "/console/o/table/lake/main/raw/trips?tab=maintenance",
+    "restrictions": "/console/restrictions/table/lake/main/raw/nyc/flights",
+    "policies-of-namespace": "/console/o/namespace/lake/main/raw?tab=policies",
     "maintenance-catalog": "/console/maintenance?catalog=main",
     "compare": "/console/o/table/lake/main/raw/trips?tab=snapshots",
     "scans": "/console/o/table/lake/main/raw/trips?tab=scans",

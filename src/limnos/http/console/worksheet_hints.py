@@ -1,7 +1,7 @@
 """Hints below an error of the worksheet: reserved words that were meant as names, and datasets with a similar name.
 
-May import `model`, `services`, `sqlpp` and this package's shared modules. Knows no rule: it compares a missing name
-with the names that the caller may see.
+May import `model`, `names`, `services`, `sqlpp` and this package's shared modules. Knows no rule: it compares a
+missing name with the names that the caller may see.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _MASKS: Final = (
     "replace-with-null", "mask-to-fixed-value", "mask-alphanum", "show-first-4", "show-last-4", "truncate-to-year",
     "truncate-to-month", "sha-256-global", "sha-256-query-local",
 )  # fmt: skip
-_WHOM: Final = ("user", "group", "role")
+_PRINCIPALS: Final = ("user", "group", "role")
 
 
 async def restrictions_page(page_request: PageRequest) -> Response:
@@ -95,16 +95,16 @@ def _row(page_request: PageRequest, address: ObjectAddress, *, view: Restriction
 
 
 def _names(who: RestrictionPrincipals) -> str:
-    pairs = ((word, names) for word, names in zip(_WHOM, who, strict=True))
+    pairs = ((word, names) for word, names in zip(_PRINCIPALS, who, strict=True))
     return ", ".join(f"{word} {name}" for word, names in pairs for name in names)
 
 
 def _form(page_request: PageRequest, address: ObjectAddress) -> FormView:
-    whom = (Choice("", "for everybody"), *(Choice(each, f"for the {each}", each == "user") for each in _WHOM))
+    kinds = (Choice("", "for everybody"), *(Choice(each, f"for the {each}", each == "user") for each in _PRINCIPALS))
     inputs = (
         FormInput("name", "Name", is_required=True), FormInput("column", "Column to mask"),
         FormInput("mask", "Mask", choices=tuple(Choice(each, each.replace("-", " ")) for each in _MASKS)),
-        FormInput("filter", "Rows to keep"), FormInput("whom", "For whom", choices=whom),
+        FormInput("filter", "Rows to keep"), FormInput("whom", "For whom", choices=kinds),
         FormInput("named", "User, group, role"),
     )  # fmt: skip
     return FormView(
@@ -130,10 +130,10 @@ async def change(page_request: PageRequest) -> Response:
 
 def _request_of(fields: dict[str, str]) -> RestrictionRequest:
     """Return the restriction in a form. Raises BadRequest."""
-    whom, named = fields.get("whom", ""), fields.get("named", "")
-    if (whom not in _WHOM and whom != "") or bool(whom) is not bool(named):
+    kind, name = fields.get("whom", ""), fields.get("named", "")
+    if (kind not in _PRINCIPALS and kind != "") or bool(kind) is not bool(name):
         raise BadRequest("Name the user, group or role that the restriction is for, or choose everybody")
-    to = RestrictionPrincipals(**{f"{whom}s": (named,)}) if whom else RestrictionPrincipals()
+    to = RestrictionPrincipals(**{f"{kind}s": (name,)}) if kind else RestrictionPrincipals()
     masks = {fields["column"]: fields.get("mask", "")} if fields.get("column") else {}
     return RestrictionRequest(fields.get("filter") or None, masks, to, RestrictionPrincipals())
 

@@ -42,11 +42,11 @@ async def maintenance_page(page_request: PageRequest) -> Response:
         Link(each, base + urlencode({"metalake": frame.metalake, "catalog": each}), each == catalog) for each in names
     )
     scope, after = RequestScope(frame.metalake, catalog), page_request.request.query("after")
-    found = await findings_list(page_request.ctx, scope, after=number_field(after, what="The page") if after else 0)
+    findings = await findings_list(page_request.ctx, scope, after=number_field(after, what="The page") if after else 0)
     operations = await operations_list(page_request.ctx, scope, before=_LATEST)
     following = ""
-    if found.after is not None:
-        query = {"metalake": frame.metalake, "catalog": catalog, "after": str(found.after)}
+    if findings.after is not None:
+        query = {"metalake": frame.metalake, "catalog": catalog, "after": str(findings.after)}
         following = base + urlencode(query)
     page = SheetPage(
         frame, "Maintenance", "wrench",
@@ -54,7 +54,7 @@ async def maintenance_page(page_request: PageRequest) -> Response:
         "attach one to a namespace for all of its tables.",
         tabs=tabs, facts=_facts(page_request),
         sheets=(
-            _due(page_request, scope, found=found, following=following),
+            _due(page_request, scope, findings=findings, following=following),
             _operations(page_request, scope, operations=operations),
         ),
     )  # fmt: skip
@@ -72,7 +72,7 @@ def _facts(page_request: PageRequest) -> tuple[Fact, ...]:
     )  # fmt: skip
 
 
-def _due(page_request: PageRequest, scope: RequestScope, *, found: FindingsPage, following: str) -> Sheet:
+def _due(page_request: PageRequest, scope: RequestScope, *, findings: FindingsPage, following: str) -> Sheet:
     columns = (
         SheetColumn("Table", is_code=True), SheetColumn("Needs"), SheetColumn("Score", is_number=True, hides=True), SheetColumn("Why"),
         SheetColumn("Found", hides=True),
@@ -82,7 +82,7 @@ def _due(page_request: PageRequest, scope: RequestScope, *, found: FindingsPage,
             _table_cell(page_request, scope, path=each.path), SheetCell(operation_text(each.row.kind)),
             SheetCell(str(each.row.score)), SheetCell(each.row.reason), SheetCell(at_ms=each.row.found_at),
         )
-        for each in sorted(found.findings, key=lambda finding: (-finding.row.score, finding.path))
+        for each in sorted(findings.findings, key=lambda finding: (-finding.row.score, finding.path))
     )  # fmt: skip
     note = "No table that you may maintain needs anything."
     return Sheet("Due operations", columns, rows, note, following=following)
