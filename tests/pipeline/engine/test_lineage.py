@@ -10,7 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from limnos.pipeline.engine.increments import increment
 from limnos.pipeline.engine.lineage import lineage_of
+from limnos.pipeline.engine.metadata import metadata_there
 from limnos.pipeline.engine.naming import BAD, FILE
 from limnos.pipeline.engine.plan_columns import ColumnOrigin
 from limnos.pipeline.lineage import LineageSource, QueryLineage
@@ -214,3 +216,34 @@ def test_a_branch_and_a_pin_are_the_table(world: World) -> None:
 
     assert found == [[table], [table]]
     assert own == [(*world.space, "branch_x")]
+
+
+@pytest.mark.parametrize(
+    "version, change",
+    [
+        (2, "INSERT INTO {s}.people VALUES (2, 'c', 'd')"),
+        (2, "UPDATE {s}.people SET city = 'e'"),
+        (3, "UPDATE {s}.people SET city = 'e'"),
+    ],
+    ids=["appended", "changelog", "row lineage"],
+)
+def test_an_increment_is_the_table(world: World, version: int, change: str) -> None:
+    """Lineage does not depend on which rows of a table a run reads, nor on how their increment is found."""
+    world.sql(f"ALTER TABLE {{s}}.people SET TBLPROPERTIES ('format-version' = '{version}')")
+    world.sql("INSERT INTO {s}.people VALUES (1, 'a', 'b')")
+    table = (*world.space, "people")
+    since = metadata_there(world.spark, table).head()
+    world.sql(change)
+    until = metadata_there(world.spark, table).head()
+    frame = increment(world.spark, table, since=since, until=until).frame
+    assert frame is not None
+    frame.createOrReplaceTempView("changed_people")
+
+    found = lineage_of(world.sql("SELECT c.name, o.amount FROM changed_people c JOIN {s}.orders o ON o.person = c.id"))
+
+    assert {each.table for each in found.inputs} == {table, (*world.space, "orders")}
+    assert told(found) == {
+        "name": {"people.name IDENTITY"},
+        "amount": {"orders.amount IDENTITY"},
+        "*": {"(people.id JOIN)", "(orders.person JOIN)"},
+    }

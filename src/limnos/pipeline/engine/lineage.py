@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 Java = Any
 """An object of the Java virtual machine. Python has no types for its members."""
 _RELATIONS: Final = frozenset({"DataSourceV2Relation", "DataSourceV2ScanRelation", "StreamingRelationV2"})
+_HELPERS: Final = frozenset(
+    {BAD, FILE, "_change_type", "_change_ordinal", "_commit_snapshot_id", "_last_updated_sequence_number"}
+)
+"""Columns that identify malformed rows of a file, and those by which an increment selects its rows."""
 _REFERENCE = re.compile(r"(branch_|tag_|snapshot_id_|at_timestamp_).+")
 """A pattern for the last part of a name that selects a state of a table."""
 
@@ -46,8 +50,7 @@ def lineage_of(frame: DataFrame) -> QueryLineage:
 
 
 def _without_helper_columns(origins: Iterable[ColumnOrigin]) -> tuple[ColumnOrigin, ...]:
-    """Remove the helper columns that identify malformed rows of a file."""
-    return tuple(sorted([each for each in origins if each.column not in (BAD, FILE)], key=_order))
+    return tuple(sorted([each for each in origins if each.column not in _HELPERS], key=_order))
 
 
 def _order(origin: ColumnOrigin) -> tuple[str, str, str, str, bool]:
@@ -93,15 +96,17 @@ def _relation(leaf: Java) -> LineageSource | None:
         return None
     result = identifier.get()
     parts = (str(catalog.get().name()), *map(str, result.namespace()), str(result.name()))
-    if _REFERENCE.fullmatch(parts[-1]) and len(parts) > 3 and _is_reference(leaf.table(), parts[-2]):
+    if len(parts) > 3 and _is_state(leaf.table(), parts):
         parts = parts[:-1]
     return table_source(parts)
 
 
-def _is_reference(table: Java, name: str) -> bool:
-    """Return whether a relation is a branch, tag or other state of the table whose name precedes its last part."""
+def _is_state(table: Java, parts: Sequence[str]) -> bool:
+    """Return whether a relation is a branch, tag, other state or the changelog of the table before its last part."""
+    if str(table.getClass().getSimpleName()) == "SparkChangelogTable":
+        return True
     text = str(table.name())
-    return text == name or text.endswith(f".{name}")
+    return _REFERENCE.fullmatch(parts[-1]) is not None and (text == parts[-2] or text.endswith(f".{parts[-2]}"))
 
 
 def _files_or_database(relation: Java) -> LineageSource | None:

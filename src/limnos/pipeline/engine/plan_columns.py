@@ -136,6 +136,8 @@ class _Tracer:
             return self._with(tree, outer)
         if tree.kind == "UnionLoop":
             return self._loop(tree, outer)
+        if tree.kind == "SerializeFromObject":
+            return self._mapped(tree, outer)
         parts = [self.plan(child, outer) for child in tree.children]
         env: ColumnEnvironment = {key: origins for part, _ in parts for key, origins in part.items()}
         output = self._combined(tree, env, outputs=[ids for _, ids in parts])
@@ -155,6 +157,22 @@ class _Tracer:
             origins = more
         arguments = [int(each["id"]) for each in tree.node["outputAttrIds"]]
         return env | again | dict(zip(arguments, origins, strict=False)), arguments
+
+    def _mapped(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
+        """Trace rows that a function of the JVM maps, such as Iceberg's changelog: columns keep their names.
+
+        A column with a new name may come from all columns below. The order in which the function gets its rows is no
+        influence on them.
+        """
+        rows = set(self.rows)
+        env, output = self.plan(tree.children[0], outer)
+        self.rows = rows
+        below = _all([env.get(one, NOWHERE) for one in output])
+        columns = [each.node for each in _trees(tree.node.get("serializer"))]
+        for node in columns:
+            same = frozenset([each for each in below if each.direct and each.column == node.get("name")])
+            env[_id(node) or 0] = same or _transformed_origins(below, TRANSFORMATION)
+        return env, [_id(node) or 0 for node in columns]
 
     def _leaf(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
         attributes = [each.node for each in _trees(tree.node.get("output"))]
