@@ -69,6 +69,7 @@ def test_terminal_report_says_what_where_how_long_and_how(tmp_path: Path) -> Non
         assert part in text
     for _, command in commands(summary(tmp_path)):
         assert command in text
+    assert "limnos console" in text
 
 
 def test_page_stands_alone_and_escapes(tmp_path: Path) -> None:
