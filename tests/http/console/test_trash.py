@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.http.console.conftest import ICEBERG
-from tests.http.console.visitor import ConsoleVisitor, text_of
-from tests.http.driver import DriverNode, grant
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+from tests.http.driver import API, DriverNode, grant
 
 
 def dropped_id(visitor: ConsoleVisitor) -> str:
@@ -45,3 +45,29 @@ def test_made_up_id_is_refused(admin: ConsoleVisitor) -> None:
     for text, status in (("x", 400), ("999999", 404)):
         answer = admin.post("/console/trash/restore", {"metalake": "lake", "catalog": "main", "id": text})
         assert answer.status == status
+
+
+def test_all_catalogs_are_shown_first(admin: ConsoleVisitor) -> None:
+    """Without a catalog in the address, the newest dropped objects of all catalogs are listed and can be restored."""
+    admin.node.done(
+        "POST", f"{API}/lake/catalogs", {"name": "alpha", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
+    )
+    admin.node.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights")
+
+    page = admin.read("/console/trash?metalake=lake")
+    only = admin.read("/console/trash?metalake=lake&catalog=alpha")
+
+    assert "main.raw.flights" in page.text
+    assert ("value", "main") in page.attributes
+    assert "Nothing that you may restore is in the trash of this catalog" in only.text
+
+
+def test_page_of_a_dropped_table_names_the_trash(admin: ConsoleVisitor) -> None:
+    """The page of a missing object leads to the trash, whether it was dropped or never existed."""
+    admin.node.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights")
+
+    for name in ("flights", "nothing"):
+        answer = admin.get(f"/console/o/table/lake/main/raw/{name}")
+        assert answer.status == 404
+        assert "/console/trash?metalake=lake" in PageReader(text_of(answer)).hrefs
+    assert "/console/trash?metalake=lake" not in text_of(admin.get("/console/nothing")).partition("<main")[2]

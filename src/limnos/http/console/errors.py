@@ -7,9 +7,11 @@ reveals no more than the admin API's error body.
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import urlencode
 
 import msgspec
 
+from limnos.http.console.addresses import KINDS
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of, plain_frame
 from limnos.http.console.look import render
@@ -17,11 +19,13 @@ from limnos.http.console.page_requests import PageRequest
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent, visible_decision_json
 from limnos.http.response import Response
-from limnos.model.errors import LimnosError, ServiceUnavailable
+from limnos.model.errors import LimnosError, NotFound, ServiceUnavailable
 from limnos.names.errors import InvalidName
 
+_TRASHED: Final = frozenset({*KINDS, "object"}) - {"catalog"}
+"""What a missing object in a catalog is called: the page of each names the trash."""
 _TITLES: Final = {
-    400: "This request cannot be read",
+    400: "This request is not valid",
     401: "Sign in",
     403: "You may not do this",
     404: "There is no such page or object",
@@ -54,6 +58,8 @@ class ErrorPage(msgspec.Struct, frozen=True):
     user: str
     action: str
     factors: tuple[DecisionFactorView, ...]
+    trash: str
+    """The address of the trash, if the page is about an object that may have been dropped; else empty."""
 
 
 async def error_page(page_request: PageRequest, failure: LimnosError | InvalidName) -> Response:
@@ -71,9 +77,17 @@ async def error_page(page_request: PageRequest, failure: LimnosError | InvalidNa
     view = ErrorPage(
         frame, status, heading, unescape_percent(str(error)), page_request.request.id, status == 403, status >= 500,
         page_request.user, "" if decision is None else str(decision["action"]), factors_of(decision),
+        _trash_address(page_request, error, frame=frame),
     )  # fmt: skip
     headers = ((b"retry-after", b"%d" % error.retry_after_s),) if isinstance(error, ServiceUnavailable) else ()
     return html_response(page_request.request, render("error.html", view), status=status, headers=headers)
+
+
+def _trash_address(page_request: PageRequest, error: LimnosError | InvalidName, *, frame: Frame) -> str:
+    """Return the address of the trash for every missing object, so that the page does not reveal which were dropped."""
+    if not isinstance(error, NotFound) or error.kind not in _TRASHED or not frame.metalake:
+        return ""
+    return f"{page_request.base}/trash?{urlencode({'metalake': frame.metalake})}"
 
 
 def factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, ...]:

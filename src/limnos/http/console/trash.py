@@ -1,4 +1,4 @@
-"""The trash: dropped objects of a catalog that the caller may restore, and restoring one.
+"""The trash: dropped objects that the caller may restore, of all catalogs or of one, and restoring one.
 
 May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
 """
@@ -15,19 +15,22 @@ from limnos.http.console.frame import Frame, Link, frame_of, icon_of
 from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.response import Response
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, NotFound, NotInUse, PermissionDenied
 from limnos.names import display
 from limnos.services.catalog.catalogs import catalogs_list
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.upkeep.trash import NEWEST, trash_list, trash_restore
 
 SHOWN = 100
+CATALOGS_MAX = 20
+"""The number of catalogs whose trash is shown together; each catalog has a page of its own."""
 
 
 class TrashLine(msgspec.Struct, frozen=True):
     """A dropped object."""
 
     id: int
+    catalog: str
     path: str
     kind: str
     icon: str
@@ -37,43 +40,69 @@ class TrashLine(msgspec.Struct, frozen=True):
 
 
 class TrashPage(msgspec.Struct, frozen=True):
-    """The trash of one catalog."""
+    """The trash of all catalogs, or of one. `catalog` is empty for all."""
 
     frame: Frame
     catalog: str
     catalogs: tuple[Link, ...]
     lines: tuple[TrashLine, ...]
     more: bool
+    unread: int
+    """The number of catalogs that are not read for the page of all catalogs."""
 
 
 async def trash_page(page_request: PageRequest) -> Response:
-    """Show the dropped objects of a catalog that the caller may restore, newest first."""
+    """Show the dropped objects that the caller may restore, newest first."""
     frame = await frame_of(page_request, "Trash", section="trash")
     nodes = await page_request.ctx.read(RequestScope(frame.metalake), catalogs_list)
-    name = page_request.request.query("catalog")
-    catalog = name or (nodes[0].name if nodes else "")
+    catalog = page_request.request.query("catalog") or ""
     links = tuple(
-        Link(node.name, _address(page_request, frame.metalake, catalog=node.name), node.name == catalog)
-        for node in nodes
+        Link(name or "All catalogs", _address(page_request, frame.metalake, catalog=name), name == catalog)
+        for name in ("", *(node.name for node in nodes))
     )
-    if not catalog:
-        return html_response(page_request.request, render("trash.html", TrashPage(frame, "", (), (), more=False)))
-    page = await trash_list(
-        page_request.ctx, RequestScope(frame.metalake, catalog), below=(), before=NEWEST, limit=SHOWN
-    )
+    if catalog:
+        lines, more = await _dropped(page_request, frame.metalake, catalog=catalog)
+        view = TrashPage(frame, catalog, links, lines, more=more, unread=0)
+    else:
+        names = [node.name for node in nodes]
+        lines, more = await _dropped_anywhere(page_request, frame.metalake, catalogs=names[:CATALOGS_MAX])
+        view = TrashPage(frame, "", links, lines, more=more, unread=max(0, len(names) - CATALOGS_MAX))
+    return html_response(page_request.request, render("trash.html", view))
+
+
+async def _dropped(page_request: PageRequest, metalake: str, *, catalog: str) -> tuple[tuple[TrashLine, ...], bool]:
+    """Return the newest dropped objects of a catalog, and whether there are more."""
+    page = await trash_list(page_request.ctx, RequestScope(metalake, catalog), below=(), before=NEWEST, limit=SHOWN)
     lines = tuple(
         TrashLine(
-            each.row.id, display.render((catalog, *each.path)), each.row.kind.word.replace("_", " "),
+            each.row.id, catalog, display.render((catalog, *each.path)), each.row.kind.word.replace("_", " "),
             icon_of(each.row.kind.word), each.row.dropped_by, each.row.dropped_at, each.row.expires_at,
         )
         for each in page.entries
     )  # fmt: skip
-    view = TrashPage(frame, catalog, links, lines, more=page.following is not None)
-    return html_response(page_request.request, render("trash.html", view))
+    return lines, page.following is not None
+
+
+async def _dropped_anywhere(
+    page_request: PageRequest, metalake: str, *, catalogs: list[str]
+) -> tuple[tuple[TrashLine, ...], bool]:
+    """Return the newest dropped objects of several catalogs. A disabled or just dropped catalog has none."""
+    lines: list[TrashLine] = []
+    more = False
+    for catalog in catalogs:
+        try:
+            found, has_more = await _dropped(page_request, metalake, catalog=catalog)
+        except (NotFound, NotInUse, PermissionDenied):
+            continue
+        lines += found
+        more = more or has_more
+    lines.sort(key=lambda each: (each.dropped_ms, each.id), reverse=True)
+    return tuple(lines[:SHOWN]), more or len(lines) > SHOWN
 
 
 def _address(page_request: PageRequest, metalake: str, *, catalog: str) -> str:
-    return f"{page_request.base}/trash?{urlencode({'metalake': metalake, 'catalog': catalog})}"
+    fields = {"metalake": metalake} | ({"catalog": catalog} if catalog else {})
+    return f"{page_request.base}/trash?{urlencode(fields)}"
 
 
 async def restore(page_request: PageRequest) -> Response:
