@@ -85,3 +85,15 @@ def test_access_is_one_more_tab(admin: ConsoleVisitor) -> None:
 
         assert tabs
         assert tabs <= set(admin.read(f"/console/access/{kind}/lake/{path}").hrefs)
+
+
+def test_grants_begin_with_reading(lake: DriverNode) -> None:
+    """The form offers reading first, suggests the roles, and the explanation begins with reading."""
+    role = add_reader(lake)
+    page = ConsoleVisitor(lake).sign_in().read(TABLE)
+
+    values = [value for name, value in page.attributes if name == "value"]
+    assert values.index("select_table") < values.index("select_table,modify_table")
+    assert role in values
+    assert page.text.index("Read ") < page.text.index("Read and write")
+    assert ("selected", "") in page.attributes

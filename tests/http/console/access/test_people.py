@@ -48,5 +48,6 @@ def test_pages_show_roles_and_rules(lake: DriverNode) -> None:
     assert role in user.text
     assert ("get", "/console/assign/user/lake/ana") in user.actions
     assert "main.raw.flights table select_table" in page.text
+    assert "/console/access/table/lake/main/raw/flights" in page.hrefs
     assert admin.get("/console/people/hat/lake/ana").status == 404
     assert admin.get("/console/people?kind=hat").status == 404

@@ -40,6 +40,8 @@ from limnos.services.identity.access_holders import (
 from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.access_reach import Reach, ReachRequest, access_reach
 from limnos.services.identity.explain import access_explain
+from limnos.services.identity.roles import roles_list
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import ICEBERG, LANCE, format_of
 
 SHOWN: Final = 100
@@ -128,6 +130,8 @@ class AccessPage(msgspec.Struct, frozen=True):
     privileges: tuple[Choice, ...]
     restrictions: str
     """The address of the object's read restrictions, if the caller may set them; else empty."""
+    roles: tuple[str, ...]
+    """The first roles that the caller may see, as suggestions for the grant."""
 
 
 async def access_page(page_request: PageRequest) -> Response:
@@ -152,7 +156,9 @@ async def access_page(page_request: PageRequest) -> Response:
     reach = await _reach(page_request, question)
     own = page_request.base + access_address(address)
     levels = tuple(levels_of(address.kind))
-    action = page_request.request.query("action") or ""
+    action = page_request.request.query("action") or next(
+        (each[0].word for each in levels_of(address.kind).values()), ""
+    )
     view = AccessPage(
         await object_frame(page_request, address),
         heading_of(
@@ -169,8 +175,18 @@ async def access_page(page_request: PageRequest) -> Response:
         tuple(_privilege_choices(address.kind)) if "grant" in details.rights else (),
         restrictions_address(page_request, address)
         if "grant" in details.rights and table_format == ICEBERG and address.kind in Action.RESTRICT.kinds else "",
+        await role_names(page_request, address.metalake) if "grant" in details.rights else (),
     )  # fmt: skip
     return html_response(page_request.request, render("access_object.html", view))
+
+
+async def role_names(page_request: PageRequest, metalake: str) -> tuple[str, ...]:
+    """Return the names of the first roles that the caller may see; none for callers who may not list roles."""
+    try:
+        roles = await page_request.ctx.read(RequestScope(metalake), roles_list)
+    except PermissionDenied:
+        return ()
+    return tuple(each.name for each in roles[:SHOWN])
 
 
 def grant_address(page_request: PageRequest, address: ObjectAddress) -> str:
@@ -297,11 +313,13 @@ def _count_lines(reach: Reach) -> tuple[CountLine, ...]:
 
 
 def _privilege_choices(kind: Kind) -> list[Choice]:
-    """Return the choices of privileges for the kind: first presets, then every single privilege."""
-    choices = []
+    """Return the choices of privileges for the kind: first presets, the smallest one first, then every single
+    privilege.
+    """
+    choices: list[Choice] = []
     for text, privileges in _PRESETS:
         fitting = [each.word for each in privileges if kind in BINDS[each]]
-        if kind in _TREE_KINDS and len(fitting) > 1:
+        if kind in _TREE_KINDS and fitting and all(each.value != ",".join(fitting) for each in choices):
             choices.append(Choice(",".join(fitting), text))
     singles = [each.word for each in Privilege if kind in BINDS[each]]
     return [*choices, *(Choice(word, word.replace("_", " ")) for word in singles)]

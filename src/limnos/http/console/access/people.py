@@ -11,14 +11,15 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from limnos.http.console.access.objects import role_names
 from limnos.http.console.access.person_changes import (
-    KINDS,
+    PRINCIPAL_KINDS,
     creation_form,
     person_address,
     sign_out_form,
     state_form,
 )
-from limnos.http.console.addresses import catalog_address, part_of, segment_of
+from limnos.http.console.addresses import KINDS, ObjectAddress, catalog_address, part_of, segment_of
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, frame_of
 from limnos.http.console.look import render
@@ -65,10 +66,11 @@ class PeoplePage(msgspec.Struct, frozen=True):
 
 
 class RoleRuleLine(msgspec.Struct, frozen=True):
-    """The rules of a role on one object."""
+    """The rules of a role on one object. `href` is the object's access page; empty for an object without one."""
 
     kind: str
     path: str
+    href: str
     allowed: str
     denied: str
 
@@ -91,13 +93,15 @@ class PersonPage(msgspec.Struct, frozen=True):
     reach: tuple[Link, ...]
     """For each catalog the address of what a user may do in it."""
     forms: tuple[FormView, ...]
+    assignable: tuple[str, ...]
+    """Roles that the user or group does not have, as suggestions."""
 
 
 async def people_page(page_request: PageRequest) -> Response:
     """Show a page of the users, groups or roles that the caller may see, by name."""
     query = page_request.request.query
     word = query("kind") or "user"
-    if word not in KINDS:
+    if word not in PRINCIPAL_KINDS:
         raise NotFound("This list does not exist", kind="route")
     frame = await frame_of(page_request, _WORDS[word], section="people")
     starts, after = query("starts") or "", query("after") or ""
@@ -106,7 +110,7 @@ async def people_page(page_request: PageRequest) -> Response:
     if word == "role":
         entities = await page_request.ctx.read(scope, roles_list)
     else:
-        entities = await page_request.ctx.read(scope, lambda view: principals_list(view, KINDS[word]))
+        entities = await page_request.ctx.read(scope, lambda view: principals_list(view, PRINCIPAL_KINDS[word]))
     rest = [each for each in entities if each.name.startswith(starts) and each.name > after]
     lines = tuple(
         PersonLine(
@@ -124,7 +128,7 @@ async def people_page(page_request: PageRequest) -> Response:
         Link(text, base + urlencode({"metalake": frame.metalake, "kind": each}), each == word)
         for each, text in _WORDS.items()
     )
-    is_maker = await page_request.ctx.read(scope, lambda view: may_create(view, KINDS[word]))
+    is_maker = await page_request.ctx.read(scope, lambda view: may_create(view, PRINCIPAL_KINDS[word]))
     forms = (creation_form(page_request, word, metalake=frame.metalake),) if is_maker else ()
     view = PeoplePage(frame, _WORDS[word], word, tabs, starts, lines, following, forms)
     return html_response(page_request.request, render("people.html", view))
@@ -133,21 +137,23 @@ async def people_page(page_request: PageRequest) -> Response:
 async def person_page(page_request: PageRequest) -> Response:
     """Show a user or group with its roles, or a role with its rules."""
     word, metalake, name = (part_of(each) for each in page_request.request.params)
-    if word not in KINDS:
+    if word not in PRINCIPAL_KINDS:
         raise NotFound("This page does not exist", kind="route")
     scope, is_cut = RequestScope(metalake), False
     rules: tuple[RoleRuleLine, ...] = ()
     roles: tuple[Link, ...] = ()
+    assignable: tuple[str, ...] = ()
     is_enabled, secrets = True, ""
     reach: tuple[Link, ...] = ()
     forms: tuple[FormView, ...] = ()
     if word == "role":
         rules, is_cut = await _role_rules(page_request, scope, name=name)
     else:
-        holder = await page_request.ctx.read(scope, lambda view: principal_load(view, KINDS[word], name))
+        holder = await page_request.ctx.read(scope, lambda view: principal_load(view, PRINCIPAL_KINDS[word], name))
         roles = tuple(
             Link(each, person_address(page_request, "role", metalake=metalake, name=each)) for each in holder.roles
         )
+        assignable = tuple(each for each in await role_names(page_request, metalake) if each not in holder.roles)
         is_enabled = holder.principal.enabled
         if word == "user":
             is_admin = await page_request.ctx.read(RequestScope(), may_manage_secrets)
@@ -159,7 +165,7 @@ async def person_page(page_request: PageRequest) -> Response:
     view = PersonPage(
         frame, name, word, f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}", _WORDS[word],
         is_enabled, "" if word == "role" else f"{page_request.base}/assign{own}", roles, rules, is_cut, secrets,
-        reach, forms,
+        reach, forms, assignable,
     )  # fmt: skip
     return html_response(page_request.request, render("person.html", view))
 
@@ -201,8 +207,15 @@ async def _role_rules(
                 for is_allowed in (True, False)
             )
             path = each.path[0] if each.kind is Kind.METALAKE else display.render(each.path)
-            lines.append(RoleRuleLine(each.kind.word.replace("_", " "), path, allowed, denied))
+            href = _access_address(page_request, scope.metalake or "", kind=each.kind, path=each.path)
+            lines.append(RoleRuleLine(each.kind.word.replace("_", " "), path, href, allowed, denied))
     return tuple(lines), False
+
+
+def _access_address(page_request: PageRequest, metalake: str, *, kind: Kind, path: tuple[str, ...]) -> str:
+    if kind.word not in KINDS:
+        return ""
+    return page_request.base + access_address(ObjectAddress(kind, metalake, path[0], path[1:]))
 
 
 ROUTES = (

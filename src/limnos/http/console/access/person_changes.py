@@ -19,7 +19,7 @@ from limnos.services.identity.console_sessions import user_sign_out
 from limnos.services.identity.roles import role_create
 from limnos.services.identity.users import principal_add, user_enable
 
-KINDS: Final = {"user": Kind.USER, "group": Kind.GROUP, "role": Kind.ROLE}
+PRINCIPAL_KINDS: Final = {"user": Kind.USER, "group": Kind.GROUP, "role": Kind.ROLE}
 
 
 def person_address(page_request: PageRequest, word: str, *, metalake: str, name: str) -> str:
@@ -56,12 +56,12 @@ async def create(page_request: PageRequest) -> Response:
     """Create a user, group or role, and go to its page."""
     fields = await page_request.form()
     metalake, word, name = (fields.get(each, "").strip() for each in ("metalake", "kind", "name"))
-    if word not in KINDS or not metalake or not name:
+    if word not in PRINCIPAL_KINDS or not metalake or not name:
         raise BadRequest("Give the user, group or role a name")
     if word == "role":
         await role_create(page_request.ctx, metalake=metalake, name=name, properties={}, wishes=())
     else:
-        await principal_add(page_request.ctx, metalake=metalake, kind=KINDS[word], name=name)
+        await principal_add(page_request.ctx, metalake=metalake, kind=PRINCIPAL_KINDS[word], name=name)
     return _back(page_request, word, metalake=metalake, name=name, done=f"The {word} {name} is created")
 
 
