@@ -1,11 +1,12 @@
 """Code snippets that open an object: one for each client, with this server's address and the object's name.
 
 May import `names` and this package's shared modules. A snippet contains no secret: it reads its token from the
-environment. The texts are files in `snippets/`.
+environment. The texts are files in `snippets/`. Commands quote names for the shell: a name may contain anything.
 """
 
 from __future__ import annotations
 
+import shlex
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -55,6 +56,7 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 def _words(page_request: PageRequest, address: ObjectAddress) -> dict[str, str]:
     levels, parts = address.levels, (address.catalog, *address.levels)
+    name = ".".join(_sql(part, "`") for part in parts)
     origin = page_request.site.own_origin(page_request.request.headers) + page_request.site.prefix
     return {
         "URI": origin,
@@ -63,10 +65,12 @@ def _words(page_request: PageRequest, address: ObjectAddress) -> dict[str, str]:
         "CATALOG_SQL": _sql(address.catalog, "`"),
         "CATALOG_ANSI": _sql(address.catalog, '"'),
         "LEVELS": ", ".join(msgspec.json.encode(level).decode() for level in levels),
-        "NAME_SQL": ".".join(_sql(part, "`") for part in parts),
         "NAME_ANSI": ".".join(_sql(part, '"') for part in parts),
         "NAME_TRINO": f"{_sql(address.catalog, chr(34))}.{_sql('.'.join(levels[:-1]), chr(34))}.{_sql(address.name, chr(34))}",
-        "NAME_LIMNOS": display.render(parts),
+        "WAREHOUSE": f"{address.metalake}/{address.catalog}",
+        "NAME_SHELL": shlex.quote(display.render(parts)),
+        "SELECT_SHELL": shlex.quote(f"SELECT * FROM {name} LIMIT 10;"),  # noqa: S608 - shown, not run
+        "SELECT_VALUE_SHELL": shlex.quote(f"SELECT VALUE t FROM {name} t LIMIT 10;"),  # noqa: S608 - shown, not run
     }
 
 
