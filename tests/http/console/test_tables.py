@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 from limnos.http.console.table_metadata import decode_metadata, type_text
 from limnos.http.console.tables import snapshot_lines
+from limnos.spark.jars import ICEBERG_RUNTIMES
 from tests.http.console.conftest import add_table
 from tests.http.console.visitor import ConsoleVisitor
 from tests.http.driver import DriverNode
@@ -39,7 +42,7 @@ def test_connect_shows_this_table_in_each_clients_spelling(admin: ConsoleVisitor
         'load_table(("raw", "flights"))',
         "`main`.`raw`.`flights`",
         "http://localhost:8090/iceberg",
-        "limnos describe 'main.raw.flights'",
+        "limnos describe main.raw.flights",
     ):
         assert words in page.text
     assert "lim_" not in page.text
@@ -69,18 +72,20 @@ def test_types_are_written_as_declared() -> None:
 
 
 def test_snapshots_carry_their_branches_and_tags() -> None:
-    """Snapshots are listed newest first, with the branches and tags that point to them."""
+    """Snapshots are listed newest first, with the branches and tags that point to them, and the run that wrote them."""
     metadata = decode_metadata(
-        b'{"format-version":2,"current-snapshot-id":2,"snapshots":[{"snapshot-id":1,"timestamp-ms":10,"summary":{"operation":"append","added-records":"5"}},'
-        b'{"snapshot-id":2,"parent-snapshot-id":1,"timestamp-ms":20,"summary":{"operation":"overwrite","total-files-size":"2048"}}],'
+        b'{"format-version":2,"current-snapshot-id":2,"snapshots":[{"snapshot-id":1,"timestamp-ms":10,"summary":{"operation":"append","added-records":"5000","engine-name":"spark"}},'
+        b'{"snapshot-id":2,"parent-snapshot-id":1,"timestamp-ms":20,"summary":{"operation":"overwrite","total-files-size":"2048","added-records":"7","deleted-records":"6","limnos.run":"e30c333b-00aa-40a3"}}],'
         b'"refs":{"main":{"snapshot-id":2,"type":"branch"},"v1":{"snapshot-id":1,"type":"tag"}}}'
     )
 
     newest, oldest = snapshot_lines(metadata)
 
     assert (newest.id, newest.is_current, [each.text for each in newest.references]) == ("2", True, ["main"])
-    assert (newest.size, newest.parent) == ("2.0 KiB", "1")
-    assert (oldest.rows_added, [each.icon for each in oldest.references]) == ("5", ["tag"])
+    assert (newest.size, newest.rows_changed) == ("2.0 KiB", "+7 \N{MINUS SIGN}6")
+    assert (newest.writer, newest.run) == ("e30c333b", "e30c333b-00aa-40a3")
+    assert (oldest.writer, oldest.run) == ("spark", "")
+    assert (oldest.rows_changed, [each.icon for each in oldest.references]) == ("+5\u202f000", ["tag"])
 
 
 def test_page_costs_what_is_shown(lake: DriverNode) -> None:
@@ -93,3 +98,22 @@ def test_page_costs_what_is_shown(lake: DriverNode) -> None:
 
     assert "Next" in page.text
     assert ("aria-current", "page") in page.attributes
+
+
+def test_commands_quote_names_for_the_shell(lake: DriverNode) -> None:
+    """The commands of the Connect tab pass a name with quotes as one argument, and its back-quotes run nothing."""
+    add_table(lake, "raw", "it's `x`")
+    page = ConsoleVisitor(lake).sign_in().read("/console/o/table/lake/main/raw/it%27s%20%60x%60?tab=connect")
+
+    (query,) = [each for each in page.words if each.strip().startswith("limnos sql")]
+    (spark,) = [each for each in page.words if each.strip().startswith("spark-sql")]
+    assert shlex.split(query)[-2:] == ["-c", "SELECT VALUE t FROM `main`.`raw`.`it's ``x``` t LIMIT 10;"]
+    assert shlex.split(spark)[-2:] == ["-e", "SELECT * FROM `main`.`raw`.`it's ``x``` LIMIT 10;"]
+    assert 'warehouse="lake/main"' in page.text
+
+
+def test_spark_snippet_names_the_runtime_that_we_pin(admin: ConsoleVisitor) -> None:
+    """The package in the snippet is the runtime that `limnos spark jars` fetches for the newest Spark."""
+    page = admin.read("/console/o/table/lake/main/raw/flights?tab=connect")
+
+    assert any(f"org.apache.iceberg:{each.name}:{each.version}" in page.text for each in ICEBERG_RUNTIMES.values())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
+from urllib.parse import urlencode
 
 from limnos.model.errors import NotFound
 from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
@@ -98,3 +99,8 @@ def parse_address(params: Sequence[bytes]) -> ObjectAddress:
     if kind is None or len(parts) < 2 or (len(parts) == 2) is not (kind is Kind.CATALOG):
         raise NotFound("This page does not exist", kind="route")
     return ObjectAddress(kind, parts[0], parts[1], parts[2:])
+
+
+def run_path(metalake: str, *, run: str) -> str:
+    """Return the path of a run's page below the console's root."""
+    return f"/run?{urlencode({'metalake': metalake, 'id': run})}"

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.http.console import lance_tables
-from limnos.http.console.addresses import ObjectAddress
+from limnos.http.console.addresses import ObjectAddress, run_path
 from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
-from limnos.http.console.look import render, size_text
+from limnos.http.console.look import count_text, render, size_text
 from limnos.http.console.object_tabs import TABLE_TABS
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.sheets import TabPart
@@ -51,24 +51,29 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE, format_of
 
 SNAPSHOTS_SHOWN: Final = 200
+_RUN_LETTERS: Final = 8
+"""How many letters of a run's id lists show."""
 METADATA_BYTES_MAX: Final = 150_000
 """The maximum size of the metadata that a page shows, in bytes."""
 
 
 class SnapshotLine(msgspec.Struct, frozen=True):
-    """A snapshot in the list. Counts are texts from its summary, empty if the writer omitted them."""
+    """A snapshot in the list. Counts are texts from its summary, empty if the writer omitted them.
+
+    `writer` is the run of a pipeline, or else the engine; `run` is the full id of the run, or empty.
+    """
 
     id: str
     at_ms: int
     operation: str
     references: tuple[Chip, ...]
     is_current: bool
-    rows_added: str
+    rows_changed: str
     rows_total: str
-    files_added: str
-    files_removed: str
+    files_changed: str
     size: str
-    parent: str
+    writer: str
+    run: str
 
 
 class LayoutLine(msgspec.Struct, frozen=True):
@@ -89,6 +94,8 @@ class TablePage(msgspec.Struct, frozen=True):
     columns_count: int
     snapshots: tuple[SnapshotLine, ...]
     snapshots_count: int
+    runs: str
+    """The address of runs' pages, without the id of the run."""
     properties: tuple[Property, ...]
     partitions: tuple[LayoutLine, ...]
     sorting: tuple[LayoutLine, ...]
@@ -150,7 +157,7 @@ async def _page(
     return TablePage(
         await object_frame(page_request, address), heading, tab, _facts(state.details, metadata, columns=count),
         columns if tab == "columns" else [], count, snapshot_lines(metadata) if tab == "snapshots" else (),
-        len(metadata.snapshots), properties_of(metadata.properties) if tab == "properties" else (),
+        len(metadata.snapshots), page_request.base + run_path(address.metalake, run=""), properties_of(metadata.properties) if tab == "properties" else (),
         _partitions(metadata), _sorting(metadata), snippets_of(page_request, address) if tab == "connect" else (),
         text.decode("utf-8", "replace"), len(text) == METADATA_BYTES_MAX, is_bound,
         await preview_tab(page_request, address) if tab == "preview" else PreviewTab(),
@@ -173,7 +180,7 @@ def _facts(details: ObjectDetails, metadata: MetadataPart, *, columns: int) -> t
     owner, *_ = facts_of(details)
     return (
         Fact("Columns", str(columns)),
-        *(() if rows is None or not rows.isdigit() else (Fact("Rows", f"{int(rows):,}".replace(",", "\u202f")),)),
+        *(() if rows is None or not rows.isdigit() else (Fact("Rows", count_text(int(rows))),)),
         Fact("Snapshots", str(len(metadata.snapshots))),
         owner,
         Fact("Last write", "", last) if last is not None else Fact("Last write", "none yet"),
@@ -195,16 +202,28 @@ def _snapshot_line(
     snapshot: SnapshotPart, metadata: MetadataPart, *, named: dict[int, list[tuple[str, ReferencePart]]]
 ) -> SnapshotLine:
     summary = snapshot.summary
-    size = summary.get("total-files-size", "")
+    size, run = summary.get("total-files-size", ""), summary.get("limnos.run", "")
     references = named.get(snapshot.snapshot_id, [])
     return SnapshotLine(
         str(snapshot.snapshot_id), snapshot.timestamp_ms, summary.get("operation", ""),
         tuple(Chip(name, "accent" if each.type == "branch" else "plain", each.type) for name, each in references),
-        snapshot.snapshot_id == metadata.current_snapshot_id, summary.get("added-records", ""),
-        summary.get("total-records", ""), summary.get("added-data-files", ""), summary.get("deleted-data-files", ""),
+        snapshot.snapshot_id == metadata.current_snapshot_id,
+        _changed(summary.get("added-records", ""), summary.get("deleted-records", "")),
+        _count(summary.get("total-records", "")),
+        _changed(summary.get("added-data-files", ""), summary.get("deleted-data-files", "")),
         size_text(int(size)) if size.isdigit() and len(size) < 20 else "",
-        "" if snapshot.parent_snapshot_id is None else str(snapshot.parent_snapshot_id),
+        run[:_RUN_LETTERS] or summary.get("engine-name", ""), run,
     )  # fmt: skip
+
+
+def _count(text: str) -> str:
+    return count_text(int(text)) if text.isdigit() and len(text) < 20 else text
+
+
+def _changed(added: str, removed: str) -> str:
+    """Return what a snapshot added and removed, such as `+28 135 \N{MINUS SIGN}27 359`."""
+    marks = (("+", added), ("\N{MINUS SIGN}", removed))
+    return " ".join(f"{mark}{_count(text)}" for mark, text in marks if text not in ("", "0"))
 
 
 def _partitions(metadata: MetadataPart) -> tuple[LayoutLine, ...]:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from limnos.http.console.addresses import run_path
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.look import duration_text, render
@@ -114,7 +115,7 @@ def pipeline_address(page_request: PageRequest, metalake: str, *, name: str) -> 
 
 def run_address(page_request: PageRequest, metalake: str, *, run: str) -> str:
     """Return the address of a run's page."""
-    return f"{page_request.base}/run?{urlencode({'metalake': metalake, 'id': run})}"
+    return page_request.base + run_path(metalake, run=run)
 
 
 def run_line(page_request: PageRequest, metalake: str, *, view: RunView) -> RunLine:
