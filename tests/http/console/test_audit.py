@@ -44,3 +44,11 @@ def test_users_see_their_own_lines(lake: DriverNode) -> None:
     page = ana.read("/console/audit")
 
     assert "main.raw.flights" not in page.text
+
+
+def test_an_action_is_filtered_by_the_words_shown(admin: ConsoleVisitor) -> None:
+    """The filter takes an action as the list shows it; the words of a line are a link that sets it."""
+    page = admin.read("/console/audit?action=create+table")
+
+    assert rows_of(page) == rows_of(admin.read("/console/audit?action=create")) > 0
+    assert any("action=create" in href for href in page.hrefs)

@@ -19,10 +19,13 @@ from limnos.http.response import Response
 from limnos.http.times import moment_of
 from limnos.model.audit import OUTCOMES, AuditRecord
 from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
 from limnos.services.activity.audit import audit_read
 from limnos.store.activity.audit import AuditFilter
 
 LINES: Final = 100
+_KINDS: Final = frozenset(kind.word.rpartition("_")[2] for kind in Kind)
+"""The last words of kinds."""
 _FIELDS: Final = ("user", "path", "action", "outcome", "request", "since", "until")
 
 
@@ -33,6 +36,8 @@ class AuditLine(msgspec.Struct, frozen=True):
     user: str
     user_href: str
     words: str
+    kind: str
+    words_href: str
     outcome: str
     look: str
     path: str
@@ -73,10 +78,18 @@ def _filter_of(page_request: PageRequest, filters: dict[str, str]) -> AuditFilte
     if before and not (before.isascii() and before.isdigit() and len(before) <= 18):
         raise BadRequest("This is not a page of the audit: start at the newest line")
     return AuditFilter(
-        user=filters["user"] or None, path=filters["path"] or None, action=filters["action"] or None,
+        user=filters["user"] or None, path=filters["path"] or None, action=_action_of(filters["action"]) or None,
         outcome=filters["outcome"] or None, request_id=filters["request"] or None, since=_moment(filters["since"]),
         until=_moment(filters["until"]), before=int(before) if before else None,
     )  # fmt: skip
+
+
+def _action_of(text: str) -> str:
+    """Return an action as the audit names it, from the words that the page shows for it: `drop` from `drop table`."""
+    words = text.lower().split()
+    if len(words) > 1 and words[-1] in _KINDS:
+        words.pop()
+    return "_".join(words)
 
 
 def _moment(text: str) -> int | None:
@@ -98,7 +111,8 @@ def _line(page_request: PageRequest, metalake: str, *, record: AuditRecord) -> A
     look = {"refused": "bad", "failed": "warn"}.get(record.outcome, "ok")
     return AuditLine(
         record.at, record.user, _address(page_request, metalake, filters={"user": record.user}),
-        f"{words} {record.kind}".strip().replace("_", " "), record.outcome, look, record.path,
+        words.replace("_", " "), "" if words.startswith(f"{record.kind}_") else record.kind.replace("_", " "),
+        _address(page_request, metalake, filters={"action": words}), record.outcome, look, record.path,
         _address(page_request, metalake, filters={"path": record.path}), record.request_id,
         _address(page_request, metalake, filters={"request": record.request_id}), record.client,
     )  # fmt: skip
