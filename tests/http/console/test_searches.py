@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from limnos.http.console.look import render
+from limnos.http.console.searches import PalettePart, QueryLink
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import DriverNode
 
@@ -61,3 +63,13 @@ def test_palette_finds_nothing_hidden(lake: DriverNode) -> None:
     assert "No object that you may see" in text_of(answer)
     assert "flights" not in text_of(answer)
     assert stranger.get("/console/search?metalake=lake&q=flights", x_limnos_part="1").status in {403, 404}
+
+
+def test_palette_suggests_a_corrected_word() -> None:
+    """Corrections of a misspelt word are links to the search for the right one, below the message."""
+    meant = (QueryLink("flights", "/console/search?metalake=lake&q=flights"),)
+
+    page = PageReader(render("part_palette.html", PalettePart("/console", "v", (), "Nothing was found.", meant)))
+
+    assert page.hrefs == ["/console/search?metalake=lake&q=flights"]
+    assert "Nothing was found. flights Did you mean this?" in page.text

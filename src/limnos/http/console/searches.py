@@ -78,6 +78,7 @@ class PalettePart(msgspec.Struct, frozen=True):
     version: str
     hits: tuple[HitLine, ...]
     note: str
+    meant: tuple[QueryLink, ...] = ()
 
 
 async def search_page(page_request: PageRequest) -> Response:
@@ -95,25 +96,27 @@ async def search_page(page_request: PageRequest) -> Response:
         view = SearchPage(frame, text, refusal=error.message)
         return html_response(page_request.request, render("search.html", view), status=400)
     hits = tuple(_line(page_request, frame.metalake, hit=hit) for hit in answer.hits)
-    meant = tuple(_link(page_request, corrected(text, each)) for each in answer.meant)
+    meant = tuple(_link(page_request, corrected(text, each), metalake=frame.metalake) for each in answer.meant)
     view = SearchPage(
         frame, text, hits, answer.more, answer.bounded, answer.behind, meant=meant,
-        facets=tuple(_facet_links(page_request, text, facets=answer.facets)),
+        facets=tuple(_facet_links(page_request, text, metalake=frame.metalake, facets=answer.facets)),
     )  # fmt: skip
     return html_response(page_request.request, render("search.html", view))
 
 
-def _link(page_request: PageRequest, text: str, *, count: int = 0) -> QueryLink:
-    return QueryLink(text, f"{page_request.base}/search?q={quote(text)}", count)
+def _link(page_request: PageRequest, text: str, *, metalake: str, count: int = 0) -> QueryLink:
+    return QueryLink(text, f"{page_request.base}/search?metalake={quote(metalake)}&q={quote(text)}", count)
 
 
-def _facet_links(page_request: PageRequest, text: str, *, facets: Iterable[SearchFacet]) -> Iterator[QueryLink]:
+def _facet_links(
+    page_request: PageRequest, text: str, *, metalake: str, facets: Iterable[SearchFacet]
+) -> Iterator[QueryLink]:
     """Yield links that narrow a query by a filter, for filters with several values."""
     values = Counter(each.key for each in facets)
     for each in facets:
         if values[each.key] > 1:
             value = f'"{each.value}"' if " " in each.value else each.value
-            link = _link(page_request, f"{text} {each.key}:{value}", count=each.hits)
+            link = _link(page_request, f"{text} {each.key}:{value}", metalake=metalake, count=each.hits)
             yield msgspec.structs.replace(link, text=f"{each.key}: {each.value.replace('_', ' ')}")
 
 
@@ -122,13 +125,15 @@ async def _palette(page_request: PageRequest, text: str) -> Response:
     metalake = page_request.request.query("metalake") or page_request.ctx.services.defaults.metalake
     note = "No object that you may see was found." if text else "Type the start of a name."
     hits: tuple[HitLine, ...] = ()
+    meant: tuple[QueryLink, ...] = ()
     if text:
         try:
             answer = await search(page_request.ctx, metalake, question=question_of(text, {}), limit=PALETTE_HITS)
+            meant = tuple(_link(page_request, corrected(text, each), metalake=metalake) for each in answer.meant)
             hits = tuple(_line(page_request, metalake, hit=hit) for hit in answer.hits)
         except BadRequest as error:
             note = error.message
-    part = PalettePart(page_request.base, static_version(), hits, note)
+    part = PalettePart(page_request.base, static_version(), hits, note, meant)
     return html_response(page_request.request, render("part_palette.html", part))
 
 
