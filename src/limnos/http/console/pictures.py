@@ -21,7 +21,8 @@ With both limits the layout of a dense graph takes less than 10 ms of CPU, so it
 """
 _SIZES: Final = GraphSizes()
 _MARGIN: Final = 12
-_TEXT_MAX: Final = 22
+_TEXT_MAX: Final = 18
+"""Letters of a name that fit beside the icon."""
 _PLACE_MAX: Final = 28
 
 
@@ -34,6 +35,8 @@ class PictureNode(msgspec.Struct, frozen=True):
     icon: str
     href: str = ""
     look: str = "plain"
+    text: str = ""
+    """A shorter name to draw, if there is one."""
 
 
 class PlacedNode(msgspec.Struct, frozen=True):
@@ -91,7 +94,7 @@ def graph_picture(
         x, y = layout.corners[each.id]
         placed.append(
             PlacedNode(
-                each.name, _short(each.name, _TEXT_MAX), _short(each.place, _PLACE_MAX), each.icon, each.href, each.look,
+                each.name, _short(each.text or each.name, _TEXT_MAX), _short(each.place, _PLACE_MAX), each.icon, each.href, each.look,
                 round(x) + _MARGIN, round(y) + _MARGIN,
             )
         )  # fmt: skip

@@ -101,3 +101,12 @@ def test_two_thousand_sources_stay_bounded(lake: DriverNode) -> None:
     assert page.tags.count("rect") == NODES_MAX
     assert f"{2_001 - NODES_MAX} more are not drawn" in page.text
     assert "The first 500 of 2000" in page.text
+
+
+def test_lineage_is_one_more_tab(linked: DriverNode) -> None:
+    """The lineage page keeps the tabs of the table, suggests its columns, and draws the end of a file's path."""
+    page = ConsoleVisitor(linked).sign_in().read(PAGE)
+
+    assert "/console/o/table/lake/main/raw/flights?tab=snapshots" in page.hrefs
+    assert ("value", "place") in page.attributes
+    assert "2026.csv" in page.words

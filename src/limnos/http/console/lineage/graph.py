@@ -6,6 +6,7 @@ The address contains the expanded nodes, so that it can be shared.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 from urllib.parse import urlencode
 
@@ -15,9 +16,11 @@ from limnos.http.console.addresses import ObjectAddress, parse_address
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, icon_of
 from limnos.http.console.look import render
+from limnos.http.console.object_tabs import tabs_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture, PictureNode, graph_picture
-from limnos.http.console.tabs import object_frame
+from limnos.http.console.table_metadata import COLUMNS_MAX, decode_metadata
+from limnos.http.console.tabs import ObjectHeading, heading_of, object_frame
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
@@ -29,6 +32,10 @@ from limnos.services.activity.lineage_graph import (
     LineageVertex,
     lineage_graph,
 )
+from limnos.services.governance.details import ObjectDetails, details_load
+from limnos.services.iceberg.restricted_tables import table_visibility
+from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import LANCE, format_of
 
 DEPTHS: Final = (1, 3, 10)
 OPEN_MAX: Final = 20
@@ -58,9 +65,11 @@ class LineagePage(msgspec.Struct, frozen=True):
     """The lineage around an object."""
 
     frame: Frame
+    heading: ObjectHeading
     name: str
-    href: str
     column: str
+    columns: tuple[str, ...]
+    """Columns of the table, as suggestions."""
     picture: GraphPicture
     lines: tuple[LineageLine, ...]
     lines_count: int
@@ -141,7 +150,7 @@ async def _page(
         _node(page_request, address, vertex=vertex, key=key, graph=graph) for key, vertex in graph.vertices.items()
     ]
     dashed = frozenset(ends for ends, arc in graph.arcs.items() if not arc.is_direct)
-    arcs = sorted(graph.arcs.items(), key=lambda item: item[1].depth)
+    arcs = sorted(graph.arcs.items(), key=lambda item: (item[1].depth, not item[1].is_direct))
     lines = tuple(
         _line(page_request, address.metalake, graph=graph, ends=ends, arc=arc) for ends, arc in arcs[:LISTED_MAX]
     )
@@ -150,11 +159,23 @@ async def _page(
     depths = tuple(
         Link(_step_words(each), f"{base}?{_query(fields | {'depth': str(each)})}", each == depth) for each in DEPTHS
     )
+    details, columns, is_lance = await page_request.ctx.read(address.scope, partial(_described, address=address))
     return LineagePage(
-        await object_frame(page_request, address), display.render((address.catalog, *address.levels)),
-        page_request.base + address.path, column, graph_picture(_title(graph), nodes, edges=list(graph.arcs), dashed=dashed), lines,
+        await object_frame(page_request, address),
+        heading_of(page_request, address, details=details, tabs=tabs_of(address.kind, is_lance=is_lance), tab="lineage"),
+        display.render((address.catalog, *address.levels)), column, columns, graph_picture(_title(graph), nodes, edges=list(graph.arcs), dashed=dashed), lines,
         len(arcs), depths, _opens(graph, base=base, query=fields | {"depth": str(depth)}), hidden, graph.is_whole,
     )  # fmt: skip
+
+
+def _described(view: RequestView, *, address: ObjectAddress) -> tuple[ObjectDetails, tuple[str, ...], bool]:
+    """Return the details of the object, the names of an Iceberg table's columns, and whether it is a Lance table."""
+    is_lance = format_of(view) == LANCE
+    columns: tuple[str, ...] = ()
+    if address.kind is Kind.TABLE and not is_lance:
+        metadata = decode_metadata(table_visibility(view, address.levels).document.body)
+        columns = tuple(each.name for each in metadata.current_schema().fields[:COLUMNS_MAX])
+    return details_load(view, address.kind, levels=address.levels), columns, is_lance
 
 
 def _step_words(depth: int) -> str:
@@ -178,10 +199,17 @@ def _node(
     if vertex.kind == "hidden":
         return PictureNode(key, "hidden", "an object that you may not see", "lock", look="hidden")
     if vertex.path is None:
-        place = "" if vertex.outside is None else vertex.outside.namespace
-        return PictureNode(key, name, place, "object", look="outside")
+        place, short = _place(vertex, name)
+        return PictureNode(key, name, place, "object", look="outside", text=short)
     place = display.render(vertex.path[:-1])
     return PictureNode(key, name, place, icon_of(vertex.kind), href, "root" if key == graph.root else "plain")
+
+
+def _place(vertex: LineageVertex, name: str) -> tuple[str, str]:
+    """Return where an external dataset is, and its name there: the end of a path says more than its beginning."""
+    directory, _, last = name.rpartition("/")
+    namespace = "" if vertex.outside is None else vertex.outside.namespace
+    return (f"{namespace} …/{directory.rpartition('/')[2]}" if directory else namespace), last
 
 
 def _named(page_request: PageRequest, metalake: str, *, vertex: LineageVertex) -> tuple[str, str]:

@@ -77,6 +77,12 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+// Tabs: the current one is in view where they do not fit.
+for (const tab of all(".tabs [aria-current]")) {
+  const bar = tab.parentElement;
+  bar.scrollLeft = tab.offsetLeft - bar.offsetLeft - (bar.clientWidth - tab.offsetWidth) / 2;
+}
+
 // Filter of the rows on the page.
 function filterRows() {
   for (const input of all("input[data-filter]")) {
@@ -172,6 +178,7 @@ $("#palette")?.addEventListener("keydown", (event) => {
   if (event.key === "ArrowDown") stops[at + 1]?.focus();
   else if (event.key === "ArrowUp") stops[at - 1]?.focus();
   else if (event.key === "Enter" && at === 0) stops[1]?.click();
+  else if (event.key === "Escape") $("#palette").close(); // at once: a search field would only clear its text
   else return;
   event.preventDefault();
 });
