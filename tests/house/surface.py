@@ -1,15 +1,17 @@
 """The names that users and operators see: settings, commands, metrics, error codes and routes, collected from the code.
 
 test_tidy.py compares each with the page of docs/ that tells of it. Collects by importing where the code keeps a list,
-by syntax tree where it does not.
+by syntax tree where it does not, and routes of the own API from openapi/.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib
+import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+from pathlib import Path
 
 from cyclopts import App
 
@@ -64,11 +66,18 @@ def _pairs(parts: list[ast.expr]) -> Iterator[tuple[str, str]]:
             yield method, path
 
 
+def own_routes(_sources: Iterable[SourceFile]) -> set[str]:
+    """Every route of the own API, from its committed document: most are written with a shared prefix."""
+    document = json.loads((Path(__file__).parents[2] / "openapi" / "admin.json").read_text(encoding="utf-8"))
+    return {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
+
+
 COLLECTORS: dict[str, tuple[Collector, str]] = {
     "settings": (settings, "docs/reference/settings.md"),
     "commands": (commands, "docs/reference/cli.md"),
     "metrics": (tidy.metric_names, "docs/reference/metrics.md"),
     "error codes": (tidy.error_codes, "docs/reference/errors.md"),
     "routes": (routes, "docs/reference/routes.md"),
+    "routes of the own API": (own_routes, "docs/reference/routes.md"),
 }
 """What is collected, and the page that must tell of it."""

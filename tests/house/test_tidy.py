@@ -190,6 +190,11 @@ def test_routes_are_found_in_http_only() -> None:
     assert surface.routes([SourceFile("src/limnos/client/a.py", text)]) == set()
 
 
+def test_routes_with_a_shared_prefix_are_found() -> None:
+    """The document of the own API names routes whose path is not written in one piece."""
+    assert "GET /api/limnos/v1/metalakes/{m}/catalogs/{c}/filesets/entries" in surface.own_routes([])
+
+
 def test_no_more_arguments_by_position() -> None:
     """What comes after a function's second argument is given by name; the list of those from before only shrinks."""
     assert tidy.too_many_by_position(SRC, positional_functions.known()) == []
