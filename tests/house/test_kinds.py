@@ -62,13 +62,13 @@ def _actions(kind: Kind) -> frozenset[str]:
 
 OPERATIONS: Final = frozenset(str(each.__struct_config__.tag) for each in get_args(transactions.AnyOperation))
 CLI_KINDS: Final = {
-    "path": frozenset(get_args(common.Kind)),
-    "owner": frozenset(get_args(get_args(get_args(owners.OwnedKind)[0])[0])),
-    "explain": frozenset(get_args(cli_access.ExplainedKind)),
-    "drop": frozenset(tree._DROPPED),
-    "describe": frozenset(describe._FOUND) | {"metalake", "catalog"},
+    "path": ("Kind in cli/common.py", frozenset(get_args(common.Kind))),
+    "owner": ("OwnedKind in cli/identity/owners.py", frozenset(get_args(get_args(get_args(owners.OwnedKind)[0])[0]))),
+    "explain": ("ExplainedKind in cli/identity/access.py", frozenset(get_args(cli_access.ExplainedKind))),
+    "drop": ("_DROPPED in cli/catalog/tree.py", frozenset(tree._DROPPED)),
+    "describe": ("_FOUND in cli/catalog/describe.py", frozenset(describe._FOUND) | {"metalake", "catalog"}),
 }
-"""Words of kinds that each part of the command line takes."""
+"""For each part of the command line, the place of its words of kinds, and the words."""
 OWN_RECORDS: Final = ("metalake", "catalog")
 """Nodes that `services/exchange/metalake_export.py` has records for."""
 
@@ -250,8 +250,9 @@ def _cli(kind: Kind, row: KindRow) -> Iterator[str]:
     for part in sorted(set(row.cli or ()) - set(CLI_PARTS)):
         yield f"the command line has no part '{part}'"
     for part in CLI_PARTS:
-        if (part in (row.cli or ())) != (kind.word in CLI_KINDS[part]):
-            yield f"the part '{part}' of the command line disagrees; see cli/common.py, owners, access, tree, describe"
+        place, words = CLI_KINDS[part]
+        if (part in (row.cli or ())) != (kind.word in words):
+            yield f"the part '{part}' of the command line disagrees; see {place}"
 
 
 CHECKS: Final[dict[str, Callable[[Kind, KindRow], Iterator[str]]]] = {
@@ -324,7 +325,7 @@ def test_every_operation_and_place_belongs_to_a_kind() -> None:
         (Kind.VIEW, "locations", (LocationKind.WAREHOUSE,), "kind view: locations: OF_CATALOGS"),
         (Kind.VIEW, "placeholder", no("not yet"), "kind view: placeholder: _RECORDS"),
         (Kind.VIEW, "lineage", no("not yet"), "kind view: lineage: CHANGES"),
-        (Kind.VIEW, "cli", ("path",), "kind view: cli: the part 'owner' of the command line disagrees"),
+        (Kind.VIEW, "cli", ("path",), "kind view: cli: the part 'owner' of the command line disagrees; see OwnedKind"),
         (Kind.VIEW, "sqlpp", "lens", "kind view: sqlpp: no errors for a missing and a taken lens"),
         (Kind.VIEW, "catalogs", ("fileset",), "kind view: catalogs: catalogs of provider fileset hold filesets"),
         (Kind.VIEW, "gravitino_error", "view", "kind view: gravitino_error: 'view' is no part of a Java class name"),
