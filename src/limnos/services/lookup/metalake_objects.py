@@ -13,7 +13,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.model.records import JobTemplateRecord, PolicyRecord, TagRecord
+from limnos.model.records import NodeRecord
 from limnos.names.path import check_gravitino_name
 from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.context import Context
@@ -24,8 +24,6 @@ from limnos.services.request.request_view import RequestView
 from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
 
-MetalakeObjectRecord = TagRecord | PolicyRecord | JobTemplateRecord
-
 
 class MetalakeObjectCreate(msgspec.Struct, frozen=True):
     """Create a tag, policy or another object that lies directly in a metalake."""
@@ -33,7 +31,7 @@ class MetalakeObjectCreate(msgspec.Struct, frozen=True):
     metalake: Node
     kind: Kind
     name: str
-    record: MetalakeObjectRecord
+    record: NodeRecord
     owner_id: int | None
 
 
@@ -71,9 +69,7 @@ def metalake_objects_list(request_view: RequestView, kind: Kind) -> list[Node]:
     return [node for node in nodes if node is not None]
 
 
-async def metalake_object_create(
-    ctx: Context, *, metalake: str, kind: Kind, name: str, record: MetalakeObjectRecord
-) -> Node:
+async def metalake_object_create(ctx: Context, *, metalake: str, kind: Kind, name: str, record: NodeRecord) -> Node:
     """Create a metalake object; the caller owns it. Raises AlreadyExists, InvalidName, NotInUse, PermissionDenied."""
     check_gravitino_name(name, kind=kind.word.upper())
 
