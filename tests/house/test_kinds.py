@@ -66,7 +66,7 @@ CLI_KINDS: Final = {
     "owner": ("OwnedKind in cli/identity/owners.py", frozenset(get_args(get_args(get_args(owners.OwnedKind)[0])[0]))),
     "explain": ("ExplainedKind in cli/identity/access.py", frozenset(get_args(cli_access.ExplainedKind))),
     "drop": ("_DROPPED in cli/catalog/tree.py", frozenset(tree._DROPPED)),
-    "describe": ("_FOUND in cli/catalog/describe.py", frozenset(describe._FOUND) | {"metalake", "catalog"}),
+    "describe": ("_FOUND in cli/catalog/describe.py", describe.DESCRIBED),
 }
 """For each part of the command line, the place of its words of kinds, and the words."""
 OWN_RECORDS: Final = ("metalake", "catalog")

@@ -114,6 +114,15 @@ def test_a_topic_is_not_dropped_and_its_catalog_neither(fake: FakeServer, limnos
     assert [each for each in fake.asked if each.method != "GET"] == []
 
 
+def test_a_kind_without_description_is_refused(fake: FakeServer, limnos: Run) -> None:
+    """`describe` refuses a kind that it does not show before it sends a request."""
+    done = limnos("describe", "nightly", "--kind", "job_template")
+
+    assert done.code != 0
+    assert "does not describe a job_template" in done.err
+    assert fake.asked == []
+
+
 CHILDREN = "/api/limnos/v1/metalakes/lake/catalogs/main/children"
 
 

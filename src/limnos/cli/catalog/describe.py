@@ -298,3 +298,5 @@ def _items(document: Json, key: str) -> list[Json]:
 _FOUND = {
     "namespace": _namespace, "table": _table, "view": _view, "topic": _topic, "fileset": _fileset, "model": _model,
 }  # fmt: skip
+DESCRIBED = frozenset({"metalake", "catalog", *_FOUND})
+"""The kinds of objects that `describe` shows."""

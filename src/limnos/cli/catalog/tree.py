@@ -13,7 +13,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from cyclopts import Parameter
 
-from limnos.cli.catalog.describe import fields_of
+from limnos.cli.catalog.describe import DESCRIBED, fields_of
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_fields, show_rows
@@ -64,6 +64,10 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
     with common.client() as client:
         result = kind or (client.objects.kind(path) if path else "metalake")
         _check_is_in_tree(result, path or "", verb="describe")
+        if result not in DESCRIBED:
+            raise UsageError(
+                f"this command does not describe a {result}", hint="use its own commands, as 'limnos pipeline'"
+            )
         fields = fields_of(client, result, path or common.metalake)
     show_fields(fields, shape=common.shape, hidden=("path", "metadata"))
 
