@@ -32,7 +32,7 @@ Kind = Literal["metalake", "catalog", "namespace", "table", "view", "topic", "fi
 KindFlag = Annotated[
     Kind | None,
     Parameter(
-        help="Kind of PATH, if it is ambiguous: with `metalake`, `tag` or `job_template` (a pipeline), PATH is its name."
+        help="Kind of PATH, if it is ambiguous: outside of catalogs, as `tag` or `job_template` (a pipeline), PATH is its name."
     ),
 ]
 YesFlag = Annotated[bool, Parameter(name="--yes", negative="", help="Do not ask for confirmation.")]

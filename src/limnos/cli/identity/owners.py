@@ -18,7 +18,7 @@ app = App(name="owner")
 OwnedKind = Annotated[
     Literal["metalake", "catalog", "namespace", "table", "view", "role", "tag", "job_template"] | None,
     Parameter(
-        help="Kind of PATH, if it is ambiguous: with `metalake`, `role`, `tag` or `job_template` (a pipeline), PATH is its name."
+        help="Kind of PATH, if it is ambiguous: outside of catalogs, as `role` or `job_template` (a pipeline), PATH is its name."
     ),
 ]
 
