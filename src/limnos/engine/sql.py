@@ -285,7 +285,46 @@ _PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 def _part(node: CallTerm, arguments: tuple[str, ...]) -> str:
     """Write the extraction of a part of a date or timestamp, as in `get_year`."""
-    return f"CAST({node.name.removeprefix('get_')}({arguments[0]}) AS BIGINT)"
+    part = node.name.removeprefix("get_")
+    return _part_of_text(part, arguments[0]) if node.word == "string" else f"CAST({part}({arguments[0]}) AS BIGINT)"
+
+
+_SPACE = r"[\t-\r\x{1c}-\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
+_DAY_TEXT = (
+    rf"^{_SPACE}(-?[0-9]{{4}})(-?)([0-9]{{2}})\2([0-9]{{2}})"
+    r"(?:[T ]([0-9]{2})(?::([0-9]{2}):([0-9]{2})(?:[.][0-9]{1,9})?|([0-9]{2})([0-9]{2})[0-9]{0,9})"
+    rf"(?:Z|([+-])([0-9]{{2}}):?([0-9]{{2}}))?)?{_SPACE}\z"
+)
+"""The texts of dates and datetimes, with the parts as groups."""
+_DAY_PARTS = "$1|$3|$4|0$5|0$6$8|0$7$9|$10|0$11|0$12"
+"""Year, month, day, hour, minute, second; sign, hours and minutes of an offset."""
+_USUAL_DAY = r"^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])\z"
+_USUAL_PARTS = {"year": (1, 4), "month": (6, 2), "day": (9, 2)}
+
+
+def _part_of_text(part: str, text: str) -> str:
+    """Write the extraction of a part (`year`, `month`, `day`) from the text of a date or datetime; NULL for others.
+
+    The usual text of a date has a short expression. For the others a lambda names the parts, because it keeps the
+    expression small, although Spark does not compile it.
+    """
+    year, month, day, hour, minute, second, _, offset_hour, offset_minute = (f"CAST(p[{at}] AS INT)" for at in range(9))
+    leap = f"{year} % 4 = 0 AND ({year} % 100 <> 0 OR {year} % 400 = 0)"
+    days = f"CASE WHEN {month} IN (4, 6, 9, 11) THEN 30 WHEN {month} <> 2 THEN 31 WHEN {leap} THEN 29 ELSE 28 END"
+    is_valid = (
+        f"{month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND {days} AND {hour} < 24 AND {minute} < 60 AND {second} < 60"
+    )
+    offset_s = f"CASE WHEN p[6] = '-' THEN -60 ELSE 60 END * ({offset_hour} * 60 + {offset_minute})"
+    shift = f"CAST(floor(({hour} * 3600 + {minute} * 60 + {second} - {offset_s}) / 86400D) AS INT)"
+    moved = f"{part}(date_add(make_date({year}, {month}, {day}), {shift}))"
+    plain = {"year": year, "month": month, "day": day}[part]
+    value = f"CASE WHEN NOT ({is_valid}) THEN NULL WHEN p[6] = '' THEN {plain} ELSE {moved} END"
+    parts = f"split(regexp_replace({text}, r'{_DAY_TEXT}', '{_DAY_PARTS}'), '[|]')"
+    first, length = _USUAL_PARTS[part]
+    return (
+        f"CAST(CASE WHEN {text} RLIKE r'{_USUAL_DAY}' THEN CAST(substring({text}, {first}, {length}) AS INT) "
+        f"WHEN {text} RLIKE r'{_DAY_TEXT}' THEN element_at(transform(array({parts}), p -> {value}), 1) END AS BIGINT)"
+    )
 
 
 _PLAIN = ("if", "coalesce", "concat", "lower", "upper", "contains", "abs", "sqrt", "greatest", "least", "exists")

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from limnos.sqlpp.functions.table import FUNCTIONS
 from limnos.sqlpp.functions.times import civil
 from limnos.sqlpp.relations import RelationalQuery
 from limnos.sqlpp.relations.nodes import (
@@ -332,7 +333,9 @@ def _rounded(one: CallTerm, value: float, scale: float) -> float:
     return how[one.name]() / scale
 
 
-def _civil(one: CallTerm, value: int) -> int:
+def _civil(one: CallTerm, value: Held) -> Held:
+    if one.word == "string":
+        return FUNCTIONS[one.name].run(value)
     parts = civil(value if one.word == "date" else value // 86_400_000_000)
     return parts[("get_year", "get_month", "get_day").index(one.name)]
 

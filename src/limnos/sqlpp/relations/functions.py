@@ -150,8 +150,18 @@ def _of_time(name: str, *types: str) -> None:
         return _strict(call(name, one.term, word=one.type), "bigint", one)
 
 
+def _of_day(name: str) -> None:
+    @translates_function(name)
+    def make(value: Shape) -> Shape:
+        one = of_type(value, "date", "datetime", "string")
+        term = call(name, one.term, word=one.type)
+        if one.type == "string":  # a text that is neither a date nor a datetime gives NULL
+            return CellShape(term, "bigint", missing_of(one), known=False)
+        return _strict(term, "bigint", one)
+
+
 for _name in ("get_year", "get_month", "get_day"):
-    _of_time(_name, "date", "datetime")
+    _of_day(_name)
 for _name in ("get_hour", "get_minute", "get_second"):
     _of_time(_name, "datetime")
 _of_time("unix_time_from_date_in_days", "date")
