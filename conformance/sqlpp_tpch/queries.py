@@ -6,6 +6,7 @@ both. Where several orders are right, both name the same.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -374,3 +375,16 @@ FROM (SELECT substring(c_phone, 1, 2) AS cntrycode, c_acctbal FROM customer
 GROUP BY cntrycode ORDER BY cntrycode""",
     ),
 }
+
+
+def with_dates(kind: str) -> dict[int, Both]:
+    """The queries over dates of a type: `date`, or `string`, whose texts are compared as they are."""
+    if kind == "date":
+        return dict(sorted(QUERIES.items()))
+    return {
+        number: Both(
+            re.sub(r"date\(('[0-9-]+')\)", r"\1", both.sqlpp),
+            re.sub(r"\byear\((\w+)\)", r"year(CAST(\1 AS DATE))", re.sub(r"\bdate ('[0-9-]+')", r"\1", both.plain)),
+        )
+        for number, both in sorted(QUERIES.items())
+    }

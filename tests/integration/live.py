@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +25,15 @@ class LiveServer:
 
 
 @contextmanager
-def serving(data: Path, *flags: str) -> Iterator[LiveServer]:
-    """Serve `data` on a free loopback port with further flags; the log is `DATA.log`."""
+def serving(data: Path, *flags: str, env: Mapping[str, str] | None = None) -> Iterator[LiveServer]:
+    """Serve `data` on a free loopback port with further flags and settings; the log is `DATA.log`."""
     log = data.with_suffix(f".{len(list(data.parent.glob('*.log')))}.log")
     command = [*LIMNOS, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0", *flags]
     with (
         log.open("wb") as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=os.environ | dict(env or {})
+        ) as process,
     ):
         try:
             uri = next((line[6:].strip() for line in process.stdout or () if line.startswith("ready ")), None)
