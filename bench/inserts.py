@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.cpu import processes_s
-from bench.sqlpp import Client, took_ms
+from bench.sqlpp_client import Client, took_ms
 from bench.workers import ask, served
 
 if TYPE_CHECKING:

@@ -1,30 +1,36 @@
-"""`python -m bench.sqlpp`: SQL++ statements compared with Spark's own; definitions per second; small queries beside a
-large one.
+"""`python -m bench.sqlpp`: costs of SQL++ statements beside their aims, and comparisons with Spark's own.
 
-One server on SQLite with a warm engine, and a separate warm Spark on the same catalog. Printed are the medians of
-`--rounds` turns, with each side measured in every turn. One object by its key and an INSERT of one object over HTTP,
-from the first byte to the last, are compared with SELECT and INSERT of a Spark session (whose INSERT does not check
-keys). Also definitions and metadata queries per second over one connection, and the 95th percentile of small queries,
-alone and beside a cross join. It judges nothing; TPC-H is `conformance/run sqlpp_tpch`.
+Rows, by `--only`:
+
+- `lookup`, `change`, `insert`, `division`, `warm`, `memory`: single statements (`bench.sqlpp_statements`), each with a
+  server of its own on SQLite. `lookup` is measured at `--objects` and at `--many` objects.
+- `compare`: one object by its key and an INSERT of one object over HTTP, from the first byte to the last, compared with
+  SELECT and INSERT of a Spark session on the same catalog (whose INSERT does not check keys). Printed are the medians
+  of `--rounds` turns, with each side measured in every turn. Also definitions and metadata queries per second over one
+  connection, and the 95th percentile of small queries, alone and beside a cross join.
+
+Figures over their aims are marked, and the exit code is 0. TPC-H is `conformance/run sqlpp_tpch`.
 """
 
 from __future__ import annotations
 
 import argparse
 import http.client
-import json
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from bench import sqlpp_statements as statements
+from bench.sqlpp_client import Client, Refused, took_ms
 from bench.workers import served
 from limnos.spark import session
 
@@ -32,43 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MADE = """CREATE DATAVERSE bench; CREATE TYPE bench.Point AS { id: bigint, name: string, n: bigint };
-CREATE DATASET bench.points(Point) PRIMARY KEY id; CREATE DATASET bench.large(Point) PRIMARY KEY id;"""
+CREATE DATASET bench.points(bench.Point) PRIMARY KEY id; CREATE DATASET bench.large(bench.Point) PRIMARY KEY id;"""
 _FILLED = "INSERT INTO bench.{}(SELECT VALUE {{'id': i, 'name': 'n' || to_string(i), 'n': i * 7 % 1000003}} FROM range(1, {}) AS i)"
 _HOG = "SELECT VALUE count(*) FROM bench.large a, bench.large b WHERE a.n + b.n < {}"
-
-
-class Refused(Exception):
-    """A statement was refused."""
-
-
-class Client:
-    """One connection."""
-
-    def __init__(self, uri: str, token: str) -> None:
-        self._to = urlsplit(uri).netloc
-        self._headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-        self._connection = http.client.HTTPConnection(self._to, timeout=300)
-
-    def say(self, statement: str, **more: str) -> list[Any]:
-        """Run statements and return the results. Raises Refused."""
-        body = json.dumps({"statement": statement, **more})
-        self._connection.request("POST", "/query/service", body, self._headers)
-        told = json.loads(self._connection.getresponse().read())
-        if told["status"] != "success":
-            raise Refused(f"{statement[:80]}: {told.get('errors')}")
-        found: list[Any] = told.get("results", [])
-        return found
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-
-
-def took_ms(work: Callable[[], object]) -> float:
-    """Return an action's duration."""
-    began = time.perf_counter()
-    work()
-    return (time.perf_counter() - began) * 1000
 
 
 def beside(
@@ -114,7 +86,7 @@ def definitions(client: Client, *, rounds: int) -> None:
     """Measure definitions, and queries about them."""
     kinds: dict[str, Callable[[int], str]] = {
         "CREATE TYPE": lambda turn: f"CREATE TYPE bench.T{turn} AS {{ id: bigint, more: string? }}",
-        "CREATE DATASET": lambda turn: f"CREATE DATASET bench.d{turn}(Point) PRIMARY KEY id",
+        "CREATE DATASET": lambda turn: f"CREATE DATASET bench.d{turn}(bench.Point) PRIMARY KEY id",
         "DROP DATASET": lambda turn: f"DROP DATASET bench.d{turn}",
         "query of Metadata": lambda _: (
             "SELECT VALUE d.DatasetName FROM Metadata.`Dataset` d WHERE d.DataverseName = 'bench'"
@@ -194,40 +166,89 @@ def _hog(uri: str, token: str) -> Iterator[threading.Thread]:
         thread.join(60)
 
 
+ROWS: Final = ("lookup", "change", "insert", "division", "warm", "memory", "compare")
+
+
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.sqlpp", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--only", nargs="+", choices=ROWS, default=ROWS, help="rows to measure")
     parser.add_argument("--objects", type=int, default=100_000, help="of the dataset that single ones are of")
+    parser.add_argument("--many", type=int, default=1_000_000, help="of the large dataset for lookups; 0: none")
+    parser.add_argument("--lookups", type=int, default=200, help="statements that are measured of lookups")
+    parser.add_argument("--statements", type=int, default=5000, help="of the row `memory`")
     parser.add_argument("--large", type=int, default=60_000, help="of the dataset whose objects a hog pairs")
     parser.add_argument("--rounds", type=int, default=20, help="turns, after some to warm up")
     parser.add_argument("--memory", default="1g", help="of the benchmark's own Spark")
     given = parser.parse_args(arguments)
-    if min(given.objects, given.large, given.rounds) < 1:
+    if min(given.objects, given.large, given.rounds, given.lookups, given.statements) < 1:
         parser.error("numbers above 0")
     return given
+
+
+@contextmanager
+def _server(env: Mapping[str, str] = MappingProxyType({})) -> Iterator[tuple[statements.Server, str, str]]:
+    """Serve from an empty directory. Yields the server, its address and the administrator's token."""
+    with tempfile.TemporaryDirectory(prefix="limnos-bench-") as place:
+        data = Path(place) / "data"
+        with served(data, 1, env=env) as (pid, uri, _):
+            token = (data / "admin.token").read_text().strip()
+            client = Client(uri, token)
+            try:
+                yield statements.Server(pid, client), uri, token
+            finally:
+                client.close()
+
+
+def measured(given: argparse.Namespace) -> Iterator[str]:
+    """Measure the rows of single statements; yields lines as they come."""
+    rounds, objects = given.rounds, given.objects
+    if "lookup" in given.only:
+        for count in filter(None, (objects, given.many)):
+            with _server() as (server, _, _):
+                yield from statements.lookup_lines(server, objects=count, times=given.lookups)
+    if "change" in given.only:
+        with _server() as (server, _, _):
+            yield from statements.change_lines(server, objects=objects, times=rounds)
+    if "insert" in given.only:
+        with _server() as (server, _, _):
+            yield from statements.insert_lines(server, rounds=max(1, rounds // 4))
+    if "division" in given.only:
+        with _server() as (server, _, _):
+            yield from statements.division_lines(server, rounds=max(1, rounds // 4))
+    if "warm" in given.only:
+        began = time.perf_counter()
+        with _server(statements.WARMS) as (server, _, _):
+            yield from statements.warm_lines(server, started_at=began, ready_at=time.perf_counter())
+    if "memory" in given.only:
+        with _server() as (server, _, _):
+            yield from statements.memory_lines(server, statements=given.statements, objects=objects)
+
+
+def compare(given: argparse.Namespace) -> None:
+    """Compare with Spark's own statements."""
+    with _server() as (server, uri, token):
+        server.client.say(_MADE)
+        definitions(server.client, rounds=given.rounds * 10)
+        server.client.say(_FILLED.format("points", given.objects))
+        hogged(uri, token, objects=given.large, rounds=given.rounds * 3)
+        settings = {"spark.driver.memory": given.memory, "spark.log.level": "ERROR"}
+        spark = session(uri, token=token, config=settings)
+        try:
+            single(server.client, spark, objects=given.objects, rounds=given.rounds)
+        finally:
+            spark.stop()
 
 
 def main() -> int:
     """Measure and print."""
     given = options()
-    with tempfile.TemporaryDirectory(prefix="limnos-bench-") as place:
-        data = Path(place) / "data"
-        with served(data, 1) as (_, uri, _):
-            token = (data / "admin.token").read_text().strip()
-            client = Client(uri, token)
-            client.say(_MADE)
-            definitions(client, rounds=given.rounds * 10)
-            client.say(_FILLED.format("points", given.objects))
-            hogged(uri, token, objects=given.large, rounds=given.rounds * 3)
-            settings = {"spark.driver.memory": given.memory, "spark.log.level": "ERROR"}
-            spark = session(uri, token=token, config=settings)
-            try:
-                single(client, spark, objects=given.objects, rounds=given.rounds)
-            finally:
-                spark.stop()
-                client.close()
+    for line in measured(given):
+        print(line, flush=True)
+    if "compare" in given.only:
+        compare(given)
     return 0
 
 

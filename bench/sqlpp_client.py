@@ -1,0 +1,49 @@
+"""A client of SQL++ for benchmarks: one connection, statements one after the other.
+
+Imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Refused(Exception):
+    """A statement was refused."""
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, uri: str, token: str) -> None:
+        self._to = urlsplit(uri).netloc
+        self._headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        self._connection = http.client.HTTPConnection(self._to, timeout=300)
+
+    def say(self, statement: str, **more: str) -> list[Any]:
+        """Run statements and return the results. Raises Refused."""
+        body = json.dumps({"statement": statement, **more})
+        self._connection.request("POST", "/query/service", body, self._headers)
+        told = json.loads(self._connection.getresponse().read())
+        if told["status"] != "success":
+            raise Refused(f"{statement[:80]}: {told.get('errors')}")
+        found: list[Any] = told.get("results", [])
+        return found
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+def took_ms(work: Callable[[], object]) -> float:
+    """Return an action's duration."""
+    began = time.perf_counter()
+    work()
+    return (time.perf_counter() - began) * 1000

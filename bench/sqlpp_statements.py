@@ -1,0 +1,246 @@
+"""Costs of single SQL++ statements beside their aims: lookups, changes, a correlated query, a warm start, memory.
+
+Imported by `python -m bench.sqlpp`. CPU is user and system time of the server and all processes below it, the engine's
+Python and Java included, divided by the number of statements. Times are medians of what the client waits. Each row has
+a server of its own, so that no row warms another one up.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from bench.cpu import descendants, processes_s
+from bench.sqlpp_client import Client, took_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+POINTS: Final = """CREATE DATAVERSE bench; CREATE TYPE bench.Point AS { id: bigint, name: string, n: bigint };
+CREATE DATASET bench.points(bench.Point) PRIMARY KEY id;"""
+OBJECTS: Final = "(SELECT VALUE {{'id': i, 'name': 'n' || to_string(i), 'n': i * 7 % 1000003}} FROM range({}, {}) AS i)"
+AT_ONCE: Final = 100_000
+WARM: Final = 30
+LOOKUP_CPU_S, CHANGE_S, INSERT_S, DIVISION_S, WARM_S = 0.05, 0.4, 4.0, 5.0, 15.0
+SMALL_FILES: Final = 40
+"""Fewer than `sqlpp.compact_files`: they are there as long as no statement adds more."""
+WARMS: Final = {"LIMNOS__ENGINE__WARM": "true"}
+GROWTH_MB: Final = 64
+"""The growth of memory after the first thousand statements that counts as noise."""
+
+
+class Server(NamedTuple):
+    """A running server: process id, client, and when its first line said that it is ready."""
+
+    pid: int
+    client: Client
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of one of many statements."""
+
+    cpu_s: float
+    median_s: float
+
+    def line(self, name: str, aim_s: float, *, timed: bool = True) -> str:
+        """Return the row; `timed` aims hold for the time too."""
+        time_text = f"{self.median_s:.3f} s"
+        if timed:
+            time_text += f" ({_verdict(self.median_s, aim_s)})"
+        return f"{name}: CPU {self.cpu_s:.3f} s ({_verdict(self.cpu_s, aim_s)}), median time {time_text}; aim {aim_s} s"
+
+
+def _verdict(figure: float, aim: float) -> str:
+    return "met" if figure <= aim else "MISSED"
+
+
+def cost_of(server: Server, text: Callable[[int], str], *, times: int, warm: int = WARM) -> Cost:
+    """Run a statement several times. The first ones warm up and are not counted."""
+    for turn in range(-warm, 0):
+        server.client.say(text(turn))
+    before = processes_s([server.pid])
+    times_ms = [took_ms(partial(server.client.say, text(turn))) for turn in range(times)]
+    return Cost((processes_s([server.pid]) - before) / times, statistics.median(times_ms) / 1000)
+
+
+def fill(client: Client, objects: int, *, first: int = 1, dataset: str = "bench.points") -> None:
+    """Insert objects, at most `AT_ONCE` with one statement."""
+    for start in range(first, first + objects, AT_ONCE):
+        last = min(start + AT_ONCE, first + objects) - 1
+        client.say(f"INSERT INTO {dataset}{OBJECTS.format(start, last)}")
+
+
+def lookup_lines(server: Server, *, objects: int, times: int) -> Iterator[str]:
+    """Look up objects by their key, before and after many small INSERTs."""
+
+    def text(turn: int) -> str:
+        return f"SELECT VALUE p FROM bench.points p WHERE p.id = {turn * 7919 % objects + 1}"
+
+    server.client.say(POINTS)
+    fill(server.client, objects)
+    yield cost_of(server, text, times=times).line(f"lookup by key among {objects:,} objects", LOOKUP_CPU_S, timed=False)
+    for number in range(SMALL_FILES):
+        server.client.say(f"INSERT INTO bench.points({{'id': {objects + 1 + number}, 'name': 'new', 'n': {number}}})")
+    yield cost_of(server, text, times=times).line(
+        f"the same after {SMALL_FILES} INSERTs of one object", LOOKUP_CPU_S, timed=False
+    )
+
+
+def change_lines(server: Server, *, objects: int, times: int) -> Iterator[str]:
+    """Replace and delete single objects."""
+    client = server.client
+    client.say(POINTS)
+    fill(client, objects)
+
+    def upsert(turn: int) -> str:
+        return f"UPSERT INTO bench.points({{'id': {turn * 7919 % objects + 1}, 'name': 'changed', 'n': {turn}}})"
+
+    def delete(turn: int) -> str:
+        return f"DELETE FROM bench.points p WHERE p.id = {turn * 6007 % objects + 1}"
+
+    yield cost_of(server, upsert, times=times, warm=8).line(f"UPSERT of one of {objects:,} objects", CHANGE_S)
+    yield cost_of(server, delete, times=times, warm=8).line(f"DELETE of one of {objects:,} objects", CHANGE_S)
+
+
+def insert_lines(server: Server, *, rounds: int) -> Iterator[str]:
+    """Insert 100,000 objects with one statement, into a dataset that has objects."""
+    server.client.say(POINTS)
+    fill(server.client, AT_ONCE)
+
+    def text(turn: int) -> str:
+        first = (turn + 3) * AT_ONCE
+        return f"INSERT INTO bench.points{OBJECTS.format(first + 1, first + AT_ONCE)}"
+
+    yield cost_of(server, text, times=rounds, warm=1).line(f"INSERT of {AT_ONCE:,} objects", INSERT_S)
+
+
+DIVISION: Final = """
+SELECT b.id FROM bench.buyers b
+WHERE NOT EXISTS (SELECT VALUE a FROM bench.sales a
+                  WHERE a.level NOT IN (SELECT VALUE s.level FROM bench.sales s WHERE s.buyer = b.id))
+ORDER BY b.id"""
+"""Buyers whose sales have all levels (a relational division). Few sales have levels beyond the first five."""
+BUYERS, SALES = 150, 1500
+
+
+def division_lines(server: Server, *, rounds: int) -> Iterator[str]:
+    """Run a correlated query of NOT EXISTS over NOT IN, on as many objects as TPC-H has at scale 0.001."""
+    server.client.say(
+        f"""CREATE DATAVERSE bench; CREATE TYPE bench.Buyer AS CLOSED {{ id: integer, name: string }};
+        CREATE TYPE bench.Sale AS CLOSED {{ id: integer, buyer: integer, level: string, price: double }};
+        CREATE DATASET bench.buyers(bench.Buyer) PRIMARY KEY id; CREATE DATASET bench.sales(bench.Sale) PRIMARY KEY id;
+        INSERT INTO bench.buyers(SELECT VALUE {{'id': i, 'name': 'b' || to_string(i)}} FROM range(1, {BUYERS}) AS i);
+        INSERT INTO bench.sales(SELECT VALUE {{'id': i, 'buyer': i * 37 % {BUYERS} + 1,
+            'level': 'level ' || to_string(i * i % 11 % 5), 'price': i * 1.5}} FROM range(1, {SALES}) AS i);"""
+    )
+    expected = divided()
+    found = server.client.say(DIVISION)
+    if [each["id"] for each in found] != expected:
+        yield f"relational division: WRONG RESULT, {len(found)} and not {len(expected)} objects"
+    yield cost_of(server, lambda _: DIVISION, times=rounds, warm=1).line(
+        f"relational division, {BUYERS} by {SALES:,} objects, {len(expected)} results", DIVISION_S
+    )
+
+
+def divided() -> list[int]:
+    """Return the expected ids of `DIVISION`, worked out in Python."""
+    levels: dict[int, set[int]] = {}
+    for number in range(1, SALES + 1):
+        levels.setdefault(number * 37 % BUYERS + 1, set()).add(number * number % 11 % 5)
+    every = set().union(*levels.values())
+    return sorted(buyer for buyer in range(1, BUYERS + 1) if levels.get(buyer, set()) == every)
+
+
+def warm_lines(server: Server, *, ready_at: float, started_at: float) -> Iterator[str]:
+    """Ask the first question of an engine that the server starts by itself."""
+    server.client.say(POINTS)
+    made_s = time.perf_counter() - started_at
+    lookup = "SELECT VALUE p FROM bench.points p WHERE p.id = 1"
+    server.client.say(lookup)
+    first_s = time.perf_counter() - started_at
+    took_s = took_ms(partial(server.client.say, "SELECT VALUE count(*) FROM bench.points")) / 1000
+    yield (
+        f"warm engine: ready line {ready_at - started_at:.1f} s after the start, definitions at {made_s:.1f} s, "
+        f"first lookup answered at {first_s:.1f} s ({_verdict(first_s, WARM_S)}); aim {WARM_S} s; "
+        f"the first count took {took_s:.1f} s"
+    )
+
+
+class Memory(NamedTuple):
+    """Resident memory of the engine in MB."""
+
+    java: int
+    python: int
+
+    def __str__(self) -> str:
+        return f"JVM {self.java:,} MB, Python {self.python:,} MB, together {self.java + self.python:,} MB"
+
+
+def memory_of(pid: int) -> Memory:
+    """Return the resident memory of the engine of a server: its JVM, and the Python process above it."""
+    java = [each for each in descendants([pid]) if _comm(each) == "java"]
+    above = {_parent(each) for each in java}
+    return Memory(sum(map(_resident_mb, java)), sum(map(_resident_mb, above - {pid})))
+
+
+def _comm(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _status(pid: int, name: str) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(f"{name}:")))
+
+
+def _parent(pid: int) -> int:
+    return _status(pid, "PPid")
+
+
+def _resident_mb(pid: int) -> int:
+    return _status(pid, "VmRSS") // 1024
+
+
+def memory_lines(server: Server, *, statements: int, objects: int, every: int = 500) -> Iterator[str]:
+    """Run statements of several kinds, and tell the engine's memory after each few hundred."""
+    server.client.say(POINTS)
+    fill(server.client, objects)
+    sizes: list[tuple[int, Memory]] = []
+    for number in range(1, statements + 1):
+        server.client.say(mixed_statement(number, objects=objects))
+        if number % every == 0:
+            sizes.append((number, memory_of(server.pid)))
+            yield f"  after {number:,} statements: {sizes[-1][1]}"
+    yield growth_line(sizes)
+
+
+def growth_line(sizes: list[tuple[int, Memory]], *, after: int = 1000) -> str:
+    """Return the row that judges the growth after the first thousand statements: half of the rest against the other."""
+    later = [memory.java + memory.python for number, memory in sizes if number >= after]
+    if len(later) < 4:
+        return "memory: too few statements to judge its growth"
+    half = len(later) // 2
+    growth = round(statistics.mean(later[-half:]) - statistics.mean(later[:half]))
+    word = "flat" if growth <= GROWTH_MB else "GROWS"
+    return (
+        f"memory after {sizes[-1][0]:,} statements: {sizes[-1][1]}; the second half of those after {after:,} has "
+        f"{growth:+,} MB on average ({word}; aim: at most {GROWTH_MB} MB, noise)"
+    )
+
+
+def mixed_statement(number: int, *, objects: int) -> str:
+    """Return one of a mixture: of ten statements six lookups, a count, an INSERT, an UPSERT and a DELETE."""
+    key = number * 7919 % objects + 1
+    return {
+        0: "SELECT VALUE count(*) FROM bench.points p WHERE p.n >= 0",
+        1: f"INSERT INTO bench.points({{'id': {objects + number}, 'name': 'new', 'n': {number}}})",
+        2: f"UPSERT INTO bench.points({{'id': {key}, 'name': 'changed', 'n': {number}}})",
+        3: f"DELETE FROM bench.points p WHERE p.id = {key}",
+    }.get(number % 10, f"SELECT VALUE p FROM bench.points p WHERE p.id = {key}")
