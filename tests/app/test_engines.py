@@ -222,6 +222,50 @@ def test_what_is_missing_is_fetched_at_the_start(
     run(story)
 
 
+def test_a_warm_engine_starts_with_the_server(run: Callable[[Story], object]) -> None:
+    """The engine runs before any statement, and the first statement uses it."""
+
+    async def story(_: SparkEngine) -> None:
+        engine = SparkEngine(START, idle_s=60, warm=True)
+        engine.begin()
+        for thread in (each for each in threading.enumerate() if each.name == "engine-begin"):
+            await asyncio.to_thread(thread.join)
+        await asyncio.sleep(0)
+        await asyncio.gather(*module._KEPT)
+        pid = pid_of(engine)
+        found = await lines(engine.run(job("rows 1")))
+
+        assert len(found) == 2
+        assert pid_of(engine) == pid
+        engine.close()
+
+    run(story)
+
+
+def test_a_warm_engine_that_cannot_start_is_logged(
+    run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server serves, and the first statement gets the reason."""
+
+    def fail(_progress: object) -> SparkFiles:
+        raise ServiceUnavailable("no Java")
+
+    async def story(_: SparkEngine) -> None:
+        engine = SparkEngine(START, idle_s=60, warm=True, files=EngineFiles(fail))
+        engine.begin()
+        for thread in (each for each in threading.enumerate() if each.name == "engine-begin"):
+            await asyncio.to_thread(thread.join)
+        await asyncio.sleep(0)
+        await asyncio.gather(*module._KEPT)
+
+        with pytest.raises(EngineUnavailable, match="no Java"):
+            await lines(engine.run(job("rows 1")))
+        engine.close()
+
+    monkeypatch.setattr(module, "START_S", 60)
+    run(story)
+
+
 def test_a_killed_process_is_found_out_by_the_next_job(run: Callable[[Story], object]) -> None:
     """A process that was killed while nothing was asked of it costs nobody a statement."""
 
@@ -263,7 +307,7 @@ def test_who_takes_no_more_ends_a_job(run: Callable[[Story], object]) -> None:
         pid = pid_of(engine)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await asyncio.gather(*module._SEEN_OFF)
+        await asyncio.gather(*module._KEPT)
 
         assert task.cancelled()
         assert pid_of(engine) == pid
@@ -282,7 +326,7 @@ def test_who_does_not_obey_is_ended(run: Callable[[Story], object]) -> None:
         with pytest.raises(SqlppError, match="ASX0030"):
             await lines(engine.run(job("deaf", deadline_s=-0.9)))
         pid = pid_of(engine)
-        await asyncio.gather(*module._SEEN_OFF)
+        await asyncio.gather(*module._KEPT)
         (told,) = await asyncio.gather(other, return_exceptions=True)
 
         assert isinstance(told, SqlppError)
@@ -307,7 +351,7 @@ def test_an_engine_that_starts_is_left_to_start(
                 with pytest.raises(SqlppError, match="ASX0030"):
                     await lines(engine.run(job(target, deadline_s=-0.9)))
                 pids.append(pid_of(engine))
-                await asyncio.gather(*module._SEEN_OFF)
+                await asyncio.gather(*module._KEPT)
             else:
                 assert len(await lines(engine.run(job(target)))) == 2
                 pids.append(pid_of(engine))
@@ -358,7 +402,7 @@ def test_no_user_fills_the_queue(run: Callable[[Story], object], monkeypatch: py
             each.cancel()
 
         assert [len(each) for each in await asyncio.gather(*waiting)] == [2, 2]
-        await asyncio.gather(*module._SEEN_OFF)
+        await asyncio.gather(*module._KEPT)
 
     run(story)
 

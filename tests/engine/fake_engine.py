@@ -18,7 +18,12 @@ from limnos.sqlpp.jobs import decode
 
 def serve(own: socket.socket) -> None:
     """Answer one job."""
-    job = decode(wire.receive(own)[1])
+    kind, body = wire.receive(own)
+    if kind == wire.PING:
+        own.sendall(wire.encode_frame(wire.DONE))
+        own.close()
+        return
+    job = decode(body)
     if job.id == "die":
         os._exit(3)
     if job.id.startswith("rows"):

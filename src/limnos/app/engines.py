@@ -92,7 +92,9 @@ def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
         writable=tuple(_directories(allowed_of(settings).roots)),
         closed=(str(Path(settings.server.data).absolute()),),
     )
-    return SparkEngine(start, idle_s=own.idle_s, files=engine_files_of(settings), settings=engine_settings(settings))
+    return SparkEngine(
+        start, idle_s=own.idle_s, files=engine_files_of(settings), settings=engine_settings(settings), warm=own.warm
+    )
 
 
 def engine_settings(settings: Settings) -> dict[str, str]:
@@ -128,9 +130,11 @@ class SparkEngine:
         idle_s: float,
         files: EngineFiles | None = None,
         settings: Mapping[str, str] | None = None,
+        warm: bool = False,
     ) -> None:
         self._start = start
         self._idle_s = idle_s
+        self._warm = warm
         self._files = files
         self._settings = settings or {}
         self._refusal = ""
@@ -183,9 +187,38 @@ class SparkEngine:
         removed = remove_stale()
         if removed:
             log.info("scratch directories of engines whose server was killed have been removed", count=removed)
-        if self._files is not None and not self._files.are_fetched():
-            with contextlib.suppress(RuntimeError):  # the event loop has been closed
+        with contextlib.suppress(RuntimeError):  # the event loop has been closed
+            if self._warm:
+                loop.call_soon_threadsafe(self._begin_warm)
+            elif self._files is not None and not self._files.are_fetched():
                 loop.call_soon_threadsafe(self._files.begin)
+
+    def _begin_warm(self) -> None:
+        if not self._closed:
+            _keep(asyncio.get_running_loop().create_task(self._start_engine()))
+
+    async def _start_engine(self) -> None:
+        """Start the engine and wait until it can run statements. Failures are logged; the next statement tries again.
+
+        A statement that comes first starts the engine itself, and this waits for the same one.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            process, own = await self._socket(within_s=START_S)
+            reader, writer = await asyncio.open_connection(sock=own)
+            try:
+                writer.write(wire.encode_frame(wire.PING))
+                await writer.drain()
+                kind, _ = await _frame(reader)
+            finally:
+                writer.close()
+        except (SqlppError, OSError, asyncio.IncompleteReadError) as error:
+            log.warning("the engine of SQL++ could not be started with the server", reason=str(error))
+            return
+        if kind == wire.DONE:
+            self._has_answered = self._has_answered or process is self._process
+            log.info("the engine of SQL++ is warm", seconds=round(loop.time() - began, 1))
 
     def close(self) -> None:
         """Kill the engine."""
@@ -326,9 +359,7 @@ class SparkEngine:
             finally:
                 writer.close()
 
-        task = asyncio.get_running_loop().create_task(watch())
-        _SEEN_OFF.add(task)
-        task.add_done_callback(_SEEN_OFF.discard)
+        _keep(asyncio.get_running_loop().create_task(watch()))
 
     def _is_starting(self) -> bool:
         """Return whether the engine may still be starting: it was started recently and has not answered yet."""
@@ -349,8 +380,14 @@ class SparkEngine:
             self._forget(self._process)
 
 
-_SEEN_OFF: set[asyncio.Task[None]] = set()
-"""Running cancellations. The event loop keeps only weak references to tasks."""
+_KEPT: set[asyncio.Task[None]] = set()
+"""Running tasks of engines. The event loop keeps only weak references to tasks."""
+
+
+def _keep(task: asyncio.Task[None]) -> None:
+    """Keep a reference to a task until it ends."""
+    _KEPT.add(task)
+    task.add_done_callback(_KEPT.discard)
 
 
 async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:

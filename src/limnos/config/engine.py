@@ -94,3 +94,7 @@ class EngineSection(SettingsSection):
     """The maximum number of concurrent statements; others wait. No user can occupy the last place."""
     idle_s: PositiveFloat = 600.0
     """The idle time after which the engine is stopped, in seconds."""
+    warm: bool = False
+    """Start the engine with the server, not with the first statement that needs it. The idle time begins after the
+    first statement.
+    """

@@ -71,6 +71,14 @@ class StatementSessions:
         )
         self._spark.sparkContext.setLogLevel("ERROR")
 
+    def warm_up(self) -> None:
+        """Run a small job, which loads classes that every first statement needs."""
+        if self._spark is None:
+            raise RuntimeError("Spark has not been started")
+        spark = self._spark.newSession()
+        library_of(spark)
+        spark.sql("SELECT id % 2 AS k, count(*) AS n FROM range(10) GROUP BY id % 2").toArrow()
+
     @property
     def parts(self) -> int:
         """The number of tasks that one statement runs at once: all slots but one, which is left to other statements."""

@@ -28,7 +28,7 @@ DONE: Final = b"D"
 """The body is the warnings of the job, or empty."""
 FAILED: Final = b"E"
 PING: Final = b"P"
-"""Asks whether the engine is ready; answered with DONE when Spark can be used."""
+"""Asks the engine to get ready; answered with DONE when Spark has run a first job."""
 
 
 class JobFailure(Struct, frozen=True):
