@@ -1,0 +1,46 @@
+"""The rows of SQL++'s benchmark that judge figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.sqlpp import options
+from bench.sqlpp_statements import Cost, Memory, divided, growth_line, mixed_statement
+
+
+def test_a_cost_is_judged_by_cpu_and_time() -> None:
+    """Both beside the aim; of a lookup only CPU has one."""
+    cost = Cost(0.01, 0.5)
+
+    assert cost.line("x", 0.4) == "x: CPU 0.010 s (met), median time 0.500 s (MISSED); aim 0.4 s"
+    assert cost.line("x", 0.4, timed=False) == "x: CPU 0.010 s (met), median time 0.500 s; aim 0.4 s"
+
+
+def test_growth_of_memory() -> None:
+    """The first thousand statements do not count; noise is allowed."""
+    flat = [(number, Memory(500 if number < 1000 else 900, 100)) for number in range(500, 5001, 500)]
+    growing = [(number, Memory(500 + number // 10, 100)) for number in range(500, 5001, 500)]
+
+    assert "+0 MB on average (flat" in growth_line(flat)
+    assert "GROWS" in growth_line(growing)
+    assert "too few" in growth_line(flat[:3])
+
+
+def test_the_division_has_some_results() -> None:
+    """Neither all buyers nor none."""
+    assert 0 < len(divided()) < 150
+
+
+def test_the_mixture_of_statements() -> None:
+    """Six lookups of ten."""
+    words = [mixed_statement(number, objects=100).split()[0] for number in range(10)]
+
+    assert sorted(words) == ["DELETE", "INSERT", *["SELECT"] * 7, "UPSERT"]
+
+
+def test_rows_are_chosen() -> None:
+    """All of them without a choice."""
+    assert "memory" in options([]).only
+    assert options(["--only", "lookup", "warm"]).only == ["lookup", "warm"]
+    with pytest.raises(SystemExit):
+        options(["--only", "nothing"])
