@@ -26,6 +26,27 @@ class MalformedLine(ValueError):
     """Raised for a line that violates the rules of delimited text, such as a quote that is never closed."""
 
 
+class TextOptions(NamedTuple):
+    """The form of a delimited text."""
+
+    delimiter: str
+    quote: str
+    """The character 0 for none."""
+    null: str | None
+    """The text that means NULL in an optional field."""
+    has_header: bool
+
+
+def text_options(options: Mapping[str, str], *, delimiter: str = ",") -> TextOptions:
+    """Return the form that a statement's options name. Raises SqlppError for wrong options."""
+    return TextOptions(
+        _character(options, "delimiter", otherwise=delimiter),
+        _character(options, "quote", otherwise='"'),
+        options.get("null"),
+        _flag(options, "header"),
+    )
+
+
 class _Column(NamedTuple):
     name: str
     takes_empty: bool
@@ -37,14 +58,12 @@ def read_lines(
 ) -> Iterator[Value]:
     """Read the objects of lines. Raises MalformedLine, SqlppError for wrong options."""
     columns = _columns(form)
-    null = options.get("null")
-    quote = _character(options, "quote", otherwise='"')
+    delimiter, quote, null, skips = text_options(options, delimiter=delimiter)
     previous = csv.field_size_limit(FIELD_CHARACTERS_MAX)
     rows = csv.reader(
-        lines, delimiter=_character(options, "delimiter", otherwise=delimiter), quotechar=quote if quote != "\0" else None,
+        lines, delimiter=delimiter, quotechar=quote if quote != "\0" else None,
         quoting=csv.QUOTE_NONE if quote == "\0" else csv.QUOTE_MINIMAL, strict=True,
     )  # fmt: skip
-    skips = _flag(options, "header")
     try:
         for cells in rows:
             if skips:

@@ -1,4 +1,4 @@
-"""Reads and inserts of a few objects through Iceberg's Java library, without a Spark job.
+"""Reads and changes of a few objects through Iceberg's Java library, without a Spark job.
 
 May import the sibling modules, conditions of `sqlpp` and PySpark's gateway. Must not know statements. A Spark job alone
 takes longer than all of this. Large results and some types and tables are not supported: the functions then return None
@@ -14,12 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from limnos.engine.failures import is_conflict
 from limnos.engine.iceberg_library import library_of
 from limnos.engine.names import STATEMENT
+from limnos.engine.parquet_lookups import FileWithDeletes, FoundRow, UnsupportedFile, read_rows
 from limnos.engine.single_values import Json, NoSingleValue, Row, check, day_text, decoded, encoded, moment_text
+from limnos.engine.table_files import DELETES_MAX, FILES_MAX, local_path
 from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.values.model import Date, DateTime, Value
 
@@ -33,11 +35,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FILES_MAX: Final = 16
 BYTES_MAX: Final = 4 << 20
-"""The maximum numbers of files and bytes that are read without Spark."""
+"""The maximum size of files that Iceberg's own reader reads."""
 ROWS_MAX: Final = 64
-"""The maximum number of objects that are looked up or inserted without Spark."""
+"""The maximum number of objects that are looked up or changed without Spark."""
 
 
 class DirectTable:
@@ -62,15 +63,32 @@ class DirectTable:
         Raises:
             NoSingleValue: A type of a column or a value is not supported here.
         """
+        found = self.find(keys, most=most)
+        return None if found is None else [one.row for one in found]
+
+    def find(self, keys: Sequence[KeyConditions], *, most: int | None = None) -> list[FoundRow] | None:
+        """Read rows as `rows`, with their places; the location of a row's file is empty if it is not known."""
         if self._snapshot is None:
             return []
-        expression = self._expression(keys)
-        scan = self._table.newScan().useSnapshot(self._snapshot).filter(expression)
+        scan = self._table.newScan().useSnapshot(self._snapshot).filter(self._expression(keys))
         form = self._schema(scan.schema())
-        files = self._near(scan)
-        if not files:
-            return None if files is None else []
-        read = self._iceberg.read(self._table).useSnapshot(self._snapshot).where(expression)
+        tasks = self._tasks(scan)
+        if not tasks:
+            return None if tasks is None else []
+        try:
+            return read_rows([_local_file(task) for task in tasks], form, keys, most=most)
+        except UnsupportedFile as reason:
+            logger.debug("Not read without Java: %s", reason)
+        if _files_of(tasks) > FILES_MAX or _size_of(tasks) > BYTES_MAX:
+            return None
+        rows = self._rows_by_java(keys, form, most=most)
+        return None if rows is None else [FoundRow(row, "", 0) for row in rows]
+
+    def _rows_by_java(
+        self, keys: Sequence[KeyConditions], form: Mapping[str, Json], *, most: int | None
+    ) -> list[dict[str, Plain]] | None:
+        """Read rows by Iceberg's own reader, which reads whole row groups."""
+        read = self._iceberg.read(self._table).useSnapshot(self._snapshot).where(self._expression(keys))
         records = read.build()
         try:
             result = islice(_each(records.iterator()), None if most is None else most + 1)
@@ -87,53 +105,96 @@ class DirectTable:
         struct = record.struct()
         return str(self._iceberg.value_text(struct, self._iceberg.wrapper(struct).wrap(record)))
 
-    def add(self, rows: Iterable[Row], *, keys: Sequence[KeyConditions]) -> bool:
-        """Insert rows with one commit, unless a row with one of the keys was committed after the statement's snapshot.
+    def write(self, rows: Iterable[Row], *, keys: Sequence[KeyConditions], deleted: Sequence[FoundRow] = ()) -> bool:
+        """Insert rows and delete others with one commit.
+
+        It fails if rows with one of the keys were committed after the statement's snapshot.
 
         Args:
-            rows: The rows.
-            keys: Conditions of their keys; empty for a dataset without a primary key.
+            rows: The new rows.
+            keys: Conditions of the keys of all rows; empty for a dataset without a primary key.
+            deleted: Existing rows.
 
         Returns:
-            False if the table is not supported here: it is partitioned, sorted or not Parquet. Nothing is written then.
+            False if the table is not supported here: it is partitioned, sorted or not Parquet, or has deletion vectors,
+            or the place of a deleted row is not known. Nothing is written then.
 
         Raises:
             NoSingleValue: A type of a column or a value is not supported here.
             Py4JJavaError: The commit failed; see `failures.is_conflict` and `failures.is_unknown`.
         """
-        if not self._is_plain:
+        if not self._is_plain or (deleted and not (self._takes_positions and all(one.location for one in deleted))):
             return False
         schema = self._table.schema()
         form, struct = self._schema(schema), schema.asStruct()
         texts = [encoded(row, form) for row in rows]
-        out = self._table.io().newOutputFile(
-            self._table.locationProvider().newDataLocation(f"few-{uuid.uuid4()}.parquet")
-        )
+        files: list[JavaObject] = []
+        change = self._table.newRowDelta()
+        if texts:
+            files.append(self._new_file())
+            change = change.addRows(self._data_file(files[-1], texts, schema=schema, struct=struct))
+        if deleted:
+            files.append(self._new_file())
+            change = change.addDeletes(self._delete_file(files[-1], deleted))
+        try:
+            self._commit(change, keys=keys, deleted=deleted)
+        except Exception as error:
+            if is_conflict(error):  # only then is it certain that no snapshot references the files
+                for file in files:
+                    with suppress(Exception):  # compaction removes it as an orphan file
+                        self._table.io().deleteFile(file.location())
+            raise
+        return True
+
+    def _new_file(self) -> JavaObject:
+        name = f"few-{uuid.uuid4()}.parquet"
+        return self._table.io().newOutputFile(self._table.locationProvider().newDataLocation(name))
+
+    def _data_file(
+        self, out: JavaObject, texts: Sequence[str], *, schema: JavaObject, struct: JavaObject
+    ) -> JavaObject:
+        """Write rows to a file."""
         writing = self._iceberg.write(self._iceberg.parquet, out)
         appender = writing.schema(schema).set(self._table.properties()).build()
         for text in texts:
             appender.add(self._iceberg.value(struct, text))
         appender.close()
-        try:
-            self._commit(out, appender, rows=len(texts), keys=keys)
-        except Exception as error:
-            if is_conflict(error):  # only then is it certain that no snapshot references the file
-                with suppress(Exception):  # compaction removes it as an orphan file
-                    self._table.io().deleteFile(out.location())
-            raise
-        return True
-
-    def _commit(self, out: JavaObject, appender: JavaObject, *, rows: int, keys: Sequence[KeyConditions]) -> None:
-        """Commit one snapshot with the file, unless a row with one of the keys was committed in between."""
         builder = self._iceberg.data_file(self._table.spec()).withPath(out.location()).withFormat("parquet")
         sized = builder.withFileSizeInBytes(appender.length()).withMetrics(appender.metrics())
-        file = sized.withRecordCount(rows).withSplitOffsets(appender.splitOffsets()).build()
-        change = self._table.newRowDelta().addRows(file)
+        return sized.withRecordCount(len(texts)).withSplitOffsets(appender.splitOffsets()).build()
+
+    def _delete_file(self, out: JavaObject, deleted: Sequence[FoundRow]) -> JavaObject:
+        """Write the positions of deleted rows to a file."""
+        factory = self._iceberg.writer_factory(self._table).build()
+        writer = factory.newPositionDeleteWriter(self._iceberg.as_encrypted(out), self._table.spec(), None)
+        for location, position in sorted((one.location, one.position) for one in deleted):
+            writer.write(self._iceberg.position_delete().set(location, position))
+        writer.close()
+        return writer.toDeleteFile()
+
+    def _commit(self, change: JavaObject, *, keys: Sequence[KeyConditions], deleted: Sequence[FoundRow]) -> None:
+        """Commit one snapshot, unless a row with one of the keys was committed in between."""
         if keys:
             if self._snapshot is not None:
                 change = change.validateFromSnapshot(self._snapshot)
             change = change.conflictDetectionFilter(self._expression(keys)).validateNoConflictingDataFiles()
+        if deleted:
+            paths = self._iceberg.strings()
+            for location in {one.location for one in deleted}:
+                paths.add(location)
+            change = change.validateNoConflictingDeleteFiles().validateDeletedFiles().validateDataFilesExist(paths)
         change.set("sqlpp.statement", self._spark.conf.get(STATEMENT, "") or "").commit()
+
+    @cached_property
+    def _takes_positions(self) -> bool:
+        """Return whether deleted rows are stored as position delete files, which format version 3 no longer has."""
+        return int(self._iceberg.format_version(self._table)) == 2
+
+    @property
+    def column_names(self) -> frozenset[str]:
+        """The names of the table's columns."""
+        fields: Any = self._schema(self._table.schema())["fields"]
+        return frozenset(str(field["name"]) for field in fields)
 
     @cached_property
     def _is_plain(self) -> bool:
@@ -146,18 +207,20 @@ class DirectTable:
         check(results)
         return results
 
-    def _near(self, scan: JavaObject) -> int | None:
-        """Return the number of files that may have matching rows, by their statistics; None if there are too many."""
-        tasks = scan.planFiles()
-        files = size = 0
+    def _tasks(self, scan: JavaObject) -> list[Mapping[str, Any]] | None:
+        """Return the files that may have matching rows, by their statistics, in Iceberg's JSON; None if there are too
+        many.
+        """
+        planned = scan.planFiles()
+        tasks: list[Mapping[str, Any]] = []
         try:
-            for task in _each(tasks.iterator()):
-                files, size = files + 1 + task.deletes().size(), size + task.length()
-                if files > FILES_MAX or size > BYTES_MAX:
+            for task in _each(planned.iterator()):
+                tasks.append(json.loads(str(self._iceberg.task_text(task))))
+                if len(tasks) > FILES_MAX or _files_of(tasks) - len(tasks) > DELETES_MAX:
                     return None
         finally:
-            tasks.close()
-        return files
+            planned.close()
+        return tasks
 
     def _expression(self, keys: Sequence[KeyConditions]) -> JavaObject:
         """Return the conditions as an Iceberg expression.
@@ -165,6 +228,32 @@ class DirectTable:
         It is built from one JSON text, because each part would be a call to the JVM.
         """
         return self._iceberg.expression(json.dumps(expression_of(keys)), self._table.schema())
+
+
+def _files_of(tasks: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of data files and delete files."""
+    return len(tasks) + len({str(one["file-path"]) for task in tasks for one in task.get("delete-files", ())})
+
+
+def _size_of(tasks: Sequence[Mapping[str, Any]]) -> int:
+    return sum(int(task["data-file"]["file-size-in-bytes"]) for task in tasks)
+
+
+def _local_file(task: Mapping[str, Any]) -> FileWithDeletes:
+    """Return the data file of a task with its delete files. Raises UnsupportedFile for files of other forms."""
+    deletes = task.get("delete-files", ())
+    if any(str(one["content"]).upper().replace("-", "_") != "POSITION_DELETES" for one in deletes):
+        raise UnsupportedFile("deletes by other columns")
+    data = task["data-file"]
+    location = str(data["file-path"])
+    return FileWithDeletes(_local_path(data), location, tuple(map(_local_path, deletes)))
+
+
+def _local_path(file: Mapping[str, Any]) -> str:
+    """Return the path of a Parquet file on this machine. Raises UnsupportedFile for another one."""
+    if str(file["file-format"]).lower() != "parquet":
+        raise UnsupportedFile("no Parquet file")
+    return local_path(str(file["file-path"]))
 
 
 def expression_of(keys: Sequence[KeyConditions]) -> Json:

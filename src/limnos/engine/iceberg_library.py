@@ -25,9 +25,15 @@ class IcebergLibrary:
         self.read = iceberg.data.IcebergGenerics.read
         self.wrapper = iceberg.data.InternalRecordWrapper
         self.write = iceberg.InternalData.write
+        self.writer_factory = iceberg.data.GenericFileWriterFactory.Builder
+        self.position_delete = iceberg.deletes.PositionDelete.create
+        self.as_encrypted = iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput
+        self.format_version = iceberg.TableUtil.formatVersion
+        self.strings = machine.java.util.ArrayList
         self.parquet: JavaObject = iceberg.FileFormat.PARQUET
         self.data_file = iceberg.DataFiles.builder
         self.expression = iceberg.expressions.ExpressionParser.fromJson
+        self.task_text = iceberg.ScanTaskParser.toJson
         self.schema_text = iceberg.SchemaParser.toJson
         self.schema_at = iceberg.util.SnapshotUtil.schemaFor
         self.value_text = iceberg.SingleValueParser.toJson

@@ -29,8 +29,11 @@ from limnos.sqlpp.values.model import Date, DateTime, Time, Value
 NOT_FOUND, MALFORMED, UNKNOWN_FORMAT = 3077, 3021, 3026
 DOCUMENT_BYTES_MAX: Final = 16 << 20
 """The maximum length of an object's text."""
+PACKED_RATIO: Final = 8
+"""How many times larger than a packed file its text is assumed to be."""
 UNFINISHED: Final[list[Value]] = []
 """Marks the values of an incomplete text."""
+_DELIMITERS: Final[Mapping[str, str]] = {"csv": ",", "delimited-text": ",", "tsv": "\t"}
 _WIDE: Final = 1 << 63
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -42,22 +45,55 @@ class _ReadOptions(NamedTuple):
     options: Mapping[str, str]
 
 
-def read_files(source: ExternalSource | None, form: StorageForm) -> Iterator[Value]:
-    """Read the objects of the files that a source names.
+class SourceFiles(NamedTuple):
+    """The files of a source, and how they are read."""
 
-    Raises SqlppError if a file is missing or malformed, or if its format is unknown.
-    """
+    paths: list[Path]
+    format: str
+    options: Mapping[str, str]
+
+    @property
+    def bytes_total(self) -> int:
+        """The size of the files, of which packed ones count several times."""
+        return sum(path.stat().st_size * (PACKED_RATIO if path.suffix == ".gz" else 1) for path in self.paths)
+
+    @property
+    def delimiter(self) -> str | None:
+        """The delimiter that the format has by itself; None if it is no delimited text."""
+        return _DELIMITERS.get(self.format)
+
+    @property
+    def text_options(self) -> Mapping[str, str]:
+        """The options of delimited text; tab-separated text has no quotes unless they are named."""
+        return {"quote": "none", **self.options} if self.format == "tsv" else self.options
+
+
+def files_of(source: ExternalSource | None) -> SourceFiles:
+    """Return the files that a source names. Raises SqlppError if one is missing, or if their format is unknown."""
     if source is None:
         raise compilation("LOAD needs a source")
     options = {name.lower(): value for name, value in source.options}
     paths = [file for part in options.get("path", "").split(",") if part.strip() for file in _files(part.strip())]
     files = [_resolve_links(file, source) for file in paths]
     name = options.get("format", "json").lower()
-    read = _FORMATS.get(name)
-    if read is None:
+    if name not in _FORMATS:
         raise SqlppError(UNKNOWN_FORMAT, f"Unknown format: {name}. There are {', '.join(_FORMATS)}")
-    for file in files:
-        yield from read(file, _ReadOptions(form, options))
+    return SourceFiles(files, name, options)
+
+
+def read_files(source: ExternalSource | None, form: StorageForm) -> Iterator[Value]:
+    """Read the objects of the files that a source names.
+
+    Raises SqlppError if a file is missing or malformed, or if its format is unknown.
+    """
+    files = files_of(source)
+    for path in files.paths:
+        yield from read_file(path, files, form=form)
+
+
+def read_file(path: Path, files: SourceFiles, *, form: StorageForm) -> Iterator[Value]:
+    """Read the objects of one of a source's files. Raises SqlppError if it is malformed."""
+    yield from _FORMATS[files.format](path, _ReadOptions(form, files.options))
 
 
 def read_objects(source: ExternalSource | None, form: StorageForm) -> Iterator[Value]:
@@ -243,7 +279,7 @@ def _read_delimited(file: Path, wish: _ReadOptions, *, delimiter: str = ",") -> 
 
 def _read_tabs(file: Path, wish: _ReadOptions) -> Iterator[Value]:
     without_quotes = _ReadOptions(wish.form, {"quote": "none", **wish.options})
-    return _read_delimited(file, without_quotes, delimiter="\t")
+    return _read_delimited(file, without_quotes, delimiter=_DELIMITERS["tsv"])
 
 
 # Parquet.

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,6 +29,9 @@ from limnos.engine.confinement import SYSTEM, confine
 from limnos.engine.failures import cancelled_error, failure_of, is_permanent, start_error, timed_out_error
 from limnos.engine.sessions import StatementSessions
 from limnos.sqlpp.jobs import EngineJob
+
+if TYPE_CHECKING:
+    from limnos.engine.table_files import TableClient
 
 logger = logging.getLogger(__name__)
 CONTROL_FD = 0
@@ -62,7 +66,10 @@ def main() -> None:
         logger.warning("This kernel has no Landlock: the engine can access all files of the server's user")
     task: Future[StatementSessions] = Future()
     threading.Thread(target=_begin, args=(start, task), daemon=True).start()
+    from limnos.engine.table_files import TableClient  # noqa: PLC0415 - heavy, so after the rights are taken away
+
     places = threading.Semaphore(start.statements_max)
+    client = TableClient(start.uri, metalake=start.metalake)
     while True:
         try:
             data, descriptors, _, _ = socket.recv_fds(control, SOCKETS_AT_ONCE, SOCKETS_AT_ONCE)
@@ -72,7 +79,7 @@ def main() -> None:
             shutil.rmtree(start.scratch, ignore_errors=True)  # a killed server can no longer remove it
             os.killpg(0, signal.SIGKILL)
         for descriptor in descriptors:
-            served = _JobConnection(socket.socket(fileno=descriptor), task, places=places)
+            served = _JobConnection(socket.socket(fileno=descriptor), task, places=places, client=client)
             threading.Thread(target=served.run, daemon=True).start()
 
 
@@ -109,8 +116,16 @@ def _end_soon() -> None:
 class _JobConnection:
     """One job on its socket, with its deadline and whether the client has disconnected."""
 
-    def __init__(self, own: socket.socket, task: Future[StatementSessions], *, places: threading.Semaphore) -> None:
+    def __init__(
+        self,
+        own: socket.socket,
+        task: Future[StatementSessions],
+        *,
+        places: threading.Semaphore,
+        client: TableClient,
+    ) -> None:
         self._socket = own
+        self._client = client
         self._begun = task
         self._places = places
         self._job: EngineJob | None = None
@@ -145,7 +160,7 @@ class _JobConnection:
     def _serve(self) -> None:
         kind, body = wire.receive(self._socket)
         if kind == wire.PING:
-            self._begun.result()
+            self._begun.result().warm_up()
             self._socket.sendall(wire.encode_frame(wire.DONE))
             return
         from limnos.sqlpp.jobs import decode  # noqa: PLC0415
@@ -153,14 +168,28 @@ class _JobConnection:
         job = self._job = decode(body)
         self._ends_at = time.monotonic() + job.deadline_ms / 1000
         threading.Thread(target=self._watch, daemon=True).start()
-        sessions = self._begun.result()
         while not self._places.acquire(timeout=0.2):
             self._stop()
         try:
-            warnings = self._carry_out(sessions, job)
+            warnings = self._look_up(job)
+            if warnings is None:
+                warnings = self._carry_out(self._begun.result(), job)
         finally:
             self._places.release()
         self._socket.sendall(wire.encode_frame(wire.DONE, warnings))
+
+    def _look_up(self, job: EngineJob) -> bytes | None:
+        """Run a job that only looks up objects, and send its results. Returns its warnings; None for another job."""
+        from limnos.engine.key_lookups import look_up  # noqa: PLC0415
+        from limnos.sqlpp.evaluator import Budget  # noqa: PLC0415
+        from limnos.sqlpp.offloaded_work import packed_warnings  # noqa: PLC0415
+
+        budget = Budget(stop=self._stop)
+        lines = look_up(job, self._client, budget=budget)
+        if lines is None:
+            return None
+        self._send_all(lines)
+        return packed_warnings(budget.warnings.values())
 
     def _carry_out(self, sessions: StatementSessions, job: EngineJob) -> bytes:
         """Run a job and send its results. Returns its warnings."""
@@ -170,19 +199,23 @@ class _JobConnection:
 
         self._stop()
         with sessions.of(job) as spark:
-            batch: list[bytes] = []
-            size = 0
             budget = Budget(stop=self._stop)
-            for text in run_job(spark, job, parts=sessions.parts, stop=self._stop, budget=budget):
-                line = text.encode()
-                batch.append(line)
-                size += len(line)
-                if size >= BATCH_BYTES:
-                    self._send(batch)
-                    batch, size = [], 0
-            if batch:
-                self._send(batch)
+            self._send_all(run_job(spark, job, parts=sessions.parts, stop=self._stop, budget=budget))
         return packed_warnings(budget.warnings.values())
+
+    def _send_all(self, texts: Iterable[str]) -> None:
+        """Send results in batches."""
+        batch: list[bytes] = []
+        size = 0
+        for text in texts:
+            line = text.encode()
+            batch.append(line)
+            size += len(line)
+            if size >= BATCH_BYTES:
+                self._send(batch)
+                batch, size = [], 0
+        if batch:
+            self._send(batch)
 
     def _send(self, lines: list[bytes]) -> None:
         self._stop()

@@ -16,6 +16,7 @@ from limnos.engine.exporting import export_lines
 from limnos.engine.failures import is_planner_bug, is_too_complex
 from limnos.engine.reading import look_up_objects, objects
 from limnos.engine.relational import values_of
+from limnos.engine.staging import is_large, staged_rows
 from limnos.engine.tables import DatasetTable, table_of
 from limnos.engine.writing import DatasetWriter, Object, check_objects
 from limnos.sqlpp.binder import BoundQuery
@@ -94,6 +95,10 @@ class _JobRun:
         if self._job.target is None:
             raise compilation("A statement that changes data needs a dataset")
         table = self._table(self._job.target)
+        if self._job.kind in ("load", "copy") and is_large(self._job.source):
+            with staged_rows(self._job.source, table.form, stop=self._stop) as staged:
+                DatasetWriter(self._spark, table, stop=self._stop).load(staged, replaces=self._job.kind == "copy")
+            return
         objects_ = self._objects(table)
         returns = self._job.returns
         # Evaluate RETURNING first: an error in it leaves the dataset unchanged.

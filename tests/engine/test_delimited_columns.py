@@ -1,0 +1,127 @@
+"""Delimited text read as columns gives what is given field by field, or is left to that."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.engine import delimited_columns
+from limnos.engine.arrow import table_of
+from limnos.engine.delimited_columns import IrregularText, read_columns
+from limnos.engine.delimited_text import MalformedLine, read_lines, text_options
+from limnos.engine.writing import object_checker
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.jobs import type_of
+from limnos.sqlpp.stored import StorageForm, storage_form_of_record
+
+
+def form(type_: str, *keys: str) -> StorageForm:
+    """A dataset's type."""
+    return storage_form_of_record(type_of(type_), tuple((key,) for key in keys))
+
+
+FORM = form("closed { id: bigint, name: string, day: date, price: double, n: integer }", "id")
+OPEN_FORM = form("{ id: bigint, n: integer?, d: date? }", "id")
+
+
+def by_columns(text: str, form: StorageForm, **options: str) -> pa.Table:
+    """The rows of a text, as columns."""
+    tables = list(read_columns(io.BytesIO(text.encode()), form, options=text_options(options)))
+    return pa.concat_tables(tables) if tables else table_of(form, [])
+
+
+def by_fields(text: str, form: StorageForm, **options: str) -> pa.Table:
+    """The rows of a text, one field at a time."""
+    check = object_checker(form, from_file=True)
+    lines = io.StringIO(text, newline="")
+    return table_of(form, [check(value) for value in read_lines(lines, form, options=options)])
+
+
+@pytest.mark.parametrize(
+    "text, options",
+    [
+        ("1|wren|1970-01-02|1.5|7|\n-2||1996-02-29|-0|-7|\n", {"delimiter": "|"}),
+        ("1,a,2000-01-01,1,1\r\n2,b c,0001-01-01,0.1,2", {}),
+        ("x,y\n\n1, a,2000-01-01,123456789.987654321,1\n\n", {"header": "true"}),
+        ("\ufeff1;ä;2000-12-31;3;4\n", {"delimiter": ";"}),
+        ("", {}),
+    ],
+)
+def test_plain_lines(text: str, options: dict[str, str]) -> None:
+    """Trailing delimiters, empty strings, line ends of two kinds, empty lines, a header, a byte order mark."""
+    expected = by_fields(text.removeprefix("\ufeff"), FORM, **options)
+
+    assert by_columns(text, FORM, **options).equals(expected)
+
+
+def test_an_empty_text_is_missing_in_an_optional_field() -> None:
+    """Its column is null, and there is no open part."""
+    text = "1,,\n2,5,1970-01-01\n"
+
+    assert by_columns(text, OPEN_FORM).equals(by_fields(text, OPEN_FORM))
+    assert by_columns(text, OPEN_FORM)["n"].to_pylist() == [None, 5]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '1,"a,b",2000-01-01,1,1', "1,a,2000-02-30,1,1", "1,a,20000101,1,1", "1i64,a,2000-01-01,1,1", " 1,a,2000-01-01,1,1",
+        "1,a,2000-01-01,1e3,1", "1,a,2000-01-01,INF,1", "1,a,2000-01-01,1,99999999999", "1,a,2000-01-01,1", ",a,2000-01-01,1,1",
+        "0x1F,a,2000-01-01,1,1", "1,a\rb,2000-01-01,1,1", "+1,a,2000-01-01,1,1", "1,a,2000-01-01,1.,1",
+    ],
+)  # fmt: skip
+def test_other_lines_are_left(line: str) -> None:
+    """They have another meaning in Arrow, or none: the reader of single fields decides."""
+    with pytest.raises(IrregularText):
+        by_columns(f"{line}\n", FORM)
+
+
+def test_what_is_left_from_the_start() -> None:
+    """A text of NULL, other types, and a generated key."""
+    with pytest.raises(IrregularText):
+        by_columns("1,a,2000-01-01,1,1\n", FORM, null="-")
+    with pytest.raises(IrregularText):
+        by_columns("1,true\n", form("{ id: bigint, b: boolean }", "id"))
+
+
+def test_rows_before_an_irregular_block_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks end at the end of a line."""
+    monkeypatch.setattr(delimited_columns, "BLOCK_BYTES", 48)
+    plain = [f"{number},n,2000-01-01,1,1\n" for number in range(10)]
+    found = []
+
+    with pytest.raises(IrregularText):
+        found.extend(
+            read_columns(
+                io.BytesIO("".join([*plain, '9,"",2000-01-01,1,1\n']).encode()), FORM, options=text_options({})
+            )
+        )
+
+    ids = pa.concat_tables(found)["id"].to_pylist()
+    assert len(found) > 1
+    assert ids == list(range(len(ids)))
+
+
+CELLS = st.text(st.sampled_from('0123456789-.eE+, \n\r"ax'), max_size=8) | st.sampled_from(
+    ["1970-01-01", "2024-02-29", "-5", "0.25", "", "007", "1e5"]
+)
+
+
+@given(st.lists(st.lists(CELLS, min_size=4, max_size=6), max_size=4))
+def test_random_texts(rows: list[list[str]]) -> None:
+    """Whatever is read as columns is what single fields give."""
+    text = "\n".join(",".join(["1", *row]) for row in rows)
+    try:
+        found = by_columns(text, FORM)
+    except IrregularText:
+        return
+    try:
+        expected = by_fields(text, FORM)
+    except (SqlppError, MalformedLine) as error:
+        raise AssertionError(f"read as columns: {text!r}") from error
+
+    assert found.equals(expected), text

@@ -1,0 +1,146 @@
+"""Queries that look up objects without Spark, and queries that are left to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from limnos.engine.key_lookups import look_up
+from limnos.engine.parquet_lookups import UnsupportedFile
+from limnos.engine.table_files import TableClient, TableSnapshot
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.evaluator import Budget
+from limnos.sqlpp.jobs import DatasetRef, ExternalSource, type_of
+from limnos.sqlpp.lookups import LookupIndex
+from limnos.sqlpp.stored import schema_of, storage_form_of_record
+from tests.engine.iceberg_files import Entry, Manifest, list_of
+from tests.engine.live_engine import EngineDataverse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TYPE = "{ id: bigint, name: string, n: bigint? }"
+
+
+class Tables(TableClient):
+    """Tables that are there, and how often each was asked for."""
+
+    def __init__(self, tables: Mapping[str, TableSnapshot]) -> None:
+        super().__init__("http://127.0.0.1:1", metalake="lake")
+        self.tables = tables
+        self.asked: list[tuple[str, str]] = []
+
+    def load(self, ref: DatasetRef, credential: str) -> TableSnapshot:
+        """Return a table."""
+        self.asked.append((ref.name, credential))
+        if ref.name not in self.tables:
+            raise UnsupportedFile("none")
+        return self.tables[ref.name]
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Tables:
+    """Birds of which each has an open field."""
+    schema = schema_of(storage_form_of_record(type_of(TYPE), (("id",),)))
+    arrays = {
+        "id": pa.array(range(5), pa.int64()),
+        "name": pa.array([f"bird {at}" for at in range(5)]),
+        "n": pa.array([None, 1, 2, 2, 2], pa.int64()),
+        "_open": pa.array([f'{{"x":{at}}}' for at in range(5)]),
+    }
+    fields = [
+        pa.field(name, array.type, metadata={"PARQUET:field_id": str(at)})
+        for at, (name, array) in enumerate(arrays.items(), start=1)
+    ]
+    pq.write_table(pa.table(list(arrays.values()), schema=pa.schema(fields)), tmp_path / "a.parquet")
+    listed = list_of(tmp_path, Manifest([Entry((tmp_path / "a.parquet").as_uri())]))
+    return Tables({"birds": TableSnapshot(dict(schema), listed), "empty": TableSnapshot(dict(schema), None)})
+
+
+@pytest.fixture
+def asking() -> EngineDataverse:
+    """Statements about datasets, some of which have no table here."""
+    asking = EngineDataverse(None, None, ("d",))  # type: ignore[arg-type]
+    index = (LookupIndex("by_n", (("n",),)),)
+    for name in ("birds", "empty", "lost"):
+        asking.refs[name] = DatasetRef(("main", "d", name), TYPE, (("id",),), indexes=index)
+    asking.refs["outside"] = DatasetRef(("main", "d", "outside"), TYPE, (("id",),), files=ExternalSource("localfs", ()))
+    asking.refs["foreign"] = DatasetRef(("main", "d", "foreign"), "")
+    return asking
+
+
+def looked_up(asking: EngineDataverse, tables: Tables, text: str) -> list[object] | None:
+    """The results of a query; None if it is left."""
+    found = look_up(asking.job(text, credential="secret"), tables, budget=Budget())
+    return None if found is None else [json.loads(line) for line in found]
+
+
+def test_an_object_by_its_key(asking: EngineDataverse, tables: Tables) -> None:
+    """With its undeclared fields, by the statement's credential; a key that does not exist gives nothing."""
+    assert looked_up(asking, tables, "select value b from birds as b where b.id = 3") == [
+        {"id": 3, "name": "bird 3", "n": 2, "x": 3}
+    ]
+    assert looked_up(asking, tables, "select value b.name from birds as b where b.id = 30") == []
+    assert looked_up(asking, tables, "select value b.name from empty as b where b.id = 3") == []
+    assert tables.asked[0] == ("birds", "secret")
+
+
+def test_objects_by_an_index(asking: EngineDataverse, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many of them are left to Spark."""
+    query = "select value b.id from birds as b where b.n = 2 order by b.id desc"
+
+    assert looked_up(asking, tables, query) == [4, 3, 2]
+    monkeypatch.setattr("limnos.engine.key_lookups.INDEXED_MAX", 2)
+    assert looked_up(asking, tables, query) is None
+
+
+def test_a_dataset_is_read_at_one_snapshot(asking: EngineDataverse, tables: Tables) -> None:
+    """Its table is loaded once, however often the query names it."""
+    query = "select value [a.name, b.name] from birds as a, birds as b where a.id = 1 and b.id = 2"
+
+    assert looked_up(asking, tables, query) == [["bird 1", "bird 2"]]
+    assert len(tables.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select value b from birds as b",
+        "select value b from birds as b where b.name = 'x'",
+        "select value b from birds as b, birds as c where b.id = 1",
+        "select value b from lost as b where b.id = 1",
+        "select value b from outside as b where b.id = 1",
+        "select value b from foreign as b where b.id = 1",
+        "1 + 1",
+    ],
+)
+def test_queries_that_are_left(asking: EngineDataverse, tables: Tables, query: str) -> None:
+    """Without a key, about files, about a table of others, or about one that is not supported."""
+    assert looked_up(asking, tables, query) is None
+
+
+def test_statements_that_change_data_are_left(asking: EngineDataverse, tables: Tables) -> None:
+    """Whatever they read."""
+    job = asking.job("select value b from birds as b where b.id = 1", "insert", target="birds", credential="x")
+
+    assert look_up(job, tables, budget=Budget()) is None
+
+
+def test_an_error_of_the_query(asking: EngineDataverse, tables: Tables) -> None:
+    """It is raised as Spark's way raises it."""
+
+    def stop() -> None:
+        raise SqlppError(41, "cancelled")
+
+    job = asking.job("select value b from birds as b where b.id = 1", credential="x")
+    budget = Budget(steps=-1, stop=stop)
+    found = look_up(job, tables, budget=budget)
+
+    assert found is not None
+    with pytest.raises(SqlppError):
+        list(found)

@@ -1,0 +1,191 @@
+"""Rows of local Parquet files found by conditions, with deletes, row groups and a cache."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from limnos.engine import parquet_lookups
+from limnos.engine.parquet_lookups import FileCache, FileWithDeletes, UnsupportedFile, read_rows
+from limnos.sqlpp.conditions import Condition
+from limnos.sqlpp.values.model import Date, DateTime, Integer, Value
+
+SCHEMA: dict[str, Any] = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "required": True, "type": "long"},
+        {"id": 2, "name": "name", "required": False, "type": "string"},
+    ],
+}
+
+
+def with_id(name: str, type_: pa.DataType, number: int) -> pa.Field:
+    """A field with an Iceberg id."""
+    return pa.field(name, type_, metadata={"PARQUET:field_id": str(number)})
+
+
+def written(path: Path, columns: dict[tuple[str, int], pa.Array], *, rows_of_group: int = 1 << 20) -> FileWithDeletes:
+    """A data file."""
+    schema = pa.schema([with_id(name, array.type, number) for (name, number), array in columns.items()])
+    pq.write_table(pa.table(list(columns.values()), schema=schema), path, row_group_size=rows_of_group)
+    return FileWithDeletes(str(path), path.as_uri())
+
+
+def numbers(path: Path, *, count: int = 10, rows_of_group: int = 4) -> FileWithDeletes:
+    """A file with ids from 0 and names."""
+    ids, names = pa.array(range(count), pa.int64()), pa.array([f"n{number}" for number in range(count)])
+    return written(path, {("id", 1): ids, ("name", 2): names}, rows_of_group=rows_of_group)
+
+
+def deleting(path: Path, *pairs: tuple[str, int]) -> str:
+    """A position delete file."""
+    columns = {"file_path": [location for location, _ in pairs], "pos": pa.array([at for _, at in pairs], pa.int64())}
+    pq.write_table(pa.table(columns), path)
+    return str(path)
+
+
+def key(value: Value, path: str = "id", operator: str = "=") -> list[Condition]:
+    """A key of one field."""
+    return [Condition((path,), operator, value)]  # type: ignore[arg-type]
+
+
+def found(
+    files: list[FileWithDeletes], *keys: list[Condition], schema: dict[str, Any] = SCHEMA, most: int | None = None
+) -> list[tuple[int, dict[str, Any]]]:
+    """The rows, with their positions."""
+    rows = read_rows(files, schema, keys, most=most, cache=FileCache())
+    assert rows is not None
+    return [(one.position, one.row) for one in rows]
+
+
+def test_a_row_of_each_row_group(tmp_path: Path) -> None:
+    """Its position counts the rows of the groups before."""
+    file = numbers(tmp_path / "a.parquet")
+
+    assert found([file], key(Integer(9))) == [(9, {"id": 9, "name": "n9"})]
+    assert [at for at, _ in found([file], key(0), key(4), key(11))] == [0, 4]
+    assert [at for at, _ in found([file], key((3, 8), operator="in"))] == [3, 8]
+    assert [at for at, _ in found([file], [*key(2, operator=">="), *key("n3", "name")])] == [3]
+    assert [at for at, _ in found([file], key(7, operator=">"))] == [8, 9]
+
+
+def test_only_the_row_group_of_a_key_is_read(tmp_path: Path) -> None:
+    """By the statistics of the file; the next lookup finds its columns in the cache."""
+    file, cache = numbers(tmp_path / "a.parquet"), FileCache()
+
+    read_rows([file], SCHEMA, [key(5)], cache=cache)
+    (tmp_path / "a.parquet").unlink()
+
+    assert [one.row["name"] for one in read_rows([file], SCHEMA, [key(6)], cache=cache) or ()] == ["n6"]
+    assert read_rows([file], SCHEMA, [key(99)], cache=cache) == []
+    with pytest.raises(UnsupportedFile):
+        read_rows([file], SCHEMA, [key(9)], cache=cache)
+
+
+def test_deleted_rows_are_not_found(tmp_path: Path) -> None:
+    """A delete file may name other files as well."""
+    one, two = numbers(tmp_path / "a.parquet"), numbers(tmp_path / "b.parquet")
+    deletes = (
+        deleting(tmp_path / "d1.parquet", (one.location, 9), (two.location, 0)),
+        deleting(tmp_path / "d2.parquet", (one.location, 3)),
+    )
+    keys = (key(0), key(3), key(9))
+
+    assert [at for at, _ in found([one._replace(deletes=deletes)], *keys)] == [0]
+    assert [at for at, _ in found([two._replace(deletes=deletes[:1])], *keys)] == [3, 9]
+
+
+def test_more_rows_than_wanted(tmp_path: Path) -> None:
+    """None of them then."""
+    file = numbers(tmp_path / "a.parquet")
+
+    assert read_rows([file], SCHEMA, [key(0, operator=">=")], most=9, cache=FileCache()) is None
+    assert len(found([file], key(0, operator=">="), most=10)) == 10
+
+
+def test_values_of_each_type(tmp_path: Path) -> None:
+    """They are plain values, and conditions compare them as such."""
+    moment = datetime(2024, 2, 29, 1, 2, 3, 4000, tzinfo=UTC)
+    own = uuid.UUID(int=7)
+    values: dict[str, tuple[Any, pa.Array, Value, Any]] = {
+        "date": ("date", pa.array([date(1970, 1, 3), None]), Date(2), 2),
+        "at": ("timestamptz", pa.array([moment, None], pa.timestamp("us", "UTC")),
+               DateTime(int(moment.timestamp() * 1000)), int(moment.timestamp() * 1000) * 1000),
+        "u": ("uuid", pa.array([own.bytes, None], pa.binary(16)), own, str(own)),
+        "i": ("int", pa.array([5, None], pa.int32()), Integer(5), 5),
+        "wide": ("long", pa.array([6, None], pa.int32()), 6, 6),
+    }  # fmt: skip
+    columns = {(name, at): each[1] for at, (name, each) in enumerate(values.items(), start=1)}
+    schema = {"fields": [{"id": at, "name": name, "type": each[0]} for at, (name, each) in enumerate(values.items(), start=1)]}  # fmt: skip
+    file = written(tmp_path / "a.parquet", columns)
+
+    for name, (_, _, value, plain) in values.items():
+        (one,) = found([file], key(value, name), schema=schema)
+        assert one[1][name] == plain
+        assert [at for at, _ in found([file], key((value,), name, "in"), schema=schema)] == [0]
+
+
+def test_columns_are_found_by_their_ids(tmp_path: Path) -> None:
+    """A renamed column has its values, and one that came later has none."""
+    file = numbers(tmp_path / "a.parquet")
+    schema = {"fields": [{"id": 1, "name": "key", "type": "long"}, {"id": 3, "name": "name", "type": "string"}]}
+
+    assert found([file], key(1, "key"), schema=schema) == [(1, {"key": 1, "name": None})]
+    with pytest.raises(UnsupportedFile):
+        found([file], key("x", "name"), schema=schema)
+
+
+def test_records_and_arrays(tmp_path: Path) -> None:
+    """As they are in the file, if their parts have the same names and ids."""
+    record = pa.struct([with_id("x", pa.int64(), 4)])
+    columns = {("id", 1): pa.array([1], pa.int64()), ("r", 2): pa.array([{"x": 5}], record)}
+    file = written(tmp_path / "a.parquet", columns)
+
+    def schema(name: str) -> dict[str, Any]:
+        part = {"id": 4, "name": name, "type": "long"}
+        return {"fields": [SCHEMA["fields"][0], {"id": 2, "name": "r", "type": {"type": "struct", "fields": [part]}}]}
+
+    assert found([file], key(1), schema=schema("x")) == [(0, {"id": 1, "r": {"x": 5}})]
+    with pytest.raises(UnsupportedFile):
+        found([file], key(1), schema=schema("y"))
+
+
+@pytest.mark.parametrize("type_", ["decimal(3, 1)", "time", {"type": "map"}, {"type": "list", "element": "date"}])
+def test_other_types(tmp_path: Path, type_: object) -> None:
+    """They are left to another reader."""
+    file = numbers(tmp_path / "a.parquet")
+    schema = {"fields": [SCHEMA["fields"][0], {"id": 2, "name": "name", "type": type_}]}
+
+    with pytest.raises(UnsupportedFile):
+        found([file], key(1), schema=schema)
+
+
+def test_files_that_are_not_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ids, missing, no Parquet, or too large for one lookup."""
+    pq.write_table(pa.table({"id": [1], "name": ["x"]}), tmp_path / "plain.parquet")
+    (tmp_path / "text.parquet").write_text("x")
+    for name in ("plain", "text", "missing"):
+        with pytest.raises(UnsupportedFile):
+            found([FileWithDeletes(str(tmp_path / f"{name}.parquet"), "")], key(1))
+    file = numbers(tmp_path / "a.parquet")
+    monkeypatch.setattr(parquet_lookups._Reading.__init__, "__defaults__", (10,))
+    with pytest.raises(UnsupportedFile, match="too many bytes"):
+        found([file], key(1))
+
+
+def test_the_cache_is_bounded(tmp_path: Path) -> None:
+    """The columns used last stay."""
+    files = [numbers(tmp_path / f"{at}.parquet", count=1000, rows_of_group=1000) for at in range(5)]
+    cache = FileCache(bytes_max=40_000)
+
+    for file in files:
+        assert len(read_rows([file], SCHEMA, [key(5)], cache=cache) or ()) == 1
+        assert cache.size <= 40_000
+    assert {path for path, _, _ in cache._columns} <= {file.path for file in files[2:]}
+    assert cache.size == sum(array.nbytes for array in cache._columns.values())

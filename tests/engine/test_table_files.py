@@ -1,0 +1,199 @@
+"""Files of a table that may have rows of a key, and tables that are left to Iceberg's library."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from limnos.engine import table_files
+from limnos.engine.parquet_lookups import FileWithDeletes, UnsupportedFile
+from limnos.engine.table_files import TableClient, TableSnapshot, files_of, local_path
+from limnos.sqlpp.conditions import Condition
+from limnos.sqlpp.jobs import DatasetRef
+from limnos.sqlpp.values.model import Value
+from tests.engine.iceberg_files import PATHS, Entry, Manifest, list_of, number
+
+SCHEMA: dict[str, Any] = {
+    "schema-id": 0,
+    "fields": [{"id": 1, "name": "id", "type": "long"}, {"id": 2, "name": "s", "type": "string"}, {"id": 3, "name": "d", "type": "date"}],
+}  # fmt: skip
+
+
+def between(path: str, low: int, high: int, **more: Any) -> Entry:  # noqa: ANN401 - fields of an entry
+    """A data file with ids between two."""
+    return Entry(path, {1: number(low), 2: b"b"}, {1: number(high), 2: b"c"}, **more)
+
+
+def key(value: Value, path: str = "id", operator: str = "=") -> list[Condition]:
+    """A key of one field."""
+    return [Condition((path,), operator, value)]  # type: ignore[arg-type]
+
+
+def paths(location: str, *keys: list[Condition]) -> list[str]:
+    """The files that may have a row."""
+    return [file.path for file in files_of(TableSnapshot(SCHEMA, location), keys)]
+
+
+def test_files_are_skipped_by_their_bounds(tmp_path: Path) -> None:
+    """A file without bounds, and a condition on a column whose bounds are not compared, skip nothing."""
+    entries = [between("file:/a", 1, 9), between("file:/b", 10, 19), Entry("/c"), between("/d", 0, 99, status=2)]
+    location = list_of(tmp_path, Manifest(entries[:1]), Manifest(entries[1:]))
+
+    assert paths(location, key(9)) == ["/a", "/c"]
+    assert paths(location, key(-1), key((3, 12), operator="in")) == ["/a", "/b", "/c"]
+    assert paths(location, key(10, operator="<"), key(50)) == ["/a", "/c"]
+    assert paths(location, [*key(5), *key("x", "s")]) == ["/c"]
+    assert paths(location, [*key(5), *key("bee", "s")]) == ["/a", "/c"]
+    assert paths(location, key(5, "d")) == ["/a", "/b", "/c"]
+    assert files_of(TableSnapshot(SCHEMA, None), [key(1)]) == []
+
+
+def test_delete_files_of_each_file(tmp_path: Path) -> None:
+    """By their order of commits, by the paths that they may name, and by the file that they name alone."""
+    deletes = [
+        Entry("/all", content=1),
+        Entry("/of-a", {PATHS: b"file:/a"}, {PATHS: b"file:/a"}, content=1),
+        Entry("/of-b", content=1, referenced="file:/b"),
+        Entry("/cut", {PATHS: b"file:"}, {PATHS: b"file:/"}, content=1),
+        Entry("/old", content=1, sequence=1),
+    ]
+    location = list_of(
+        tmp_path,
+        Manifest([between("file:/a", 1, 9), between("file:/b", 1, 9)], sequence=2),
+        Manifest([between("file:/new", 1, 9)], sequence=4),
+        Manifest(deletes, sequence=3, deletes=True),
+    )
+
+    found = {file.path: file for file in files_of(TableSnapshot(SCHEMA, location), [key(5)])}
+
+    assert found["/a"] == FileWithDeletes("/a", "file:/a", ("/all", "/of-a", "/cut"))
+    assert found["/b"].deletes == ("/all", "/of-b", "/cut")
+    assert found["/new"].deletes == ()
+
+
+@pytest.mark.parametrize(
+    "manifests",
+    [
+        [Manifest([between(f"/{at}", 1, 9) for at in range(17)])],
+        [Manifest([between("/a", 1, 9, format="ORC")])],
+        [Manifest([between("s3://b/a", 1, 9)])],
+        [Manifest([between("/a", 1, 9)]), Manifest([Entry("/e", content=2)], deletes=True)],
+        [Manifest([between("/a", 1, 9)]), Manifest([Entry("/e", content=1, format="PUFFIN")], deletes=True)],
+        [Manifest([between("/a", 1, 9)]), Manifest([Entry(f"/{at}", content=1) for at in range(129)], deletes=True)],
+        [Manifest([between("/a", 1, 9, status=0)], sequence=2)],
+        [Manifest([]) for _ in range(65)],
+    ],
+    ids=["files", "orc", "s3", "equality", "vectors", "deletes", "sequence", "manifests"],
+)
+def test_tables_that_are_left(tmp_path: Path, manifests: list[Manifest]) -> None:
+    """Too many files, and files of other forms."""
+    with pytest.raises(UnsupportedFile):
+        paths(list_of(tmp_path, *manifests), key(5))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Missing, malformed, or too large."""
+    (tmp_path / "x.avro").write_bytes(b"Obj\x01no")
+    for name in ("missing", "x"):
+        with pytest.raises(UnsupportedFile):
+            paths((tmp_path / f"{name}.avro").as_uri(), key(1))
+    location = list_of(tmp_path, Manifest([between("/a", 1, 9)]))
+    monkeypatch.setattr(table_files, "MANIFEST_BYTES_MAX", 10)
+    with pytest.raises(UnsupportedFile, match="large"):
+        paths(location, key(1))
+
+
+def test_conditions_that_are_left(tmp_path: Path) -> None:
+    """About fields of records, other columns and other values."""
+    location = list_of(tmp_path, Manifest([between("/a", 1, 9)]))
+    for condition in (Condition(("r", "x"), "=", 1), Condition(("y",), "=", 1), Condition(("id",), "=", 0.5)):
+        with pytest.raises(UnsupportedFile):
+            paths(location, [condition])
+
+
+def test_locations_of_this_machine() -> None:
+    """As Iceberg's libraries write them."""
+    assert [local_path(one) for one in ("/a/b", "file:/a", "file:///a b", "file:////a")] == ["/a/b", "/a", "/a b", "/a"]
+    for location in ("s3://a/b", "file://host/a", "a/b", "file:/a%20b", "hdfs:/a"):
+        with pytest.raises(UnsupportedFile):
+            local_path(location)
+
+
+METADATA: dict[str, Any] = {
+    "format-version": 2, "current-schema-id": 1, "schemas": [SCHEMA, {**SCHEMA, "schema-id": 1}], "partition-specs": [{"fields": []}],
+    "current-snapshot-id": 7, "snapshots": [{"snapshot-id": 6, "manifest-list": "/old"}, {"snapshot-id": 7, "manifest-list": "/list", "schema-id": 0}],
+}  # fmt: skip
+
+
+class Table(BaseHTTPRequestHandler):
+    """A server of one answer."""
+
+    protocol_version = "HTTP/1.1"
+    answer: tuple[int, object] = (200, None)
+    asked: ClassVar[list[tuple[str, str | None]]] = []
+
+    def do_GET(self) -> None:
+        status, body = type(self).answer
+        self.asked.append((self.path, self.headers.get("Authorization")))
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def client() -> Iterator[TableClient]:
+    """A client of that server."""
+    Table.asked.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Table) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield TableClient(f"http://127.0.0.1:{server.server_address[1]}", metalake="lake")
+        server.shutdown()
+
+
+REF = DatasetRef(("main", "a b", "c", "t/u"), "{ id: bigint }", (("id",),))
+
+
+def test_a_table_is_loaded_with_the_statements_credential(client: TableClient) -> None:
+    """The schema is that of its current snapshot; names are encoded."""
+    Table.answer = (200, {"metadata": METADATA, "config": {}})
+
+    assert client.load(REF, "secret") == client.load(REF, "secret") == TableSnapshot(SCHEMA, "/list")
+    assert Table.asked == [("/iceberg/v1/lake.main/namespaces/a%20b%1Fc/tables/t%2Fu", "Bearer secret")] * 2
+    Table.answer = (200, {"metadata": {**METADATA, "current-snapshot-id": None, "snapshots": []}})
+    assert client.load(REF, "secret").manifest_list is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (403, {}),
+        (200, {}),
+        (200, {"metadata": METADATA, "config": {"scan-planning-mode": "server"}}),
+        (200, {"metadata": {**METADATA, "format-version": 3}}),
+        (200, {"metadata": {**METADATA, "partition-specs": [{"fields": [{"name": "x"}]}]}}),
+        (200, {"metadata": {**METADATA, "snapshots": [{"snapshot-id": 7}]}}),
+    ],
+)
+def test_answers_that_are_left(client: TableClient, answer: tuple[int, object]) -> None:
+    """A refusal, settings for readers, and other tables: Iceberg's library reports or reads them."""
+    Table.answer = answer
+    with pytest.raises(UnsupportedFile):
+        client.load(REF, "secret")
+
+
+def test_a_server_that_cannot_be_reached() -> None:
+    """TLS is not spoken here either."""
+    for uri in ("http://127.0.0.1:1", "https://127.0.0.1:1"):
+        with pytest.raises(UnsupportedFile):
+            TableClient(uri, metalake="lake").load(REF, "secret")
