@@ -157,7 +157,9 @@ def client() -> Iterator[TableClient]:
     Table.asked.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Table) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield TableClient(f"http://127.0.0.1:{server.server_address[1]}", metalake="lake")
+        client = TableClient(f"http://127.0.0.1:{server.server_address[1]}", metalake="lake")
+        yield client
+        client.close()
         server.shutdown()
 
 

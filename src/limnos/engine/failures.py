@@ -234,4 +234,5 @@ _CONFLICTS = (
     "ValidationException: Found conflicting",
     "Found conflicting files",
     "Found new conflicting",
+    "Cannot commit, missing data files",
 )

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
-import fastavro
 import msgspec
 
 from limnos.engine.parquet_lookups import FileWithDeletes, UnsupportedFile, literal_of, may_be
@@ -107,6 +106,11 @@ class TableClient:
             return _snapshot_of(msgspec.json.decode(body, type=_LoadedTable))
         except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
             raise UnsupportedFile(str(error)) from error
+
+    def close(self) -> None:
+        """Close idle connections."""
+        while self._idle:
+            self._idle.pop().close()
 
     def _get(self, target: str, credential: str) -> tuple[int, bytes]:
         """Send a request over an idle connection, or over a new one if that has been closed."""
@@ -280,6 +284,8 @@ def _map_of(pairs: list[dict[str, Any]] | None) -> dict[int, bytes]:
 
 def _records(path: str) -> Iterator[dict[str, Any]]:
     try:
+        import fastavro  # noqa: PLC0415 - in the extra of the server, which an engine always has beside it
+
         data = Path(path)
         if data.stat().st_size > MANIFEST_BYTES_MAX:
             raise UnsupportedFile("a large manifest")

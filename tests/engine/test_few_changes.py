@@ -1,0 +1,131 @@
+"""Changes of a few objects without Spark: commits of rows and positions, with the same results as Spark's MERGE."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec import structs
+from pyiceberg.types import LongType
+
+from limnos.sqlpp.errors import DuplicateKey
+from limnos.sqlpp.functions.table import FUNCTIONS
+from limnos.sqlpp.jobs import ExternalSource
+
+if TYPE_CHECKING:
+    from tests.engine.conftest import Do
+    from tests.engine.live_engine import EngineDataverse
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
+
+TEXTS = (
+    "1994-01-01", "1996-02-29", "1995-02-29", "19940131", "1994-0131", "0000-01-01", "-0044-03-15", " 1994-05-06 ", "\u00a01994-05-06\n",
+    "1994-05-06T23:59:59", "1994-05-06 01:02:03.5Z", "1994-05-06T010203999+0130", "1994-12-31T23:30:00-01:00",
+    "1994-01-01T00:30:00+01:00", "1994-01-01T00:30:00+99:99", "1994-05-06T24:00:00", "12:00:00", "", "1994-5-6",
+)  # fmt: skip
+
+
+def last_summary(asking: EngineDataverse, name: str) -> dict[str, str]:
+    """The summary of a table's current snapshot."""
+    snapshot = asking.table(name).current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    return {"operation": snapshot.summary.operation.value, **snapshot.summary.additional_properties}
+
+
+def test_each_change_is_one_commit_of_positions(asking: EngineDataverse, do: Do) -> None:
+    """An UPSERT replaces and adds, an UPDATE changes what is there, a DELETE deletes; other objects stay."""
+    asking.make("few", "{ id: bigint, name: string }", "id")
+    do(asking.insert("few", "(select i as id, 'n' || to_string(i) as name, i as x from range(1, 1000) as i)"))
+
+    do(asking.upsert("few", "[{'id': 7, 'name': 'new'}, {'id': 1001, 'name': 'added'}]"))
+    upserted = last_summary(asking, "few")
+    do(asking.run(asking.job("[{'id': 8, 'name': 'changed'}, {'id': 5000, 'name': 'no'}]", "update", target="few")))
+    do(asking.delete("few", "t.id = 9"))
+    deleted = last_summary(asking, "few")
+    do(asking.delete("few", "t.id = 9"))
+
+    assert (upserted["added-records"], upserted["added-position-deletes"]) == ("2", "1")
+    assert deleted["operation"] == "delete"
+    assert last_summary(asking, "few") == deleted
+    query = "select value t from few t where t.id in [6, 7, 8, 9, 1001, 5000] order by t.id"
+    by_spark = do(asking.query(query))
+    assert by_spark == [
+        {"id": 6, "name": "n6", "x": 6}, {"id": 7, "name": "new"}, {"id": 8, "name": "changed"}, {"id": 1001, "name": "added"},
+    ]  # fmt: skip
+    assert [do(asking.query(f"select value t from few t where t.id = {one}")) for one in (7, 9)] == [[by_spark[1]], []]
+    assert do(asking.query("select value count(*) from few t")) == [999]
+
+
+def test_a_column_of_another_writer_keeps_its_values(asking: EngineDataverse, do: Do) -> None:
+    """Such a table is changed by Spark."""
+    asking.make("wider", "{ id: bigint, name: string }", "id")
+    do(asking.insert("wider", "[{'id': 1, 'name': 'a'}, {'id': 2, 'name': 'b'}]"))
+    with asking.table("wider").update_schema() as update:
+        update.add_column("theirs", LongType())
+
+    do(asking.upsert("wider", "{'id': 1, 'name': 'c'}"))
+
+    assert do(asking.query("select value t from wider t order by t.id")) == [
+        {"id": 1, "name": "c"}, {"id": 2, "name": "b"},
+    ]  # fmt: skip
+    assert "theirs" in asking.table("wider").scan().to_arrow().column_names
+
+
+def test_two_changes_of_one_object(asking: EngineDataverse, do: Do) -> None:
+    """Each sees the other's, however many there were."""
+    asking.make("often", "{ id: bigint, n: bigint }", "id")
+    do(asking.insert("often", "[{'id': 1, 'n': 0}, {'id': 2, 'n': 0}]"))
+    for number in range(1, 6):
+        do(asking.upsert("often", f"{{'id': 1, 'n': {number}}}"))
+
+    assert do(asking.query("select value t.n from often t where t.id = 1")) == [5]
+    assert do(asking.query("select value t.n from often t order by t.id")) == [5, 0]
+
+
+def test_large_files_are_staged(asking: EngineDataverse, do: Do) -> None:
+    """All of their objects, or none if a key exists or occurs twice; COPY takes the later of two."""
+    folder = next(Path(one) for one in asking.engine._start.writable) / "staged"
+    folder.mkdir()
+    asking.make("staged", "closed { id: bigint, name: string, day: date }", "id")
+    padding = "x" * 400
+
+    def run(kind: str, lines: list[str]) -> None:
+        path = folder / "rows.tbl"
+        path.write_text("".join(f"{line}|\n" for line in lines))
+        assert path.stat().st_size > 4 << 20
+        options = (("path", path.as_uri()), ("format", "delimited-text"), ("delimiter", "|"))
+        job = asking.job("null", kind, target="staged")  # type: ignore[arg-type]
+        do(asking.run(structs.replace(job, source=ExternalSource("localfs", options), plan=b"")))
+
+    rows = [f"{number}|{padding}|1994-01-{number % 28 + 1:02}" for number in range(12_000)]
+    run("load", rows)
+    assert do(asking.query("select value [count(*), min(t.day), max(t.id)] from staged t")) == [
+        [12_000, "1994-01-01", 11_999]
+    ]
+    new = [f"{number}|{padding}|1994-01-01" for number in range(20_000, 31_000)]
+    for wrong in (rows, [*new, new[0]]):
+        with pytest.raises(DuplicateKey):
+            run("load", wrong)
+    again = [f"{number}|{padding}|1995-01-01" for number in range(11_999, -1, -1)]
+    run("copy", [*again, f"5|{padding}|1996-01-01", f"30000|{padding}|1996-01-01"])
+    assert do(asking.query("select t.day, count(*) as c from staged t group by t.day order by t.day")) == [
+        {"day": "1995-01-01", "c": 11_999}, {"day": "1996-01-01", "c": 2},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", ["year", "month", "day"])
+def test_parts_of_texts(asking: EngineDataverse, do: Do, part: str) -> None:
+    """Spark reads them from a text as the evaluator does; other texts give NULL."""
+    name = f"texts_{part}"
+    asking.make(name, "{ id: bigint, t: string }", "id")
+    do(asking.insert(name, str([{"id": at, "t": text} for at, text in enumerate(TEXTS)]).replace("\\xa0", "\u00a0")))
+
+    found = do(
+        asking.query(
+            f"select get_{part}(t.t) as p, count(*) as c from {name} t group by get_{part}(t.t), t.id order by t.id"
+        )
+    )
+
+    assert [one["p"] for one in found] == [FUNCTIONS[f"get_{part}"].run(text) for text in TEXTS]
