@@ -2,8 +2,8 @@
 
 Rows, by `--only`:
 
-- `lookup`, `change`, `insert`, `division`, `warm`, `memory`: single statements (`bench.sqlpp_statements`), each with a
-  server of its own on SQLite. `lookup` is measured at `--objects` and at `--many` objects.
+- `lookup`, `change`, `insert`, `division`, `warm`, `memory`: single statements (`bench.sqlpp_statements`) on SQLite;
+  the last two have a server of their own. `lookup` is measured at `--objects` and at `--many` objects.
 - `compare`: one object by its key and an INSERT of one object over HTTP, from the first byte to the last, compared with
   SELECT and INSERT of a Spark session on the same catalog (whose INSERT does not check keys). Printed are the medians
   of `--rounds` turns, with each side measured in every turn. Also definitions and metadata queries per second over one
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from bench import sqlpp_statements as statements
-from bench.sqlpp_client import Client, Refused, took_ms
+from bench.sqlpp_client import LONG, Client, Refused, took_ms
 from bench.workers import served
 from limnos.spark import session
 
@@ -193,7 +193,7 @@ def _server(env: Mapping[str, str] = MappingProxyType({})) -> Iterator[tuple[sta
     """Serve from an empty directory. Yields the server, its address and the administrator's token."""
     with tempfile.TemporaryDirectory(prefix="limnos-bench-") as place:
         data = Path(place) / "data"
-        with served(data, 1, env=env) as (pid, uri, _):
+        with served(data, 1, env={**LONG, **env}) as (pid, uri, _):
             token = (data / "admin.token").read_text().strip()
             client = Client(uri, token)
             try:
@@ -205,19 +205,19 @@ def _server(env: Mapping[str, str] = MappingProxyType({})) -> Iterator[tuple[sta
 def measured(given: argparse.Namespace) -> Iterator[str]:
     """Measure the rows of single statements; yields lines as they come."""
     rounds, objects = given.rounds, given.objects
-    if "lookup" in given.only:
-        for count in filter(None, (objects, given.many)):
-            with _server() as (server, _, _):
-                yield from statements.lookup_lines(server, objects=count, times=given.lookups)
-    if "change" in given.only:
+    few = max(1, rounds // 4)
+    rows: dict[str, Callable[[statements.Server], Iterator[str]]] = {
+        "lookup": partial(statements.lookup_lines, counts=(objects, given.many), times=given.lookups),
+        "change": partial(statements.change_lines, objects=objects, times=rounds),
+        "insert": partial(statements.insert_lines, rounds=few),
+        "division": partial(statements.division_lines, rounds=few),
+    }
+    chosen = [work for name, work in rows.items() if name in given.only]
+    if chosen:
         with _server() as (server, _, _):
-            yield from statements.change_lines(server, objects=objects, times=rounds)
-    if "insert" in given.only:
-        with _server() as (server, _, _):
-            yield from statements.insert_lines(server, rounds=max(1, rounds // 4))
-    if "division" in given.only:
-        with _server() as (server, _, _):
-            yield from statements.division_lines(server, rounds=max(1, rounds // 4))
+            for work in chosen:
+                server.client.say("DROP DATAVERSE bench IF EXISTS")
+                yield from work(server)
     if "warm" in given.only:
         began = time.perf_counter()
         with _server(statements.WARMS) as (server, _, _):

@@ -8,11 +8,17 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+STATEMENT_S: Final = 3600
+"""How long a statement may take on a busy machine, in seconds."""
+LONG: Final = {"LIMNOS__SQLPP__TIMEOUT_S": str(STATEMENT_S)}
+"""The setting of a server whose statements may take so long."""
 
 
 class Refused(Exception):
@@ -25,7 +31,7 @@ class Client:
     def __init__(self, uri: str, token: str) -> None:
         self._to = urlsplit(uri).netloc
         self._headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-        self._connection = http.client.HTTPConnection(self._to, timeout=300)
+        self._connection = http.client.HTTPConnection(self._to, timeout=STATEMENT_S)
 
     def say(self, statement: str, **more: str) -> list[Any]:
         """Run statements and return the results. Raises Refused."""

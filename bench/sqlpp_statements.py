@@ -1,8 +1,7 @@
 """Costs of single SQL++ statements beside their aims: lookups, changes, a correlated query, a warm start, memory.
 
 Imported by `python -m bench.sqlpp`. CPU is user and system time of the server and all processes below it, the engine's
-Python and Java included, divided by the number of statements. Times are medians of what the client waits. Each row has
-a server of its own, so that no row warms another one up.
+Python and Java included, divided by the number of statements. Times are medians of what the client waits.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from bench.cpu import descendants, processes_s
 from bench.sqlpp_client import Client, took_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 POINTS: Final = """CREATE DATAVERSE bench; CREATE TYPE bench.Point AS { id: bigint, name: string, n: bigint };
 CREATE DATASET bench.points(bench.Point) PRIMARY KEY id;"""
@@ -75,20 +74,24 @@ def fill(client: Client, objects: int, *, first: int = 1, dataset: str = "bench.
         client.say(f"INSERT INTO {dataset}{OBJECTS.format(start, last)}")
 
 
-def lookup_lines(server: Server, *, objects: int, times: int) -> Iterator[str]:
-    """Look up objects by their key, before and after many small INSERTs."""
+def lookup_lines(server: Server, *, counts: Sequence[int], times: int) -> Iterator[str]:
+    """Look up objects by their key, at each number of objects (0: not), before and after many small INSERTs."""
+    client = server.client
+    client.say(POINTS)
+    last = 0
+    for objects in filter(None, counts):
+        fill(client, objects - last, first=last + 1)
+        last = objects + SMALL_FILES
 
-    def text(turn: int) -> str:
-        return f"SELECT VALUE p FROM bench.points p WHERE p.id = {turn * 7919 % objects + 1}"
+        def text(turn: int, objects: int = objects) -> str:
+            return f"SELECT VALUE p FROM bench.points p WHERE p.id = {turn * 7919 % objects + 1}"
 
-    server.client.say(POINTS)
-    fill(server.client, objects)
-    yield cost_of(server, text, times=times).line(f"lookup by key among {objects:,} objects", LOOKUP_CPU_S, timed=False)
-    for number in range(SMALL_FILES):
-        server.client.say(f"INSERT INTO bench.points({{'id': {objects + 1 + number}, 'name': 'new', 'n': {number}}})")
-    yield cost_of(server, text, times=times).line(
-        f"the same after {SMALL_FILES} INSERTs of one object", LOOKUP_CPU_S, timed=False
-    )
+        cost = cost_of(server, text, times=times)
+        yield cost.line(f"lookup by key among {objects:,} objects", LOOKUP_CPU_S, timed=False)
+        for number in range(objects + 1, last + 1):
+            client.say(f"INSERT INTO bench.points({{'id': {number}, 'name': 'new', 'n': {number}}})")
+        cost = cost_of(server, text, times=times)
+        yield cost.line(f"the same after {SMALL_FILES} INSERTs of one object", LOOKUP_CPU_S, timed=False)
 
 
 def change_lines(server: Server, *, objects: int, times: int) -> Iterator[str]:

@@ -70,7 +70,7 @@ def asking() -> EngineDataverse:
     for name in ("birds", "empty", "lost"):
         asking.refs[name] = DatasetRef(("main", "d", name), TYPE, (("id",),), indexes=index)
     asking.refs["outside"] = DatasetRef(("main", "d", "outside"), TYPE, (("id",),), files=ExternalSource("localfs", ()))
-    asking.refs["foreign"] = DatasetRef(("main", "d", "foreign"), "")
+    asking.refs["foreign"] = DatasetRef(("main", "d", "foreign"), "", ())
     return asking
 
 
