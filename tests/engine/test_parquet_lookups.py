@@ -174,7 +174,7 @@ def test_files_that_are_not_supported(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.raises(UnsupportedFile):
             found([FileWithDeletes(str(tmp_path / f"{name}.parquet"), "")], key(1))
     file = numbers(tmp_path / "a.parquet")
-    monkeypatch.setattr(parquet_lookups._Reading.__init__, "__defaults__", (10,))
+    monkeypatch.setattr(parquet_lookups.Reading.__init__, "__defaults__", (10,))
     with pytest.raises(UnsupportedFile, match="too many bytes"):
         found([file], key(1))
 

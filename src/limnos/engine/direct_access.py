@@ -14,18 +14,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from limnos.engine.failures import is_conflict
 from limnos.engine.iceberg_library import library_of
 from limnos.engine.names import STATEMENT
 from limnos.engine.parquet_lookups import FileWithDeletes, FoundRow, UnsupportedFile, read_rows
+from limnos.engine.parquet_writes import has_key, key_range, with_field_ids, write_rows
 from limnos.engine.single_values import Json, NoSingleValue, Row, check, day_text, decoded, encoded, moment_text
 from limnos.engine.table_files import DELETES_MAX, FILES_MAX, local_path
 from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.values.model import Date, DateTime, Value
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
@@ -143,6 +146,37 @@ class DirectTable:
                 for file in files:
                     with suppress(Exception):  # compaction removes it as an orphan file
                         self._table.io().deleteFile(file.location())
+            raise
+        return True
+
+    def append(self, rows: pa.Table, *, keys: Sequence[tuple[str, ...]]) -> bool:
+        """Insert many rows as one file, unless a row with one of their keys exists or was committed in between.
+
+        Returns False if a key may exist, or if the table is not supported here. Nothing is written then. Raises
+        UnsupportedFile for the same reasons, and Py4JJavaError as `write`.
+        """
+        if not self._is_plain or not self._takes_positions:
+            return False
+        fields: Any = self._schema(self._table.schema())["fields"]
+        schema = with_field_ids(rows.schema, fields)
+        near: KeyConditions = key_range(rows, keys) if keys else ()
+        if near and self._snapshot is not None:
+            scan = self._table.newScan().useSnapshot(self._snapshot).filter(self._expression([near]))
+            tasks = self._tasks(scan)
+            if tasks is None or has_key([_local_file(task) for task in tasks], fields, rows=rows, keys=keys):
+                return False
+        location = str(self._table.locationProvider().newDataLocation(f"many-{uuid.uuid4()}.parquet"))
+        path = Path(local_path(location))
+        write_rows(rows.cast(schema), path)
+        try:
+            written = self._table.io().newInputFile(location)
+            metrics = self._iceberg.file_metrics(written, self._iceberg.metrics_of(self._table))
+            builder = self._iceberg.data_file(self._table.spec()).withInputFile(written).withFormat("parquet")
+            change = self._table.newRowDelta().addRows(builder.withMetrics(metrics).build())
+            self._commit(change, keys=[near] if near else (), deleted=())
+        except Exception as error:
+            if is_conflict(error):  # only then is it certain that no snapshot references the file
+                path.unlink(missing_ok=True)
             raise
         return True
 

@@ -29,6 +29,8 @@ class IcebergLibrary:
         self.position_delete = iceberg.deletes.PositionDelete.create
         self.as_encrypted = iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput
         self.format_version = iceberg.TableUtil.formatVersion
+        self.file_metrics = iceberg.parquet.ParquetUtil.fileMetrics
+        self.metrics_of = iceberg.MetricsConfig.forTable
         self.strings = machine.java.util.ArrayList
         self.parquet: JavaObject = iceberg.FileFormat.PARQUET
         self.data_file = iceberg.DataFiles.builder

@@ -33,7 +33,7 @@ COLUMN_BYTES_MAX: Final = 32 << 20
 FOOTERS_MAX: Final = 256
 READ_BYTES_MAX: Final = 16 << 20
 """The maximum number of bytes that one lookup reads from files. A larger one is left to Spark."""
-_FIELD_ID: Final = b"PARQUET:field_id"
+FIELD_ID: Final = b"PARQUET:field_id"
 _PATHS: Final = "file_path"
 _POSITIONS: Final = "pos"
 _ALONE: Final = frozenset({"boolean", "int", "long", "float", "double", "string", "binary"})
@@ -56,7 +56,7 @@ class FileWithDeletes(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Reading:
+class Reading:
     """What one lookup may still read."""
 
     bytes_left: int = READ_BYTES_MAX
@@ -92,7 +92,7 @@ class FileCache:
                 self._footers.popitem(last=False)
         return found
 
-    def column(self, path: str, group: int, *, name: str, reading: _Reading) -> pa.Array:
+    def column(self, path: str, group: int, *, name: str, reading: Reading) -> pa.Array:
         """Return a top-level column of a row group. Raises UnsupportedFile if it must be read and is too large."""
         key = (path, group, name)
         with self._lock:
@@ -160,10 +160,10 @@ def read_rows(
     fields: Sequence[Any] = schema["fields"]  # type: ignore[assignment]
     for field in fields:
         _check_type(field["type"])
-    reading, results = _Reading(), []
+    reading, results = Reading(), []
     for file in files:
         try:
-            results += _FileLookup(file, fields, cache=cache, reading=reading).rows(keys)
+            results += FileLookup(file, fields, cache=cache, reading=reading).rows(keys)
         except (pa.ArrowException, OSError, KeyError) as error:
             raise UnsupportedFile(str(error)) from error
         if most is not None and len(results) > most:
@@ -179,10 +179,10 @@ class FoundRow(NamedTuple):
     position: int
 
 
-class _FileLookup:
+class FileLookup:
     """Looks up rows of one file."""
 
-    def __init__(self, file: FileWithDeletes, fields: Sequence[Any], *, cache: FileCache, reading: _Reading) -> None:
+    def __init__(self, file: FileWithDeletes, fields: Sequence[Any], *, cache: FileCache, reading: Reading) -> None:
         self._file = file
         self._cache = cache
         self._reading = reading
@@ -203,6 +203,19 @@ class _FileLookup:
             first += count
         deleted = self._deleted() if results else frozenset()
         return [one for one in results if one.position not in deleted]
+
+    def has_value(self, name: str, values: pa.Array) -> bool:
+        """Return whether a row that is not deleted has one of some values in a column."""
+        own = self._columns[name]
+        if own is None:
+            raise UnsupportedFile("a column that the file does not have")
+        first, places = 0, []
+        for group in range(self._footer.num_row_groups):
+            column = self._column(group, own)
+            found = pc.indices_nonzero(pc.is_in(column, value_set=values.cast(column.type)))
+            places += [first + place for place in found.to_pylist()]
+            first += len(column)
+        return bool(places) and not self._deleted().issuperset(places)
 
     def _may_match(self, group: int, key: KeyConditions) -> bool:
         """Return whether a row group may have a row of a key, by its statistics."""
@@ -276,7 +289,7 @@ def _columns_of(schema: pa.Schema, fields: Sequence[Any]) -> dict[str, str | Non
     """
     by_id = {}
     for field in schema:
-        number = (field.metadata or {}).get(_FIELD_ID)
+        number = (field.metadata or {}).get(FIELD_ID)
         if number is None:
             raise UnsupportedFile("a file without field ids")
         by_id[int(number)] = field
@@ -305,7 +318,7 @@ def _is_same(own: pa.Field, field: Mapping[str, Any]) -> bool:
         and own.type.num_fields == len(parts)
         and all(
             one.name == part["name"]
-            and int((one.metadata or {}).get(_FIELD_ID, -1)) == part["id"]
+            and int((one.metadata or {}).get(FIELD_ID, -1)) == part["id"]
             and _is_same(one, part)
             for one, part in zip(own.type, parts, strict=True)
         )

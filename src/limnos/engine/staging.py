@@ -41,7 +41,7 @@ class StagedRows(NamedTuple):
     """Rows in Parquet files whose names are in the order of the rows."""
 
     directory: Path
-    count: int
+    row_count: int
     is_ascending: bool
     """Whether each row's key is greater than the one before it. Then no key occurs twice."""
 

@@ -15,6 +15,7 @@ from limnos.engine.arrow import schema_of, table_of
 from limnos.engine.direct_access import ROWS_MAX, DirectTable
 from limnos.engine.failures import DUPLICATE, WriteConflict, duplicate_key_error, is_conflict, is_unknown
 from limnos.engine.names import quote_name
+from limnos.engine.parquet_lookups import UnsupportedFile
 from limnos.engine.single_values import NoSingleValue
 from limnos.sqlpp.errors import OutcomeUnknown, SqlppError, compilation
 from limnos.sqlpp.functions.types import json_text
@@ -128,7 +129,7 @@ class DatasetWriter:
 
         Raises SqlppError if a key exists, WriteConflict after too many conflicts with other writers.
         """
-        if self._few(objects, kind="insert"):
+        if self._few(objects, kind="insert") or self._many(objects):
             return
         if not self._table.form.keys:
             self._commit(objects, self._append)
@@ -152,7 +153,7 @@ class DatasetWriter:
 
         Raises SqlppError if a key exists or occurs twice, WriteConflict after too many conflicts with other writers.
         """
-        if not staged.count:
+        if not staged.row_count:
             return
         if replaces:
             self._keyed("COPY")
@@ -189,13 +190,26 @@ class DatasetWriter:
 
         Returns False if the table or the values need a Spark job. Raises SqlppError if an inserted key exists.
         """
-        if not 0 < len(objects) <= ROWS_MAX:
+        return 0 < len(objects) <= ROWS_MAX and self._without_spark(lambda: self._changed(objects, kind=kind))
+
+    def _many(self, objects: list[Object]) -> bool:
+        """Insert many objects without a Spark job.
+
+        Returns False if the table or the values need one, or if a key exists, which the MERGE then names.
+        """
+        form = self._table.form
+        if len(objects) <= ROWS_MAX or form.variant:
             return False
+        direct = DirectTable(self._spark, self._table)
+        return self._without_spark(lambda: direct.append(table_of(form, objects), keys=form.keys))
+
+    def _without_spark(self, change: Callable[[], bool]) -> bool:
+        """Make a change that may not be possible without Spark. Returns whether it was made."""
         try:
-            return self._changed(objects, kind=kind)
+            return change()
         except SqlppError:
             raise
-        except NoSingleValue:
+        except (NoSingleValue, UnsupportedFile):
             return False
         except Exception as error:
             if is_unknown(error):
