@@ -13,6 +13,7 @@ from limnos.sqlpp import plan
 from limnos.sqlpp.errors import BudgetSpent, SqlppError
 from limnos.sqlpp.evaluator.context import EvaluationContext, Row
 from limnos.sqlpp.evaluator.operators import OPERATORS, charge_chain, conjunction, disjunction
+from limnos.sqlpp.evaluator.slots import with_last_result
 from limnos.sqlpp.functions.collections import distinct, items
 from limnos.sqlpp.functions.costs import OPERATOR, compare_cost
 from limnos.sqlpp.functions.types import CONSTRUCTORS
@@ -388,8 +389,7 @@ def _let(node: plan.LetIn, working: EvaluationContext) -> Callable[[Row], Value]
 
 
 def _subquery(node: plan.Subquery, working: EvaluationContext) -> Callable[[Row], Value]:
-    run = working.query(node.query)
-    return lambda row: tuple(run(row))
+    return with_last_result(node, working.query(node.query), working=working)
 
 
 def source_items(value: Value, node: plan.PlanNode, working: EvaluationContext) -> tuple[Value, ...]:

@@ -15,6 +15,7 @@ from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.evaluator.context import EvaluationContext, Row
 from limnos.sqlpp.evaluator.expressions import work_of
+from limnos.sqlpp.evaluator.slots import slots_in
 from limnos.sqlpp.values.model import Value, is_unknown
 
 
@@ -97,23 +98,6 @@ def _sides(
         if of_right & own and not of_right & (around.earlier | around.later) and not of_left & (own | around.later):
             return left, right
     return None
-
-
-def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
-    """Return the slots of the variables in an expression; None if its value is not deterministic."""
-    waiting: list[object] = [node]
-    results = set()
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, plan.Local):
-            results.add(item.slot)
-        elif isinstance(item, plan.FunctionCall) and not item.function.settled:
-            return None
-        elif isinstance(item, tuple):
-            waiting.extend(item)
-        if isinstance(item, plan.PlanNode) and not isinstance(item, plan.Constant):
-            waiting.extend([getattr(item, name) for name in item.__struct_fields__])
-    return frozenset(results)
 
 
 class JoinPartners:

@@ -1,0 +1,69 @@
+"""Subqueries that are evaluated again only if a variable that they read has another value."""
+
+from __future__ import annotations
+
+from limnos.sqlpp import bind, parse_body
+from limnos.sqlpp.binder import BoundDataset
+from limnos.sqlpp.evaluator import Budget, results
+from limnos.sqlpp.values.model import Value
+
+BUYERS: list[Value] = [{"id": number} for number in range(20)]
+SALES: list[Value] = [{"id": number, "buyer": number % 20, "level": number * number % 7 % 3} for number in range(200)]
+
+
+class Names:
+    """Two datasets."""
+
+    def has_dataverse(self, _dataverse: tuple[str, ...]) -> bool:
+        return True
+
+    def resolve(self, dataverse: tuple[str, ...], name: str) -> BoundDataset | None:
+        return BoundDataset(dataverse, name)
+
+    def function(self, _dataverse: tuple[str, ...], _name: str, *, arity: int) -> None:
+        del arity
+
+
+def asked(text: str, *, steps: int = 1_000_000) -> list[Value]:
+    """The results of a query that visits at most so many rows."""
+    bound = bind(parse_body(text), Names(), dataverse=("d",))
+    rows = {"buyers": BUYERS, "sales": SALES}
+    return list(results(bound, lambda _, name: rows[name], budget=Budget(steps=steps)))
+
+
+def test_a_subquery_about_the_outermost_query() -> None:
+    """It runs once for each buyer, not for each sale as well: fewer rows than 20 times 200 times 200 are visited."""
+    levels: dict[int, set[int]] = {}
+    for number in range(200):
+        levels.setdefault(number % 20, set()).add(number * number % 7 % 3)
+    every = set().union(*levels.values())
+
+    found = asked(
+        "select value b.id from buyers b where not exists (select value a from sales a where a.level not in "
+        "(select value s.level from sales s where s.buyer = b.id)) order by b.id",
+        steps=30_000,
+    )
+
+    assert found == [buyer for buyer in range(20) if levels[buyer] == every]
+
+
+def test_values_that_change_are_seen() -> None:
+    """Of sources, of LET, of groups and of quantifiers, also when they return to an earlier value."""
+    assert asked("select value (select value x + y from [1] as x) from [1, 2, 1, 1] as y") == [(2,), (3,), (2,), (2,)]
+    assert asked("select value (select value z from [0] as x) from [1, 2, 1] as y let z = y * 10") == [
+        (10,),
+        (20,),
+        (10,),
+    ]
+    assert asked(
+        "from [1, 1, 2] as y group by y as k group as g select value (select value v.y from g as v)"
+    ) == [(1, 1), (2,)]  # fmt: skip
+    assert asked("every y in [1, 2] satisfies (select value y from [0] as x)[0] = y") == [True]
+    assert asked("select value (let z = y select value z from [0] as x) from [3, 4] as y") == [(3,), (4,)]
+
+
+def test_values_that_are_random_are_not_kept() -> None:
+    """Each evaluation has its own."""
+    found = asked("select value (select value random() from [1] as x)[0] from range(1, 5) as y")
+
+    assert len(set(found)) == 5
